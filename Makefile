@@ -1,0 +1,52 @@
+# Two commands do all the set-up: `make demo` and `make test`. Both can be run again; what is there is used.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_MODEL := qwen2.5-coder-1.5b-instruct
+DEMO_RUN := demo-run
+
+.PHONY: help demo test lint types check clean
+
+help:
+	@echo "make demo    migrate a judge's prompt on the embedded model (downloads 1.1 GB once)"
+	@echo "make test    run the tests"
+	@echo "make check   lint, types and tests, as in CI"
+	@echo "make clean   remove the virtual environments and the demo's run"
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "askance: $(PYTHON) is not installed; Python 3.11 or newer is needed (or: make PYTHON=/path/to/python3.12 ...)."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "askance: $$($(PYTHON) --version) is too old; Python 3.11 or newer is needed (or: make PYTHON=python3.12 ...)."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "askance: this Python has no venv module; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.python pyproject.toml constraints.txt
+	@echo "Installing askance with the embedded model's runtime into $(VENV) (about 400 MB with what it needs) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local,memory]' || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing the development tools into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/askance
+	@touch $@
+
+demo: $(VENV)/.run
+	@$(BIN)/python -m askance.experiments.demo --model $(DEMO_MODEL) --run $(DEMO_RUN)
+
+test: $(VENV)/.dev
+	@echo "Running the tests ..."
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	@cd $(VENV)/src && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../.mypy -p askance
+
+check: lint types test
+
+clean:
+	rm -rf $(VENV) $(DEMO_RUN)

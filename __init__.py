@@ -1,0 +1,49 @@
+"""askance: ask small yes/no questions of a text, find where two judges quibble, patch the prompt from what that teaches."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AskanceError": ".prompts.errors",
+    "Checklist": ".prompts.checklist",
+    "Evaluation": ".optimizer.evaluate",
+    "Example": ".prompts.examples",
+    "Prompt": ".prompts.prompt",
+    "Question": ".prompts.checklist",
+    "RunResult": ".optimizer.migrate",
+    "Verdict": ".prompts.verdicts",
+    "evaluate": ".optimizer.evaluate",
+    "load_checklist": ".prompts.checklist",
+    "load_examples": ".prompts.examples",
+    "load_prompt": ".prompts.prompt",
+    "migrate": ".optimizer.migrate",
+    "resume": ".optimizer.migrate",
+    "write_questions": ".optimizer.write_questions",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 -- the names of _HOMES
+
+if TYPE_CHECKING:
+    from .optimizer.evaluate import Evaluation, evaluate
+    from .optimizer.migrate import RunResult, migrate, resume
+    from .optimizer.write_questions import write_questions
+    from .prompts.checklist import Checklist, Question, load_checklist
+    from .prompts.errors import AskanceError
+    from .prompts.examples import Example, load_examples
+    from .prompts.prompt import Prompt, load_prompt
+    from .prompts.verdicts import Verdict
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import askance`` stays cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'askance' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

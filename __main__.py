@@ -1,0 +1,5 @@
+"""``python -m askance``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""One file per role: evaluator, question writer, note-taker, deduplicator, updater. Floor 3."""

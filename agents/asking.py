@@ -1,0 +1,244 @@
+"""The two ways to ask: one call a question (the paper's), or one call an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
+from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
+from ..models.structured import json_in
+from ..prompts.prompt import Framing, Prompt, frame
+from ..prompts.templates import render
+from .questions_text import (
+    EXPLAINED,
+    batched_block,
+    batched_format,
+    batched_schema,
+    each_format,
+    question_block,
+    shuffled,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..prompts.checklist import Question
+    from ..prompts.examples import Example
+
+TOP_LOGPROBS = 20
+"""Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
+LEAST_MASS = 0.1
+"""A one-token reply whose yes and no together are less likely than this is no answer."""
+_ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer says about one question. ``answer`` None means that the judge abstained."""
+
+    answer: bool | None
+    p_yes: float | None
+    explanation: str | None = None
+
+
+@dataclass(slots=True)
+class Ask:
+    """One call to be made: which questions on which example, and everything needed to build the request."""
+
+    index: int
+    """Position of the first of its verdicts in the result."""
+    example: Example
+    questions: tuple[Question, ...]
+    replicate: int
+    key: bytes
+    framing: Framing
+    rest: str
+    """What follows the part that all questions on this example share."""
+    parameters: Parameters
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation, as it is sent."""
+        return _opening(self.framing, self.framing.before + self.rest)
+
+    def request(self) -> Request:
+        """The request; it has the key that was computed without building it."""
+        return Request(tuple(self.messages), self.parameters, self.replicate, self.key)
+
+    def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
+        """The request that asks again, once, saying what was wrong."""
+        complaint = render("answer_again", problem=problem, format=form)
+        messages = [*self.messages, ("assistant", answer.text), ("user", complaint)]
+        return make_request(identity, messages, self.parameters, self.replicate)
+
+
+class Asking(Protocol):
+    """A way to ask a checklist about an example."""
+
+    @property
+    def form(self) -> str:
+        """The sentence that says how to answer."""
+        ...
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """The calls for one example whose verdicts begin at ``position``."""
+        ...
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """What the answer says, by question id; ids that are missing have to be asked alone.
+
+        Raises:
+            ValueError: It says nothing usable; the message is the problem.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class EachAsking:
+    """One call a question."""
+
+    prompt: Prompt
+    questions: tuple[Question, ...]
+    explained: bool
+    logprobs: bool
+    temperature: float
+    seed: int | None
+
+    @cached_property
+    def form(self) -> str:
+        """One word, or JSON where an explanation is wanted."""
+        return each_format(explained=self.explained)
+
+    @cached_property
+    def _blocks(self) -> list[str]:
+        return [f"{question_block(question)}\n{self.form}" for question in self.questions]
+
+    @cached_property
+    def _parameters(self) -> Parameters:
+        if self.explained:
+            top = 5 if self.logprobs else 0
+            return Parameters(200, self.temperature, self.seed, top, EXPLAINED)
+        return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """One call for each question; the keys share one hash of all that comes before the question."""
+        framing = frame(self.prompt, example)
+        keys = RequestKey(identity, self._parameters, replicate, _opening(framing, framing.before))
+        for index, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True), position):
+            rest = block + framing.after
+            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, self._parameters)
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """The one answer."""
+        question = ask.questions[0].id
+        if self.explained:
+            fields = _json_object(answer)
+            p_yes = p_yes_of_field(answer.logprobs or (), "answer") if self.logprobs else None
+            return {question: _explained(fields, p_yes, need_p=self.logprobs)}
+        if not self.logprobs:
+            said = read_yes_no(answer.text)
+            if said is None and _abstains(answer.text):
+                return {question: Reading(None, None)}
+            if said is None:
+                raise ValueError(f"{_short(answer.text)} is neither yes nor no")
+            return {question: Reading(said, None)}
+        token, alternatives = (answer.logprobs or (("", ()),))[0]
+        yes, no = yes_no_mass(alternatives)
+        if yes + no <= 0 or (yes + no < LEAST_MASS and spelling(token) is None):
+            raise ValueError(f"{_short(answer.text)} is neither yes nor no")
+        p_yes = yes / (yes + no)
+        return {question: Reading(p_yes >= 0.5, p_yes)}
+
+
+@dataclass(frozen=True)
+class BatchedAsking:
+    """One call an example: all questions at once, answers keyed by question id, order shuffled by seed."""
+
+    prompt: Prompt
+    questions: tuple[Question, ...]
+    explained: bool
+    logprobs: bool
+    temperature: float
+    seed: int | None
+    order_seed: int
+
+    @cached_property
+    def form(self) -> str:
+        """A JSON object keyed by question id."""
+        return batched_format(explained=self.explained)
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """One call."""
+        framing = frame(self.prompt, example)
+        questions = shuffled(self.questions, self.order_seed, example.id, replicate)
+        rest = f"{batched_block(questions)}\n\n{self.form}{framing.after}"
+        parameters = Parameters(
+            (100 if self.explained else 20) * len(questions) + 50,
+            self.temperature,
+            self.seed,
+            5 if self.logprobs else 0,
+            batched_schema(questions, explained=self.explained),
+        )
+        key = RequestKey(identity, parameters, replicate, _opening(framing, framing.before)).key(rest)
+        yield Ask(position, example, self.questions, replicate, key, framing, rest, parameters)
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """Those answers that are there and usable."""
+        fields = _json_object(answer)
+        readings = {}
+        for question in ask.questions:
+            if question.id not in fields:
+                continue
+            value = fields[question.id]
+            p_yes = p_yes_of_field(answer.logprobs or (), question.id) if self.logprobs else None
+            try:
+                if not isinstance(value, dict):
+                    value = {"answer": value}
+                readings[question.id] = _explained(value, p_yes, need_p=self.logprobs)
+            except ValueError:
+                continue
+        if not readings:
+            raise ValueError("none of the questions' ids has a usable answer in it")
+        return readings
+
+
+def _opening(framing: Framing, content: str) -> list[Message]:
+    system: list[Message] = [("system", framing.system)] if framing.system is not None else []
+    return [*system, ("user", content)]
+
+
+def _json_object(answer: Answer) -> dict[str, Any]:
+    if answer.finish == "length":
+        raise ValueError("the answer was cut off before its end")
+    try:
+        fields = json_in(answer.text)
+    except ValueError:
+        raise ValueError(f"{_short(answer.text)} is not valid JSON") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{_short(answer.text)} is not a JSON object")
+    return fields
+
+
+def _explained(fields: dict[str, Any], p_yes: float | None, *, need_p: bool) -> Reading:
+    value = fields.get("answer")
+    said = value if isinstance(value, bool) else read_yes_no(value) if isinstance(value, str) else None
+    explanation = fields.get("explanation")
+    explanation = explanation.strip() or None if isinstance(explanation, str) else None
+    if said is None:
+        if isinstance(value, str) and _abstains(value):
+            return Reading(None, None, explanation)
+        raise ValueError('"answer" is neither "yes" nor "no"')
+    if need_p and p_yes is None:
+        raise ValueError("its answer carries no log-probabilities of yes and no")
+    return Reading(said if p_yes is None else p_yes >= 0.5, p_yes, explanation)
+
+
+def _abstains(text: str) -> bool:
+    return text.strip().lower().rstrip(".!") in _ABSTENTIONS
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"

@@ -1,0 +1,340 @@
+"""The evaluator: a model plus the prompt that makes it answer questions (BinEval §3.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from ..models.base import Answer, ModelError, Request, make_request
+from ..prompts.templates import template
+from ..prompts.verdicts import Provenance, Verdict
+from .asking import Ask, Asking, BatchedAsking, EachAsking, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+
+LOOKUP_BLOCK = 512
+"""Answers looked up in the store at once."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How an evaluator judges; the same for every prompt version of a run."""
+
+    mode: Literal["each", "batched"] = "each"
+    explain: Literal["always", "needed", "never"] = "needed"
+    p_yes: Literal["auto", "logprob", "sampled", "hard"] = "auto"
+    samples: int = 1
+    """Answers per question from which p_yes is counted where log-probabilities are missing; 1 gives hard answers."""
+    sample_temperature: float = 1.0
+    temperature: float = 0.0
+    repeat: int = 1
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What judging would take, as far as that can be known before."""
+
+    verdicts: int
+    calls: int
+    """Calls that would be bought; answers already in the store are not among them."""
+    stored: int
+    tokens: int
+    """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
+
+
+class Evaluator:
+    """A model with a prompt that answers a checklist's questions."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        model: Model,
+        prompt: Prompt,
+        checklist: Checklist,
+        judging: Judging = Judging(),  # noqa: B008 -- frozen
+        *,
+        role: str = "evaluator",
+        tally: Callable[[Sequence[Verdict]], None] | None = None,
+    ) -> None:
+        """``role`` is the ledger that its calls are booked under; ``tally`` is shown all verdicts."""
+        self.model = model
+        self.prompt = prompt
+        self.checklist = checklist
+        self._gateway = gateway
+        self._judging = judging
+        self._role = role
+        self._tally = tally
+
+    async def judge(
+        self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
+    ) -> list[Verdict]:
+        """Ask every question about every example.
+
+        Returns one verdict per example, question and replicate, in that order, whatever the order of completion.
+        ``on_verdicts`` is told how many verdicts of how many are there.
+
+        Raises:
+            BudgetExceededError: A cap was reached; the answers bought so far are in the store.
+            ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
+        """
+        if not examples:
+            return []
+        provenance = await self._provenance(examples[0])
+        draws = self._judging.samples if provenance == "sampled" else 1
+        verdicts = await self._collect(examples, provenance, draws, on_verdicts)
+        if draws > 1:
+            verdicts = _merge_draws(verdicts, draws, len(self.checklist.questions))
+        if self._tally:
+            self._tally(verdicts)
+        return verdicts
+
+    async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
+        """Buy the explanations of some verdicts, each in a further call that goes on from its own answer.
+
+        Returns explanations by (example id, question id); verdicts without an answer are left out.
+        """
+        by_id = {example.id: example for example in examples}
+        explained: dict[tuple[str, str], str] = {}
+        for verdict in verdicts:
+            key = (verdict.example, verdict.question)
+            if verdict.explanation is not None:
+                explained[key] = verdict.explanation
+            elif verdict.answer is not None:
+                explained[key] = await self._explanation(verdict, by_id[verdict.example])
+        return explained
+
+    def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """What :meth:`judge` would buy now, assuming log-probabilities where p_yes is ``auto``."""
+        provenance: Provenance = "logprob" if self._judging.p_yes == "auto" else self._judging.p_yes
+        draws = self._judging.samples if provenance == "sampled" else 1
+        asking = self._asking(provenance)
+        stored = calls = tokens = 0
+        asks = self._all_asks(asking, examples, draws)
+        while block := list(islice(asks, LOOKUP_BLOCK)):
+            found = self._gateway.store.get_many([ask.key for ask in block]) if self._gateway.store else {}
+            for ask in block:
+                if ask.key in found:
+                    stored += 1
+                else:
+                    calls += 1
+                    length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
+                    tokens += length // 4 + ask.parameters.max_tokens
+        total = len(examples) * len(self.checklist.questions) * self._judging.repeat
+        return Estimate(total, calls, stored, tokens)
+
+    async def _provenance(self, example: Example) -> Provenance:
+        """Where p_yes comes from: settled by the first answer of this model and never changed after."""
+        asked = self._judging.p_yes
+        if asked != "auto":
+            return asked
+        settled = self._gateway.provenance.get(self.model.identity)
+        if settled is None:
+            probe = next(self._all_asks(self._asking("logprob"), [example], 1))
+            answer = await self._gateway.ask(self._role, self.model, probe.request())
+            without: Provenance = "sampled" if self._judging.samples > 1 else "hard"
+            settled = "logprob" if answer.logprobs else without
+            self._gateway.provenance[self.model.identity] = settled
+        return settled
+
+    def _asking(self, provenance: Provenance) -> Asking:
+        judging = self._judging
+        explained = judging.explain == "always"
+        logprobs = provenance == "logprob"
+        temperature = judging.sample_temperature if provenance == "sampled" else judging.temperature
+        common = (self.prompt, self.checklist.questions, explained, logprobs, temperature, judging.seed)
+        return EachAsking(*common) if judging.mode == "each" else BatchedAsking(*common, judging.seed)
+
+    def _all_asks(self, asking: Asking, examples: Sequence[Example], draws: int) -> Iterator[Ask]:
+        questions = len(self.checklist.questions)
+        position = 0
+        for example in examples:
+            for replicate in range(self._judging.repeat * draws):
+                yield from asking.asks(self.model.identity, example, position, replicate)
+                position += questions
+
+    async def _collect(
+        self,
+        examples: Sequence[Example],
+        provenance: Provenance,
+        draws: int,
+        on_verdicts: Callable[[int, int], None] | None,
+    ) -> list[Verdict]:
+        asking = self._asking(provenance)
+        total = len(examples) * self._judging.repeat * draws * len(self.checklist.questions)
+        results: list[Verdict | None] = [None] * total
+        done = 0
+
+        def keep(ask: Ask, verdicts: list[Verdict]) -> None:
+            nonlocal done
+            results[ask.index : ask.index + len(verdicts)] = verdicts
+            done += len(verdicts)
+
+        def to_buy() -> Iterator[tuple[Ask, Answer | None]]:
+            """Settle what the store can; the rest is handed out one by one, as workers become free."""
+            asks = self._all_asks(asking, examples, draws)
+            while block := list(islice(asks, LOOKUP_BLOCK)):
+                found = self._gateway.stored(self._role, [ask.key for ask in block])
+                for ask in block:
+                    answer = found.get(ask.key)
+                    verdicts = self._read_whole(asking, ask, answer, provenance) if answer else None
+                    if verdicts:
+                        keep(ask, verdicts)
+                    else:
+                        yield ask, answer
+                if on_verdicts:
+                    on_verdicts(done, total)
+
+        waiting = to_buy()
+
+        async def work() -> None:
+            for ask, answer in waiting:
+                keep(ask, await self._verdicts(asking, ask, answer, provenance))
+                if on_verdicts:
+                    on_verdicts(done, total)
+
+        await _together([work() for _ in range(self._gateway.concurrency(self.model))])
+        if on_verdicts:
+            on_verdicts(total, total)
+        return [verdict for verdict in results if verdict is not None]
+
+    def _read_whole(self, asking: Asking, ask: Ask, answer: Answer, provenance: Provenance) -> list[Verdict] | None:
+        """Verdicts of a stored answer, or None where it needs a re-ask."""
+        try:
+            readings = asking.read(ask, answer)
+        except ValueError:
+            return None
+        if len(readings) < len(ask.questions):
+            return None
+        return [self._verdict(ask, question.id, readings[question.id], provenance) for question in ask.questions]
+
+    async def _verdicts(self, asking: Asking, ask: Ask, answer: Answer | None, provenance: Provenance) -> list[Verdict]:
+        """Buy one ask, with one re-ask if it cannot be read; missing questions are asked alone."""
+        try:
+            if answer is None:
+                answer = await self._gateway.buy(self._role, self.model, ask.request())
+            self._check_provenance(answer, provenance)
+            try:
+                readings = asking.read(ask, answer)
+            except ValueError as problem:
+                again = ask.again(self.model.identity, answer, str(problem), asking.form)
+                answer = await self._gateway.ask(self._role, self.model, again)
+                self._check_provenance(answer, provenance)
+                readings = asking.read(ask, answer)
+        except ValueError as error:
+            return [self._failed(ask, question.id, "parse_error", str(error)) for question in ask.questions]
+        except ModelError as error:
+            if error.fatal:
+                raise
+            return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
+        verdicts = []
+        for question in ask.questions:
+            if question.id in readings:
+                verdicts.append(self._verdict(ask, question.id, readings[question.id], provenance))
+            else:
+                alone = self._alone(ask, question.id, provenance)
+                verdicts.extend(await self._verdicts(*alone, None, provenance))
+        return verdicts
+
+    def _alone(self, ask: Ask, question_id: str, provenance: Provenance) -> tuple[Asking, Ask]:
+        """The call for one question that a batched answer left out."""
+        one = replace(self._judging, mode="each")
+        checklist = self.checklist.model_copy(update={"questions": (self.checklist.question(question_id),)})
+        single = Evaluator(self._gateway, self.model, self.prompt, checklist, one, role=self._role)
+        asking = single._asking(provenance)
+        return asking, next(asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
+
+    def _check_provenance(self, answer: Answer, provenance: Provenance) -> None:
+        if provenance == "logprob" and not answer.logprobs:
+            raise ModelError(
+                f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
+                "this run. Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
+            )
+
+    def _verdict(self, ask: Ask, question: str, reading: Reading, provenance: Provenance) -> Verdict:
+        if reading.answer is None:
+            return self._failed(ask, question, "abstained", None, reading.explanation)
+        p_yes = float(reading.answer) if reading.p_yes is None else reading.p_yes
+        return Verdict(
+            ask.example.id,
+            question,
+            self.model.name,
+            self.prompt.hash,
+            reading.answer,
+            p_yes,
+            provenance,
+            reading.explanation,
+            replicate=ask.replicate,
+        )
+
+    def _failed(
+        self,
+        ask: Ask,
+        question: str,
+        status: Literal["abstained", "parse_error", "api_error"],
+        error: str | None,
+        explanation: str | None = None,
+    ) -> Verdict:
+        return Verdict(
+            ask.example.id,
+            question,
+            self.model.name,
+            self.prompt.hash,
+            None,
+            explanation=explanation,
+            status=status,
+            error=error,
+            replicate=ask.replicate,
+        )
+
+    async def _explanation(self, verdict: Verdict, example: Example) -> str:
+        question = self.checklist.question(verdict.question)
+        asking = EachAsking(self.prompt, (question,), False, False, self._judging.temperature, self._judging.seed)
+        ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
+        messages = [
+            *ask.messages,
+            ("assistant", "Yes" if verdict.answer else "No"),
+            ("user", template("explain_answer")),
+        ]
+        parameters = replace(ask.parameters, max_tokens=80)
+        request: Request = make_request(self.model.identity, messages, parameters, verdict.replicate)
+        answer = await self._gateway.ask(self._role, self.model, request)
+        return " ".join(answer.text.split())
+
+
+def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> list[Verdict]:
+    """One verdict from ``draws`` of the same question: p_yes is the share of yes. Any failure fails the whole."""
+    merged = []
+    for start in range(0, len(verdicts), questions * draws):
+        for offset in range(questions):
+            group = verdicts[start + offset : start + questions * draws : questions]
+            replicate = group[0].replicate // draws
+            failed = next((verdict for verdict in group if verdict.answer is None), None)
+            if failed is not None:
+                merged.append(replace(failed, replicate=replicate))
+                continue
+            p_yes = sum(bool(verdict.answer) for verdict in group) / draws
+            answer = group[0].answer if p_yes == 0.5 else p_yes > 0.5
+            merged.append(replace(group[0], answer=answer, p_yes=p_yes, p_yes_from="sampled", replicate=replicate))
+    return merged
+
+
+async def _together(works: Sequence[object]) -> None:
+    """Run coroutines together; the first error ends all and is raised as it is."""
+    tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[call-overload]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -1,0 +1,169 @@
+"""The question writer: task → requirements → atomic yes/no questions (BinEval §3.1)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field, create_model
+
+from ..memory.neighbours import greedy_unique
+from ..models.structured import ask_for
+from ..prompts.checklist import Checklist, Question
+from ..prompts.errors import AskanceError
+from ..prompts.templates import render, template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..memory.embedders import Embedder
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+
+SAME_QUESTION = 0.95
+"""Cosine similarity from which two questions count as the same."""
+_COMPOUND = re.compile(r"\b(?:and|or|both|as well as)\b|;", re.IGNORECASE)
+
+
+class Requirements(BaseModel):
+    """Step 1: what the task demands."""
+
+    requirements: list[str] = Field(min_length=1)
+
+
+class _Draft(BaseModel):
+    text: str = Field(min_length=8, max_length=300)
+    violation: str = Field(min_length=3, max_length=300)
+
+
+class Split(BaseModel):
+    """A question, or the questions that it holds."""
+
+    questions: list[_Draft] = Field(min_length=1, max_length=3)
+
+
+class QuestionWriter:
+    """A model that decomposes a task into a checklist."""
+
+    def __init__(self, gateway: Gateway, model: Model, embedder: Embedder, *, seed: int | None = None) -> None:
+        """``embedder`` finds questions that repeat each other."""
+        self._gateway = gateway
+        self._model = model
+        self._embedder = embedder
+        self._seed = seed
+
+    async def write(
+        self,
+        task: str,
+        dimensions: Sequence[str] = (),
+        *,
+        most_requirements: int = 12,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Checklist:
+        """Write a checklist for a task.
+
+        Args:
+            task: What the generator is asked to do.
+            dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
+            most_requirements: How many requirements step 1 may list.
+            on_progress: Told what is being done.
+
+        Raises:
+            ParseError: The model's replies cannot be used.
+            ModelError: No reply.
+        """
+        tell = on_progress or (lambda _: None)
+        tell("reading the task's requirements")
+        found = await ask_for(
+            self._gateway,
+            "writer",
+            self._model,
+            [
+                ("system", render("requirements", most=str(most_requirements))),
+                ("user", render("requirements_case", task=task)),
+            ],
+            Requirements,
+            max_tokens=60 * most_requirements,
+            seed=self._seed,
+        )
+        requirements = [text.strip() for text in found.requirements[:most_requirements] if text.strip()]
+        drafts: list[tuple[str, str, str]] = []
+        for number, requirement in enumerate(requirements, 1):
+            tell(f"requirement {number} of {len(requirements)}: {requirement}")
+            for text, violation, dimension in await self._decompose(task, requirement, dimensions):
+                for part in await self._split(text, violation):
+                    drafts.append((part.text.strip(), part.violation.strip(), dimension))
+        return self._checklist(task, drafts)
+
+    async def _decompose(self, task: str, requirement: str, dimensions: Sequence[str]) -> list[tuple[str, str, str]]:
+        record = _drafts_record(dimensions)
+        sentence, fields = ", and with the dimension of quality that it belongs to", '"text", "violation", "dimension"'
+        if len(dimensions) > 1:
+            sentence += f" (one of: {', '.join(dimensions)})"
+        elif dimensions:
+            sentence, fields = "", '"text", "violation"'
+        reply = await ask_for(
+            self._gateway,
+            "writer",
+            self._model,
+            [
+                ("system", render("decompose", dimension_sentence=sentence, fields=fields)),
+                ("user", render("decompose_case", task=task, requirement=requirement)),
+            ],
+            record,
+            max_tokens=500,
+            seed=self._seed,
+        )
+        only = dimensions[0] if len(dimensions) == 1 else ""
+        return [
+            (draft.text, draft.violation, only or " ".join(draft.dimension.lower().split()))
+            for draft in reply.questions  # type: ignore[attr-defined]
+        ]
+
+    async def _split(self, text: str, violation: str) -> list[_Draft]:
+        """Have a question that looks compound taken apart; others are kept without a call."""
+        if not _COMPOUND.search(text):
+            return [_Draft(text=text, violation=violation)]
+        reply = await ask_for(
+            self._gateway,
+            "writer",
+            self._model,
+            [
+                ("system", template("split_question")),
+                ("user", render("split_question_case", question=text, violation=violation)),
+            ],
+            Split,
+            max_tokens=400,
+            seed=self._seed,
+        )
+        return reply.questions
+
+    def _checklist(self, task: str, drafts: Sequence[tuple[str, str, str]]) -> Checklist:
+        if not drafts:
+            raise AskanceError(
+                "The model wrote no questions for this task. Say more in the task, or use another model."
+            )
+        kept = greedy_unique(self._embedder.embed([text for text, _, _ in drafts]), SAME_QUESTION)
+        numbers: dict[str, int] = {}
+        questions = []
+        for index in kept:
+            text, violation, dimension = drafts[index]
+            numbers[dimension] = numbers.get(dimension, 0) + 1
+            slug = re.sub(r"\W+", "-", dimension).strip("-") or "question"
+            questions.append(
+                Question(id=f"{slug}-{numbers[dimension]}", text=text, dimension=dimension, violation=violation)
+            )
+        return Checklist(task=task.strip(), questions=tuple(questions))
+
+
+def _drafts_record(dimensions: Sequence[str]) -> type[BaseModel]:
+    """Reply record of step 2; its dimension is one of the given ones, free, or left out."""
+    fields: dict[str, object] = {}
+    if len(dimensions) > 1:
+        pattern = "^(?:" + "|".join(re.escape(each) for each in dimensions) + ")$"
+        fields["dimension"] = (str, Field(pattern=pattern, json_schema_extra={"enum": list(dimensions)}))
+    elif not dimensions:
+        fields["dimension"] = (str, Field(min_length=2, max_length=40))
+    draft = create_model("Draft", __base__=_Draft, **fields)  # type: ignore[call-overload]
+    questions = (list[draft], Field(min_length=1, max_length=3))  # type: ignore[valid-type]
+    return create_model("Drafts", questions=questions)

@@ -1,0 +1,133 @@
+"""The updater: one lesson becomes one exact edit of the prompt (BinEval §3.3, step 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, Field
+
+from ..models.structured import ask_for
+from ..prompts.leaks import copied_words
+from ..prompts.lessons import Edit
+from ..prompts.templates import render, template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+    from ..prompts.lessons import Lesson
+    from ..prompts.prompt import Prompt
+
+
+LONG_LINE = 160
+"""Characters; longer lines are taken apart into sentences."""
+_BULLET = re.compile(r"\s*([-*•]|\d+[.)])\s+")
+
+
+class Proposal(BaseModel):
+    """Where the prompt changes and what it then says."""
+
+    part: int = Field(ge=1)
+    action: Literal["add", "replace"]
+    text: str = Field(min_length=5, max_length=800)
+
+
+class Updater:
+    """A model that names a part of the prompt and its revision.
+
+    The parts are the prompt's own lines and sentences, so the old text of an edit is exact by construction: a model
+    that copies a passage with one letter changed cannot spoil it.
+    """
+
+    def __init__(
+        self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
+    ) -> None:
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
+        self._gateway = gateway
+        self._model = model
+        self._max_prompt_chars = max_prompt_chars
+        self._seed = seed
+
+    async def propose(self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = ()) -> Edit:
+        """Turn a lesson into an edit that the prompt's guards let through.
+
+        Args:
+            prompt: The prompt to be edited.
+            lesson: What it must say.
+            examples: Texts of development examples, from which nothing may be copied.
+
+        Raises:
+            ParseError: The model's second proposal was refused too; the message says why.
+            ModelError: No reply.
+        """
+        spans = split_parts(prompt.text)
+
+        def passes_guards(proposal: Proposal) -> None:
+            if proposal.part > len(spans):
+                raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
+            if " ".join(proposal.text.split()).lstrip("-*• ") in prompt.text:
+                raise ValueError("the prompt already says this, word for word")
+            edit = make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+            changed = prompt.apply(edit)
+            if self._max_prompt_chars is not None and len(changed.text) > self._max_prompt_chars:
+                raise ValueError(
+                    f"the prompt would have {len(changed.text)} characters, more than {self._max_prompt_chars}"
+                )
+            copied = copied_words(edit.new.replace(edit.old, ""), examples)
+            if copied:
+                raise ValueError(f'the edit copies an example ("{copied}")')
+
+        numbered = "\n".join(f"[{number}] {prompt.text[start:end]}" for number, (start, end) in enumerate(spans, 1))
+        proposal = await ask_for(
+            self._gateway,
+            "updater",
+            self._model,
+            [
+                ("system", template("updater")),
+                ("user", render("updater_case", parts=numbered, lesson=lesson.text)),
+            ],
+            Proposal,
+            max_tokens=400,
+            seed=self._seed,
+            check=passes_guards,
+        )
+        return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+
+
+def split_parts(text: str) -> list[tuple[int, int]]:
+    """Spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
+
+    Blank lines and lines inside a protected part are left out.
+    """
+    spans: list[tuple[int, int]] = []
+    protected = False
+    position = 0
+    for line in text.splitlines(keepends=True):
+        protected = protected or "<!-- protect -->" in line
+        if not protected and line.strip():
+            long = len(line) > LONG_LINE
+            for sentence in re.finditer(r"\S.*?(?:[.!?](?=\s)|\s*$)" if long else r"\S.*\S|\S", line):
+                spans.append((position + sentence.start(), position + len(line[: sentence.end()].rstrip())))
+        protected = protected and "<!-- /protect -->" not in line
+        position += len(line)
+    return spans
+
+
+def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str) -> Edit:
+    """The proposal as exact text: ``old`` is lengthened to the left until it occurs once."""
+    start, end = span
+    revised = " ".join(proposal.text.split())
+    if proposal.action == "add":
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", end)
+        end = line_end if line_end != -1 else len(text.rstrip())
+        bullet = _BULLET.match(text, line_start)
+        mark = bullet[0] if bullet and not bullet[1][0].isdigit() else "- "
+        revised = f"{text[line_start:end]}\n{mark}{_BULLET.sub('', revised, count=1)}"
+        start = line_start
+    beginning = start
+    while text.count(text[beginning:end]) > 1 and beginning > 0:
+        beginning = text.rfind("\n", 0, beginning - 1) + 1 if beginning > 1 else 0
+    return Edit(old=text[beginning:end], new=text[beginning:start] + revised, lessons=(lesson,))

@@ -1,0 +1,81 @@
+"""The ``askance`` command. Each command is loaded when it is used."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+SUMMARIES = {
+    "init": "Make a starter project: configuration, prompt, checklist, data.",
+    "questions": "Write a checklist for a task.",
+    "evaluate": "Judge a data set with a checklist.",
+    "migrate": "Improve a judge's prompt until it judges like another model.",
+    "resume": "Go on with a run that was interrupted.",
+    "show": "Show the result of a run.",
+    "report": "Write a run's report as one HTML file.",
+    "models": "List the embedded models, or fetch one.",
+}
+
+
+class Commands(click.Group):
+    """Commands by name; the module of a command is imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a user meets them."""
+        return list(SUMMARIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in SUMMARIES:
+            return None
+        command = getattr(import_module(f".commands.{cmd_name}", __package__), "command")  # noqa: B009
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one gets a hint."""
+        if args and args[0] not in SUMMARIES and not args[0].startswith("-"):
+            from .prompts.errors import did_you_mean
+
+            ctx.fail(f"There is no command '{args[0]}'.{did_you_mean(args[0], SUMMARIES)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="askance", message="askance %(version)s")
+def cli() -> None:
+    """Ask small yes/no questions of a text, find where two judges disagree, patch the prompt from what that teaches.
+
+    Every command has its own --help.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; exit codes: 0 done, 1 failed, 2 bad input, 3 budget, 4 coverage, 130 interrupted."""
+    from .prompts.errors import AskanceError
+
+    try:
+        code = cli.main(args=arguments, prog_name="askance", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Interrupted. What was bought is kept: run the same command again to go on.", err=True)
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except AskanceError as error:
+        click.echo(f"askance: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,70 @@
+"""``askance evaluate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..optimizer.evaluate import Evaluation, estimate_evaluation, evaluate
+from ..optimizer.options import EvaluateOptions
+from ..prompts.errors import CoverageError
+from ..prompts.verdicts import write_verdicts
+from .console import console
+from .options import common_options, config_option, load_dotenv, need, settings, settings_options
+from .output import atomic_text, echo_estimate, echo_json
+from .tables import evaluation_tables
+
+
+@click.command(name="evaluate")
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON).")
+@click.option("--model", default=None, help="Judge, as provider/model.")
+@click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
+@click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
+@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
+@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
+@config_option
+@common_options
+@settings_options(EvaluateOptions)
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+    """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations."""
+    load_dotenv()
+    other = {name: given.pop(name) for name in ("data", "checklist", "model", "prompt", "output")}
+    options, inputs = settings(EvaluateOptions, config, given, other)
+    need(inputs, "data", "checklist", "model")
+    output = inputs.pop("output")
+    data = inputs.pop("data")
+    if dry_run:
+        echo_estimate(estimate_evaluation(data, no_cache=no_cache, **inputs, **options), as_json=as_json)
+        return
+    with console(quiet) as watcher:
+        found = evaluate(data, no_cache=no_cache, watcher=watcher, **inputs, **options)
+    if output:
+        with atomic_text(Path(output)) as file:
+            write_verdicts(found.verdicts, file)
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        evaluation_tables(found)
+        if output:
+            click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
+    _check_coverage(found, float(options.get("min_coverage", 0.0)))
+
+
+def _check_coverage(found: Evaluation, least: float) -> None:
+    errors = list(dict.fromkeys(verdict.error for verdict in found.verdicts if verdict.error))
+    for error in errors[:3]:
+        click.echo(f"askance: {error}", err=True)
+    if len(errors) > 3:
+        click.echo(f"askance: and {len(errors) - 3} other errors; they are in the verdicts.", err=True)
+    if found.coverage.share < least:
+        raise CoverageError(
+            f"Only {found.coverage.share:.1%} of the verdicts are there, less than --min-coverage {least:.1%}. "
+            "Run the command again to ask for the missing ones."
+        )
+    if not found.coverage.answered:
+        sys.stdout.flush()
+        raise CoverageError("Not one question was answered, so there is no result.")

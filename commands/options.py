@@ -1,0 +1,130 @@
+"""Command-line options made from the settings records, so that names are the same everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+
+from ..optimizer.options import load_config
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.examples import parse_field_map
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def settings_options(record: type[BaseModel], *, only: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    """Give a command one option for each setting, and ``--config``.
+
+    Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
+    """
+
+    def decorate(function: Function) -> Function:
+        chosen = {name: info for name, info in record.model_fields.items() if not only or name in only}
+        for name, info in reversed(chosen.items()):
+            function = _option(name, info)(function)
+        return function
+
+    return decorate
+
+
+def common_options(function: Function) -> Function:
+    """``--json`` and ``--quiet``."""
+    function = click.option("--quiet", is_flag=True, help="No progress and no messages, only errors.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
+
+
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
+)
+
+
+def settings(
+    record: type[BaseModel], config: Path | None, given: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Merge the file and the command line into (settings of the record, other arguments).
+
+    Args:
+        record: Whose settings.
+        config: The ``--config`` file.
+        given: Options from the command line; None means not given.
+        other: Further names that the file may hold (``checklist``, ``model``, …), with what the command line gave.
+
+    Raises:
+        InputError: The file has a name that is neither.
+    """
+    values = load_config(config) if config else {}
+    known = {*record.model_fields, *other}
+    for name in values:
+        if name not in known:
+            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
+    if config:
+        _paths_beside(config, values)
+    merged = {name: values[name] for name in record.model_fields if name in values}
+    merged |= {name: value for name, value in given.items() if value is not None and value != ()}
+    if isinstance(merged.get("field"), tuple):
+        merged["field"] = parse_field_map(merged["field"])
+    rest = {name: values.get(name) if value is None else value for name, value in other.items()}
+    return merged, rest
+
+
+def need(values: Mapping[str, Any], *names: str) -> None:
+    """Check that arguments were given on the command line or in the file.
+
+    Raises:
+        InputError: One was not.
+    """
+    for name in names:
+        if values.get(name) is None:
+            option = name.upper() if name == "data" else "--" + name.replace("_", "-")
+            raise InputError(f"{option} is needed, on the command line or in the --config file.")
+
+
+def load_dotenv() -> None:
+    """Set the variables of a ``.env`` in the present directory that are not set yet."""
+    file = Path(".env")
+    if not file.is_file():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and not name.startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def _paths_beside(config: Path, values: dict[str, Any]) -> None:
+    """Take the file names in a configuration relative to the configuration file."""
+    for name in ("data", "checklist", "prompt", "source_prompt", "run", "output"):
+        if isinstance(values.get(name), str):
+            values[name] = str(config.parent / values[name])
+
+
+def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
+    flag = "--" + name.replace("_", "-")
+    help_text = info.description or ""
+    kind = _without_none(info.annotation)
+    if get_origin(kind) is dict:
+        return click.option(flag, name, multiple=True, metavar="OURS=COLUMN", help=help_text)
+    default = info.default
+    if default is not None:
+        shown = " ".join(str(each) for each in default) if isinstance(default, tuple) else default
+        help_text = f"{help_text} [default: {shown}]"
+    if get_origin(kind) is Literal:
+        return click.option(flag, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
+    if get_origin(kind) is tuple:
+        parts = get_args(kind)
+        return click.option(flag, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+    return click.option(flag, name, type=kind, default=None, help=help_text)
+
+
+def _without_none(annotation: Any) -> Any:
+    if get_origin(annotation) in (Union, UnionType):
+        return next(each for each in get_args(annotation) if each is not type(None))
+    return annotation

@@ -1,0 +1,62 @@
+"""``askance questions``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..optimizer.options import WriterOptions
+from ..optimizer.write_questions import write_questions
+from ..prompts.checklist import dump_checklist
+from ..prompts.errors import InputError
+from .console import console
+from .options import config_option, load_dotenv, need, settings, settings_options
+from .output import atomic_text
+
+
+@click.command(name="questions")
+@click.argument("task", type=click.Path(path_type=Path))
+@click.option("--model", default=None, help="The question writer, as provider/model.")
+@click.option("--writer", default=None, help="The same as --model.")
+@click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
+@click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
+@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
+@click.option("--quiet", is_flag=True, help="No progress and no messages, only errors.")
+@config_option
+@settings_options(WriterOptions)
+def command(
+    task: Path,
+    writer: str | None,
+    dimensions: tuple[str, ...],
+    no_cache: bool,
+    quiet: bool,
+    config: Path | None,
+    **given: Any,
+) -> None:
+    """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
+    load_dotenv()
+    other = {"model": given.pop("model") or writer, "output": given.pop("output"), "dimensions": dimensions or None}
+    options, inputs = settings(WriterOptions, config, given, other)
+    need(inputs, "model")
+    try:
+        text = task.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{task}: cannot be read as UTF-8 text ({error}).") from None
+    with console(quiet) as watcher:
+        checklist = write_questions(
+            text,
+            model=inputs["model"],
+            dimensions=inputs["dimensions"] or (),
+            no_cache=no_cache,
+            watcher=watcher,
+            **options,
+        )
+    written = dump_checklist(checklist)
+    if inputs["output"]:
+        with atomic_text(Path(inputs["output"])) as file:
+            file.write(written)
+        click.echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
+    else:
+        click.echo(written, nl=False)

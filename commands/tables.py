@@ -1,0 +1,157 @@
+"""Results as tables on standard output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..optimizer.results import FINISH_SENTENCES
+from ..optimizer.scoring import yes_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..optimizer.correlation import Statistic
+    from ..optimizer.evaluate import Evaluation
+    from ..optimizer.migrate import RunResult
+
+
+def evaluation_tables(found: Evaluation) -> None:
+    """Coverage, mean scores, yes-rates and correlations of an evaluation."""
+    out = Console(highlight=False)
+    seen = found.coverage
+    missing = [
+        f"{count} {what}"
+        for count, what in (
+            (seen.abstained, "abstained"),
+            (seen.parse_errors, "not readable"),
+            (seen.api_errors, "failed"),
+        )
+        if count
+    ]
+    what = f" ({', '.join(missing)})" if missing else ""
+    out.print(f"{found.model}: coverage {seen.answered}/{seen.asked} verdicts = {seen.share:.1%}{what}", soft_wrap=True)
+    low, high = found.scale
+    scores = _table("dimension", f"mean score ({low:g} to {high:g})")
+    for name, value in found.means().items():
+        scores.add_row(name, "undefined" if value is None else f"{value:.3f}")
+    out.print(scores)
+    rates = _table("question", "share of yes")
+    for question, rate in yes_rates(found.verdicts).items():
+        rates.add_row(question, f"{rate:.1%}")
+    out.print(rates)
+    if found.agreement:
+        out.print(_agreement_table(found))
+    budget = found.budget
+    out.print(
+        f"{budget.calls} calls, {budget.cached_calls} answers reused, {budget.tokens:,} tokens, ${budget.cost_usd:.4f}"
+    )
+
+
+def run_summary(done: RunResult) -> None:
+    """What a run came to: the gain, whether to adopt the prompt, the edits and the lessons behind them."""
+    out = Console(highlight=False)
+    result = done.result
+    reason = result["finish_reason"]
+    out.print(f"\nThe run ended because {FINISH_SENTENCES[reason]}.", soft_wrap=True)
+    table = _table(
+        f"Spearman with {'people' if result['reference'] == 'human' else 'the source'}",
+        "starting prompt",
+        "accepted prompt",
+        "difference",
+    )
+    for split in ("validation", "test"):
+        gain = (result["gain"] or {}).get(split)
+        table.add_row(split, _measure(result["baseline"][split]), _measure(result["best"][split]), _gain(gain, result))
+    out.print(table)
+    lessons = {lesson["id"]: lesson for lesson in result["lessons"]}
+    if not result["accepted_edits"]:
+        out.print(
+            f"No edit passed the gate: {len(result['rejected_edits'])} candidates were tried and rejected. The prompt "
+            "stays as it was.",
+            soft_wrap=True,
+        )
+    for tried in result["accepted_edits"]:
+        out.print(f"\nAccepted: {tried['reason']}", soft_wrap=True)
+        for edit in tried["edits"]:
+            _edit(out, edit, lessons)
+    for tried in result["rejected_edits"]:
+        names = ", ".join(name for edit in tried["edits"] for name in edit["lessons"])
+        out.print(f"Rejected: {names}: {tried['reason']}", style="dim", markup=False, soft_wrap=True)
+    out.print(
+        f"\n{result['calls']} calls, {result['cached_calls']} answers reused, {result['tokens']:,} tokens, "
+        f"${result['cost_usd']:.4f}; coverage {result['coverage']:.1%}",
+        soft_wrap=True,
+    )
+    out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
+
+
+def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[str, Any]]) -> None:
+    added = edit["new"].replace(edit["old"], "").strip() if edit["old"] in edit["new"] else None
+    if added is not None:
+        out.print(f"  + {added}", style="green", markup=False, soft_wrap=True)
+    else:
+        out.print(f"  - {edit['old']}", style="red", markup=False, soft_wrap=True)
+        out.print(f"  + {edit['new']}", style="green", markup=False, soft_wrap=True)
+    for name in edit["lessons"]:
+        lesson = lessons[name]
+        seen = f"{len(lesson['evidence'])} disagreement(s): {', '.join(lesson['evidence'])}"
+        out.print(f"      lesson {name}: {lesson['text']} From {seen}", markup=False, soft_wrap=True)
+
+
+def _agreement_table(found: Evaluation) -> Table:
+    table = _table("agreement with people", "n", "Spearman", "Kendall", "Pearson")
+    for each in found.agreement:
+        pooled = each.pooled
+        table.add_row(
+            each.dimension,
+            str(pooled.spearman.n),
+            _statistic(pooled.spearman),
+            _statistic(pooled.kendall),
+            _statistic(pooled.pearson),
+        )
+        if each.per_document is not None:
+            average = each.per_document.average
+            name = f"  per document ({each.per_document.used} used, {each.per_document.undefined} undefined)"
+            table.add_row(name, str(average.n), _statistic(average), "", "")
+        if each.per_system is not None:
+            system = each.per_system
+            row = (_statistic(system.spearman), _statistic(system.kendall), _statistic(system.pearson))
+            table.add_row("  per system", str(system.spearman.n), *row)
+    return table
+
+
+def _statistic(found: Statistic) -> str:
+    if found.value is None:
+        return f"undefined: {found.reason}"
+    if found.low is None or found.high is None:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def _measure(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "not looked at"
+    if row["spearman"] is None:
+        return f"undefined: {row['reason']}"
+    interval = f" [{row['low']:.2f}, {row['high']:.2f}]" if row["low"] is not None else ""
+    return f"{row['spearman']:.3f}{interval}, n = {row['n']}"
+
+
+def _gain(row: Mapping[str, Any] | None, result: Mapping[str, Any]) -> str:
+    if row is None:
+        return "" if result["accepted_edits"] else "none: the same prompt"
+    if row["value"] is None:
+        return f"undefined: {row['reason']}"
+    interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]" if row["low"] is not None else ""
+    return f"{row['value']:+.3f}{interval}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=number == 0)
+    return table

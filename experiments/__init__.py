@@ -1,0 +1,1 @@
+"""Benchmarks, measured choices and the report. Floor 5."""

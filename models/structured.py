@@ -1,0 +1,114 @@
+"""Answers in a JSON schema: one re-ask that carries the validation error, then an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ..prompts.jsonl import explain
+from .base import Answer, Message, Model, Parameters, make_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .gateway import Gateway
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+
+class ParseError(ValueError):
+    """A reply does not follow its schema, twice."""
+
+
+def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
+    """JSON schema of a record as structured-output endpoints want it: every field required, no others allowed."""
+
+    def tighten(node: Any) -> Any:
+        if isinstance(node, list):
+            return [tighten(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        node = {key: tighten(value) for key, value in node.items() if key not in ("title", "description", "default")}
+        if node.get("type") == "object" and "properties" in node:
+            node["required"] = list(node["properties"])
+            node["additionalProperties"] = False
+        return node
+
+    schema: dict[str, Any] = tighten(record.model_json_schema())
+    return schema
+
+
+def json_in(text: str) -> Any:
+    """The JSON value of a reply: the whole text, or what stands in its one code block.
+
+    Raises:
+        ValueError: There is none; prose around an object is not searched for something that may fit.
+    """
+    block = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", text, re.DOTALL)
+    return json.loads(block[1] if block else text)
+
+
+async def ask_for(
+    gateway: Gateway,
+    role: str,
+    model: Model,
+    messages: Sequence[Message],
+    record: type[Reply],
+    *,
+    max_tokens: int,
+    temperature: float = 0.0,
+    seed: int | None = None,
+    replicate: int = 0,
+    check: Callable[[Reply], None] | None = None,
+) -> Reply:
+    """Ask for a record.
+
+    Args:
+        gateway: Pays and keeps.
+        role: Whose ledger.
+        model: Who answers.
+        messages: The conversation so far.
+        record: Its JSON schema is sent along, and the reply is validated against it.
+        max_tokens: Of the reply.
+        temperature: 0 by default.
+        seed: Sent along where given.
+        replicate: Which of several answers to the same request.
+        check: May raise ``ValueError`` with what is wrong beyond the schema.
+
+    Raises:
+        ParseError: The reply to the re-ask was no better.
+        ModelError: No reply.
+    """
+    parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
+    conversation = list(messages)
+    for last in (False, True):
+        answer = await gateway.ask(role, model, make_request(model.identity, conversation, parameters, replicate))
+        try:
+            return _read(answer, record, check)
+        except ValueError as error:
+            if last:
+                raise ParseError(f"{model.name} gave no usable {record.__name__}, twice: {error}") from None
+            conversation += [("assistant", answer.text), ("user", _complaint(error, record))]
+    raise AssertionError("the second round returns or raises")
+
+
+def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], None] | None) -> Reply:
+    if answer.finish == "length":
+        raise ValueError("the answer was cut off because it was too long; be much shorter")
+    try:
+        reply = record.model_validate(json_in(answer.text))
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON ({error.msg})") from None
+    if check:
+        check(reply)
+    return reply
+
+
+def _complaint(error: ValueError, record: type[BaseModel]) -> str:
+    fields = ", ".join(f'"{name}"' for name in record.model_fields)
+    return f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and nothing else."

@@ -1,0 +1,1 @@
+"""The improvement loop and its numerical parts. Floor 4."""

@@ -1,0 +1,287 @@
+"""Is version b better than version a? Paired differences on the same examples, with interval and p-value.
+
+The interval is the percentile bootstrap: both versions are measured on the same resamples. The p-value is,
+by default, that of a swap test: if b is no better than a, it does not matter which of the two scores of an
+example is called b's, so they are exchanged example by example at random. Scores are first put on one scale
+(their ranks, standardised), so that a version which is only more severe does not count as a different one.
+
+Why the swap test: simulated with no true difference, 12 to 80 examples, 1,000 trials a cell, the share of
+p <= 0.1 was .09-.13 for continuous and coarse scores, independent or highly correlated. The bootstrap's share
+of losses gave .03-.12, lowest when few scores changed, as after an edit, where the studentised bootstrap gave
+up to .18. (One question answered 80 % yes, 12 examples: .05, .01 and .01.) With 16 examples and true
+correlations .42 and .62 the swap test found the gain at p <= 0.1 in 44 trials of 100, the bootstrap in 37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..prompts.errors import InputError
+from .correlation import Column
+from .resampling import (
+    BLOCK,
+    MINIMUM_ITEMS,
+    Kernel,
+    Method,
+    Vector,
+    Weights,
+    affordable_resamples,
+    average_ranks,
+    check_settings,
+    complete,
+    constant_reason,
+    correlation_kernel,
+    group_codes,
+    percentile_interval,
+    resample,
+    resample_weights,
+    tied,
+    unweighted,
+)
+
+__all__ = ["Difference", "Test", "mean_difference", "paired_difference"]
+
+Test = Literal["swap", "bootstrap"]
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much better version b is than version a on the same examples."""
+
+    value: float | None
+    """statistic(b) - statistic(a); positive if b is better. None where one of them is undefined."""
+    n: int
+    """Examples with a number in every column."""
+    low: float | None
+    """Lower end of the percentile bootstrap interval; None where there is none."""
+    high: float | None
+    """Upper end of the interval."""
+    p_gain: float | None
+    """Share of the resamples in which b is ahead; an undefined resample counts as not ahead."""
+    p_value: float | None
+    """One-sided p-value of "b is not better than a", in (0, 1]; small speaks for b."""
+    reason: str | None
+    """Why the value, or only the interval, is missing; None if nothing is."""
+    undefined_resamples: int = 0
+    """Resamples in which the difference does not exist."""
+    used_zero_convention: bool = False
+    """A constant version was counted as a correlation of 0, as `undefined_as_zero` asked."""
+
+
+def paired_difference(
+    a: Column,
+    b: Column,
+    human: Column,
+    *,
+    statistic: Method = "spearman",
+    resamples: int = 2000,
+    seed: int = 42,
+    groups: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    test: Test = "swap",
+    undefined_as_zero: bool = False,
+) -> Difference:
+    """Difference of two versions' correlations with the same human scores.
+
+    With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a
+    constant judge ranks nothing and so has correlation 0; the p-value is then that of the other version's
+    correlation against 0 (random signs). Constant human scores stay undefined in any case. Kendall uses
+    fewer resamples for more than 3,000 examples (see `correlate`).
+
+    Args:
+        a: Scores by the present version, one per example; None where missing.
+        b: Scores by the candidate.
+        human: Human scores.
+        statistic: spearman, kendall (tau-b) or pearson.
+        resamples: Number of resamples, for the interval and for the test.
+        seed: Same seed, same result.
+        groups: Document (or other cluster) of each example; whole groups are resampled and swapped.
+        level: Coverage of the interval, between 0 and 1.
+        test: `swap` exchanges the versions' standardised scores (their ranks, for spearman and kendall
+            alike) example by example; `bootstrap` is (1 + resamples without a gain) / (1 + resamples), and
+            is more cautious.
+        undefined_as_zero: Count a constant version as 0 instead of undefined.
+
+    Raises:
+        InputError: If the columns do not match, or a setting is out of range.
+    """
+    _check(resamples, level, test)
+    (left, right, people), keep = complete(a, b, human)
+    n = len(people)
+    codes = _codes(groups, keep)
+    units = _units(n, codes)
+    constant_a = constant_reason(left, "scores of version a")
+    constant_b = constant_reason(right, "scores of version b")
+    reason = _too_few(units, codes) or constant_reason(people, "human scores")
+    if reason is None and not undefined_as_zero:
+        reason = " and ".join(filter(None, [constant_a, constant_b])) or None
+    if reason is not None:
+        return _undefined(n, reason)
+
+    kernels = [correlation_kernel(statistic, column, people) for column in (left, right)]
+    point = np.nan_to_num(
+        [unweighted(kernel, n) for kernel in kernels]
+    )  # NaN only where the convention allows it
+    used = affordable_resamples(statistic, n, resamples)
+    of_people: list[Kernel] = [correlation_kernel("spearman", people, people)] if undefined_as_zero else []
+    values = resample([*kernels, *of_people], resample_weights(units, used, seed, codes))
+    convention = constant_a is not None or constant_b is not None
+    if undefined_as_zero:
+        varied = ~np.isnan(values[2])
+        convention = convention or bool(np.isnan(values[:2, varied]).any())
+        values[:2, varied] = np.nan_to_num(values[:2, varied])
+    gains = values[1] - values[0]
+
+    p_value: float | None = None
+    if test == "swap":
+        scaled_a, scaled_b, scaled_people = (
+            _standardised(column, statistic) for column in (left, right, people)
+        )
+        p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(units, resamples, seed, codes))
+    return _difference(float(point[1] - point[0]), n, gains, level, p_value, convention)
+
+
+def mean_difference(
+    a: Column,
+    b: Column,
+    *,
+    resamples: int = 2000,
+    seed: int = 42,
+    groups: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    test: Test = "swap",
+) -> Difference:
+    """Difference of two versions' means (accuracy, pass rate, score) on the same examples.
+
+    The swap test exchanges the two versions' values example by example, which for 0/1 values is McNemar's
+    test.
+
+    Args:
+        a: One value per example for the present version; None where missing.
+        b: The same for the candidate.
+        resamples: Number of resamples, for the interval and for the test.
+        seed: Same seed, same result.
+        groups: Document (or other cluster) of each example; whole groups are resampled and swapped.
+        level: Coverage of the interval, between 0 and 1.
+        test: `swap` or `bootstrap`, as in `paired_difference`.
+
+    Raises:
+        InputError: If the columns do not match, or a setting is out of range.
+    """
+    _check(resamples, level, test)
+    (left, right), keep = complete(a, b)
+    n = len(left)
+    codes = _codes(groups, keep)
+    units = _units(n, codes)
+    reason = _too_few(units, codes)
+    if reason is not None:
+        return _undefined(n, reason)
+    change = right - left
+    gains = np.concatenate(
+        [change @ w / w.sum(axis=0) for w in resample_weights(units, resamples, seed, codes)]
+    )
+    p_value = _sign_p_value(change, _signs(units, resamples, seed, codes)) if test == "swap" else None
+    return _difference(float(change.mean()), n, gains, level, p_value)
+
+
+def _difference(
+    value: float, n: int, gains: Vector, level: float, p_value: float | None, convention: bool = False
+) -> Difference:
+    """Put the record together; without a p-value from a test, the bootstrap's own is used."""
+    ahead = int((gains > _ROUNDING).sum())  # NaN is not ahead
+    if p_value is None:
+        p_value = (1 + len(gains) - ahead) / (1 + len(gains))
+    low, high, reason = percentile_interval(gains, level)
+    undefined = int(np.isnan(gains).sum())
+    p_gain = ahead / len(gains)
+    return Difference(value, n, low, high, p_gain, p_value, reason, undefined, convention)
+
+
+def _undefined(n: int, reason: str) -> Difference:
+    return Difference(None, n, None, None, None, None, reason)
+
+
+def _standardised(values: Vector, statistic: Method) -> Vector:
+    """Mean 0, squares summing to n (all 0 for a constant); ranks are taken first, except for pearson."""
+    scaled = tied(values) if statistic == "pearson" else average_ranks(values)
+    centred: Vector = scaled - scaled.mean()
+    if np.ptp(scaled) == 0:
+        return np.zeros_like(centred)
+    centred /= np.sqrt(np.mean(centred**2))
+    return centred
+
+
+def _swap_p_value(a: Vector, b: Vector, human: Vector, signs: Iterator[Weights]) -> float:
+    """One-sided p-value of the correlation gain when standardised scores are swapped between the versions.
+
+    A swap changes sums, sums of squares and cross products by sums over the swapped examples, so a block of
+    swaps is one matrix product. A version that has become constant ranks nothing: its correlation is 0.
+    """
+    if not a.any() or not b.any():  # a constant has nothing to swap: test the other correlation against 0
+        return _sign_p_value((b - a) * human, signs)
+    moved = np.vstack([b - a, b**2 - a**2, human * (b - a)])
+    squares = np.array([a @ a, b @ b])
+    products = np.array([human @ a, human @ b])
+    n = len(human)
+
+    def gain(swapped: Weights) -> Vector:
+        shift, square, product = moved @ swapped
+        r_a = _correlation(products[0] + product, squares[0] + square - shift**2 / n, n)
+        r_b = _correlation(products[1] - product, squares[1] - square - shift**2 / n, n)
+        return r_b - r_a
+
+    observed = gain(np.zeros((n, 1)))[0]
+    return _tail([gain((1 - block) / 2) for block in signs], observed)
+
+
+def _correlation(product: Vector, square: Vector, n: int) -> Vector:
+    varies = square > _ROUNDING * n
+    value = np.zeros(len(square))
+    value[varies] = product[varies] / np.sqrt(square[varies] * n)
+    return value
+
+
+def _sign_p_value(contributions: Vector, signs: Iterator[Weights]) -> float:
+    """One-sided p-value of the sum of `contributions` when each (or each group's) sign is random."""
+    size = max(float(np.abs(contributions).sum()), np.finfo(float).tiny)
+    return _tail([contributions / size @ block for block in signs], float(contributions.sum()) / size)
+
+
+def _tail(blocks: list[Vector], observed: float) -> float:
+    values = np.concatenate(blocks)
+    return float((1 + np.count_nonzero(values >= observed - _ROUNDING)) / (1 + len(values)))
+
+
+def _signs(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None) -> Iterator[Weights]:
+    """Random signs per example or per group, in blocks of shape (examples, resamples)."""
+    rng = np.random.default_rng([seed, 1])
+    for start in range(0, resamples, BLOCK):
+        width = min(BLOCK, resamples - start)
+        signs = rng.integers(0, 2, size=(units, width), dtype=np.int8).astype(np.float64) * 2 - 1
+        yield signs if codes is None else signs[codes]
+
+
+def _check(resamples: int, level: float, test: str) -> None:
+    check_settings(resamples, level)
+    if test not in ("swap", "bootstrap"):
+        raise InputError(f"There is no test named {test!r}; choose swap or bootstrap.")
+
+
+def _codes(groups: Sequence[Hashable] | None, keep: NDArray[np.bool_]) -> NDArray[np.intp] | None:
+    return None if groups is None else group_codes(groups, keep)
+
+
+def _units(n: int, codes: NDArray[np.intp] | None) -> int:
+    return n if codes is None else int(codes.max(initial=-1)) + 1
+
+
+def _too_few(units: int, codes: NDArray[np.intp] | None) -> str | None:
+    if units >= MINIMUM_ITEMS:
+        return None
+    return f"fewer than {MINIMUM_ITEMS} {'items' if codes is None else 'groups'} (there are {units})"

@@ -1,0 +1,238 @@
+"""Judge a data set with a checklist and say how far people agree (BinEval §3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..agents.evaluator import Estimate, Evaluator
+from ..memory.verdict_store import VerdictStore
+from ..models.cache_directory import cache_directory
+from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.errors import InputError
+from ..prompts.examples import Example, human_dimensions, load_examples
+from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.templates import template
+from .correlation import correlate, per_group, system_level
+from .options import EvaluateOptions, parse_options
+from .progress import Silent
+from .results import correlations_dict, documents, statistic_dict
+from .scoring import Coverage, coverage, mean_score, score_examples, to_scale, yes_rates
+from .session import run_sync, session
+from .targets import human_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..models.base import Model
+    from ..models.budget import Budget
+    from ..prompts.verdicts import Verdict
+    from .correlation import Correlations, PerGroup
+    from .progress import Watcher
+    from .scoring import ExampleScore
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the scores of one dimension agree with people's."""
+
+    dimension: str
+    pooled: Correlations
+    per_document: PerGroup | None
+    """None where every example has a document of its own."""
+    per_system: Correlations | None
+    """None where examples name no system, or fewer than three."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Verdicts with the scores and correlations derived from them."""
+
+    model: str
+    prompt: str
+    verdicts: Sequence[Verdict]
+    scores: Sequence[ExampleScore]
+    agreement: Sequence[Agreement]
+    coverage: Coverage
+    budget: Budget
+    scale: tuple[float, float]
+
+    def means(self) -> dict[str, float | None]:
+        """Mean score by dimension, and ``overall``, on the scale asked for."""
+        dimensions = list(self.scores[0].dimensions) if self.scores else []
+        means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
+        means["overall"] = mean_score(each.overall for each in self.scores)
+        return {name: to_scale(value, *self.scale) for name, value in means.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the verdicts, for ``--json``."""
+        return {
+            "model": self.model,
+            "prompt": self.prompt,
+            "coverage": {
+                "asked": self.coverage.asked,
+                "answered": self.coverage.answered,
+                "abstained": self.coverage.abstained,
+                "parse_errors": self.coverage.parse_errors,
+                "api_errors": self.coverage.api_errors,
+                "share": self.coverage.share,
+            },
+            "scale": list(self.scale),
+            "means": self.means(),
+            "yes_rates": yes_rates(self.verdicts),
+            "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
+            "scores": [
+                {
+                    "example": each.example,
+                    "overall": to_scale(each.overall, *self.scale),
+                    "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
+                }
+                for each in self.scores
+            ],
+            "calls": self.budget.calls,
+            "cached_calls": self.budget.cached_calls,
+            "tokens": self.budget.tokens,
+            "cost_usd": self.budget.cost_usd,
+        }
+
+
+def evaluate(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    watcher: Watcher | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Judge examples with a checklist.
+
+    Args:
+        data: JSONL or CSV file, or rows.
+        checklist: YAML or JSON file, or a checklist.
+        model: ``provider/model``, or an object that can be asked.
+        prompt: File or prompt; askance's own neutral one by default.
+        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        watcher: Told how the work goes on.
+        options: Settings of :class:`~askance.optimizer.options.EvaluateOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name or setting.
+        BudgetExceededError: A cap was reached; the answers so far are kept.
+        AskanceError: The endpoint is down or refuses every call.
+    """
+    settings = parse_options(EvaluateOptions, options)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    with VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db") as store:
+        return run_sync(_evaluate(examples, questions, model, text, store, settings, watcher or Silent()))
+
+
+def estimate_evaluation(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Estimate:
+    """What :func:`evaluate` would buy; nothing is bought.
+
+    Raises:
+        InputError: As :func:`evaluate`.
+    """
+    settings = parse_options(EvaluateOptions, options)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    path = Path(cache or cache_directory() / "verdicts.db")
+    store = VerdictStore(path) if path.exists() and not no_cache else None
+
+    async def estimate() -> Estimate:
+        async with session(settings, store) as (models, gateway):
+            return Evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
+
+    return run_sync(estimate())
+
+
+def load_inputs(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    checklist: str | Path | Checklist,
+    prompt: str | Path | Prompt | None,
+    settings: Any,
+) -> tuple[list[Example], Checklist, Prompt]:
+    """Examples, checklist and evaluator prompt from files or objects, checked.
+
+    Raises:
+        InputError: Names the file, line and field at fault.
+    """
+    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    if prompt is None:
+        text = Prompt(template("evaluator"))
+    else:
+        text = prompt.check() if isinstance(prompt, Prompt) else load_prompt(prompt)
+    examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    return examples, questions, text
+
+
+async def _evaluate(
+    examples: list[Example],
+    checklist: Checklist,
+    model: str | Model,
+    prompt: Prompt,
+    store: VerdictStore,
+    settings: EvaluateOptions,
+    watcher: Watcher,
+) -> Evaluation:
+    async with session(settings, store) as (models, gateway):
+        gateway.on_wait = lambda text, seconds: watcher.say(f"{text} Asking again in {seconds:.1f} s.")
+        judge = models.get(model)
+        watcher.watch(gateway.budget)
+        watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
+        verdicts = await Evaluator(gateway, judge, prompt, checklist, settings.judging).judge(examples, watcher.advance)
+    scores = score_examples(examples, checklist, verdicts, soft=settings.scores == "soft")
+    agreement: list[Agreement] = []
+    if human_dimensions(examples):
+        watcher.phase("comparing with the human scores")
+        agreement = _agreement(examples, checklist, scores, settings)
+    return Evaluation(
+        judge.name, prompt.hash, verdicts, scores, agreement, coverage(verdicts), gateway.budget, settings.scale
+    )
+
+
+def _agreement(
+    examples: list[Example], checklist: Checklist, scores: list[ExampleScore], settings: EvaluateOptions
+) -> list[Agreement]:
+    targets = human_targets(examples, checklist, settings.human_scale)
+    groups = documents(examples)
+    systems = [example.system for example in examples]
+    found = []
+    for dimension in targets.dimensions:
+        values = [targets.dimension_score(each, dimension) for each in scores]
+        wanted = [targets.wanted[each.example].get(dimension) for each in scores]
+        found.append(
+            Agreement(
+                dimension,
+                correlate(values, wanted, groups=groups, resamples=settings.resamples, seed=settings.seed),
+                per_group(values, wanted, groups, resamples=settings.resamples, seed=settings.seed) if groups else None,
+                system_level(values, wanted, systems, resamples=settings.resamples, seed=settings.seed)
+                if len(set(systems) - {None}) > 2
+                else None,
+            )
+        )
+    return found
+
+
+def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
+    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled)}
+    if agreement.per_document is not None:
+        row["per_document"] = statistic_dict(agreement.per_document.average) | {
+            "documents": agreement.per_document.used,
+            "undefined": agreement.per_document.undefined,
+        }
+    if agreement.per_system is not None:
+        row["per_system"] = correlations_dict(agreement.per_system)
+    return row

@@ -1,0 +1,169 @@
+"""Settings: one name each in the configuration file, on the command line and in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ..agents.evaluator import Judging
+from ..prompts.errors import InputError, did_you_mean
+
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+class ModelOptions(BaseModel):
+    """How models are reached and what may be spent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
+    timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
+    retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
+    max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
+    max_calls: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
+    max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
+    max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
+    seed: int = Field(42, ge=0, description="Seed of everything random.")
+
+
+class JudgeOptions(ModelOptions):
+    """How judges are asked and how their answers become scores."""
+
+    mode: Literal["each", "batched"] = Field("each", description="One call a question, or one call an example.")
+    explain: Literal["always", "needed", "never"] = Field(
+        "needed", description="Buy explanations with every verdict, where they are read, or never."
+    )
+    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
+        "auto", description="Where P(yes) comes from; auto: log-probabilities, else samples, else the answer itself."
+    )
+    samples: int = Field(1, ge=1, description="Answers per question where P(yes) is counted from samples.")
+    temperature: float = Field(0.0, ge=0, description="Temperature of the judges.")
+    repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
+    scores: Literal["soft", "hard"] = Field("soft", description="Score from P(yes), or from the yes/no answers.")
+    human_scale: tuple[float, float] | None = Field(
+        None, description="Lowest and highest human score; default: the observed ones."
+    )
+    min_coverage: float = Field(
+        0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
+    )
+    field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
+    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+
+    @model_validator(mode="after")
+    def _scale_ascends(self) -> JudgeOptions:
+        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
+            raise ValueError("human_scale: the lowest score must be below the highest")
+        if self.p_yes == "sampled" and self.samples < 2:
+            raise ValueError("p_yes sampled needs samples of 2 or more")
+        return self
+
+    @property
+    def judging(self) -> Judging:
+        """The part that an evaluator needs."""
+        return Judging(
+            mode=self.mode,
+            explain=self.explain,
+            p_yes=self.p_yes,
+            samples=self.samples,
+            temperature=self.temperature,
+            repeat=self.repeat,
+            seed=self.seed,
+        )
+
+
+class EvaluateOptions(JudgeOptions):
+    """Settings of ``evaluate``."""
+
+    scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
+    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
+
+
+class LoopOptions(JudgeOptions):
+    """Settings of the improvement loop."""
+
+    note_taker: str | None = Field(None, description="Model that draws lessons from disagreements.")
+    deduplicator: str | None = Field(None, description="Model that keeps the lessons free of repeats.")
+    updater: str | None = Field(None, description="Model that turns lessons into edits.")
+    roles: Literal["cross", "self"] = Field(
+        "cross", description="Who takes the roles that have no model of their own: the source, or the target."
+    )
+    reference: Literal["auto", "human", "source"] = Field(
+        "auto", description="What held-out scores are correlated with; auto: human scores where there are some."
+    )
+    split: tuple[float, float, float] = Field(
+        (0.3, 0.3, 0.4), description="Shares of development, validation and test examples."
+    )
+    max_iterations: int = Field(5, ge=1, description="Iterations at most.")
+    max_lessons: int = Field(10, ge=1, description="Lessons that may be written into the prompt at most.")
+    max_notes: int = Field(8, ge=1, description="Disagreements read by the note-taker in one iteration.")
+    max_prompt_chars: int | None = Field(
+        None, ge=1, description="Longest prompt; default: twice the starting prompt and 1,500 more."
+    )
+    margin: float = Field(
+        0.3, gt=0, le=1, description="Difference in P(yes) from which judges disagree although both say the same."
+    )
+    tolerance: float = Field(
+        0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
+    )
+    accept_level: float = Field(
+        0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
+    )
+    patience: int = Field(2, ge=1, description="Iterations without an accepted edit before the run ends.")
+    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of tests and intervals.")
+    embedder: str | None = Field(None, description="Embedding model of the lesson memory.")
+
+    @model_validator(mode="after")
+    def _shares_add_up(self) -> LoopOptions:
+        if min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-6:
+            raise ValueError("split: three shares above 0 that add up to 1 are needed, e.g. 0.3 0.3 0.4")
+        return self
+
+
+class WriterOptions(ModelOptions):
+    """Settings of ``questions``."""
+
+    max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
+    embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
+
+
+def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "options") -> Settings:
+    """Validate settings.
+
+    Raises:
+        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
+    """
+    for name in values:
+        if name not in kind.model_fields:
+            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            field = ".".join(str(part) for part in problem["loc"])
+            message = problem["msg"].removeprefix("Value error, ")
+            problems.append(f"{field}: {message[:1].lower()}{message[1:]}" if field else message)
+        raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Read settings from a YAML file; hyphens in names are taken as underscores.
+
+    Raises:
+        InputError: The file is missing or is not a mapping.
+    """
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such configuration file.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read as YAML ({' '.join(str(error).split())}).") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: a mapping from setting to value is needed.")
+    return {str(key).replace("-", "_"): value for key, value in data.items()}

@@ -1,0 +1,158 @@
+"""What a run comes to: the records that ``result.json`` is written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..prompts.prompt import Prompt
+from .correlation import Correlations, Statistic, correlate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..prompts.examples import Example
+    from ..prompts.lessons import Edit
+    from .bootstrap import Difference
+    from .scoring import ExampleScore
+    from .targets import Targets
+
+FinishReason = Literal[
+    "converged",
+    "no_disagreements",
+    "no_gain",
+    "max_iterations",
+    "max_lessons",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+]
+"""Why the loop ended; a closed list."""
+
+FINISH_SENTENCES: dict[FinishReason, str] = {
+    "converged": "the target's mean scores match the source's on every dimension",
+    "no_disagreements": "no disagreement is left that was not looked at",
+    "no_gain": "no edit was accepted for as many iterations as --patience allows",
+    "max_iterations": "the number of iterations is used up (--max-iterations)",
+    "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
+    "max_calls": "the budget of calls is used up (--max-calls)",
+    "max_tokens": "the budget of tokens is used up (--max-tokens)",
+    "max_cost": "the budget of money is used up (--max-cost)",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The correlation of one prompt version with the targets on one split."""
+
+    overall: Mapping[str, Any]
+    dimensions: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        return {**self.overall, "dimensions": {name: dict(values) for name, values in self.dimensions.items()}}
+
+
+@dataclass(frozen=True)
+class TriedEdits:
+    """A candidate that went through the gate."""
+
+    edits: tuple[Edit, ...]
+    accepted: bool
+    reason: str
+    gain: Difference | None
+    iteration: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        return {
+            "edits": [edit.model_dump() for edit in self.edits],
+            "reason": self.reason,
+            "gain": difference_dict(self.gain),
+            "iteration": self.iteration,
+        }
+
+
+@dataclass(frozen=True)
+class Version:
+    """A prompt with the edits that led to it and its scores on validation."""
+
+    number: int
+    prompt: Prompt
+    scores: Sequence[ExampleScore]
+    edits: tuple[Edit, ...] = ()
+    parent: int | None = None
+
+
+@dataclass
+class Outcome:
+    """What the loop came to, before the test is looked at."""
+
+    baseline: Version
+    best: Version
+    finish_reason: FinishReason
+    iterations: int
+    tried: list[TriedEdits] = field(default_factory=list)
+
+
+def measure(
+    scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
+) -> Measure:
+    """Correlate scores with targets, over all dimensions and on each, with intervals.
+
+    Examples of the same document (``metadata.document``) are resampled together.
+    """
+    groups = documents(examples)
+
+    def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
+        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
+
+    overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
+    dimensions = {
+        name: one(
+            [targets.dimension_score(each, name) for each in scores],
+            [targets.wanted[each.example].get(name) for each in scores],
+        )
+        for name in targets.dimensions
+    }
+    return Measure(overall, dimensions)
+
+
+def correlations_dict(found: Correlations) -> dict[str, Any]:
+    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's."""
+    row: dict[str, Any] = {
+        "spearman": found.spearman.value,
+        "kendall": found.kendall.value,
+        "pearson": found.pearson.value,
+        "n": found.spearman.n,
+        "low": found.spearman.low,
+        "high": found.spearman.high,
+    }
+    reason = found.spearman.reason or found.kendall.reason or found.pearson.reason
+    return row | {"reason": reason} if reason else row
+
+
+def statistic_dict(found: Statistic) -> dict[str, Any]:
+    """One statistic as in ``result.json``."""
+    row: dict[str, Any] = {"value": found.value, "n": found.n, "low": found.low, "high": found.high}
+    return row | {"reason": found.reason} if found.reason else row
+
+
+def documents(examples: Sequence[Example]) -> list[str] | None:
+    """The document of each example, where several examples share one; None where none do."""
+    names = [str(example.metadata.get("document", example.id)) for example in examples]
+    return names if len(set(names)) < len(names) else None
+
+
+def difference_dict(difference: Difference | None) -> dict[str, Any] | None:
+    """A difference as in ``result.json``."""
+    if difference is None:
+        return None
+    row: dict[str, Any] = {
+        "value": difference.value,
+        "n": difference.n,
+        "low": difference.low,
+        "high": difference.high,
+        "p_value": difference.p_value,
+    }
+    return row | {"reason": difference.reason} if difference.reason else row

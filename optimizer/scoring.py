@@ -1,0 +1,110 @@
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleScore:
+    """The scores of one example, in [0, 1]. None where a verdict is missing: part of a checklist is no score."""
+
+    example: str
+    overall: float | None
+    dimensions: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the verdicts that were asked for are there."""
+
+    asked: int
+    answered: int
+    abstained: int
+    parse_errors: int
+    api_errors: int
+
+    @property
+    def share(self) -> float:
+        """Answered / asked, in [0, 1]; 1 where nothing was asked."""
+        return self.answered / self.asked if self.asked else 1.0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+def coverage(verdicts: Iterable[Verdict]) -> Coverage:
+    """Count verdicts by status."""
+    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    for verdict in verdicts:
+        counts[verdict.status] += 1
+    return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
+
+
+def score_examples(
+    examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
+) -> list[ExampleScore]:
+    """Score every example: weighted means of its verdicts, S = Σ w f / Σ w (BinEval §3.2).
+
+    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
+    example has none overall.
+    """
+    answers: dict[str, dict[str, list[float | None]]] = {example.id: {} for example in examples}
+    for verdict in verdicts:
+        answers[verdict.example].setdefault(verdict.question, []).append(verdict.score(soft=soft))
+    questions = [question for question in checklist.questions if question.weight > 0]
+    scores = []
+    for example in examples:
+        means = {question: _mean(values) for question, values in answers[example.id].items()}
+        dimensions = {
+            dimension: _weighted((means.get(q.id), q.weight) for q in questions if q.dimension == dimension)
+            for dimension in dict.fromkeys(question.dimension for question in questions)
+        }
+        overall = _weighted((means.get(question.id), question.weight) for question in questions)
+        scores.append(ExampleScore(example.id, overall, dimensions))
+    return scores
+
+
+def to_scale(score: float | None, low: float, high: float) -> float | None:
+    """Map a score from [0, 1] to [low, high]: S·(high - low) + low."""
+    return None if score is None else score * (high - low) + low
+
+
+def mean_score(values: Iterable[float | None]) -> float | None:
+    """Mean of the scores that are there; None where there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    """Share of yes among the answers to each question; questions without an answer are left out."""
+    counts: dict[str, list[int]] = {}
+    for verdict in verdicts:
+        if verdict.answer is not None:
+            count = counts.setdefault(verdict.question, [0, 0])
+            count[0] += verdict.answer
+            count[1] += 1
+    return {question: yes / n for question, (yes, n) in counts.items()}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _weighted(pairs: Iterable[tuple[float | None, float]]) -> float | None:
+    total = weights = 0.0
+    for value, weight in pairs:
+        if value is None:
+            return None
+        total += value * weight
+        weights += weight
+    return total / weights if weights else None

@@ -1,0 +1,111 @@
+"""Where a judge and its reference differ. A mode of the loop is a signal, nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ..prompts.lessons import Disagreement
+from .scoring import mean_score, score_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..agents.evaluator import Evaluator
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
+
+
+class Signal(Protocol):
+    """What a judge's verdicts are held against on the development examples."""
+
+    def disagreements(self, verdicts: Sequence[Verdict]) -> list[Disagreement]:
+        """The (example, question) pairs on which the judge differs, those to be read first in front."""
+        ...
+
+    def agrees(self, verdicts: Sequence[Verdict]) -> bool:
+        """Whether the judge agrees well enough for the loop to stop."""
+        ...
+
+    async def reasons(self, disagreements: Sequence[Disagreement]) -> Mapping[str, str]:
+        """Why the reference says what it says, by disagreement key; empty where it gives no reasons."""
+        ...
+
+
+class CrossModelSignal:
+    """The source judge's verdicts (BinEval §3.3, Algorithm 1).
+
+    Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
+    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts.
+    """
+
+    def __init__(
+        self,
+        source: Evaluator,
+        verdicts: Sequence[Verdict],
+        examples: Sequence[Example],
+        *,
+        margin: float,
+        tolerance: float,
+    ) -> None:
+        """``verdicts`` are the source's, on the development ``examples``."""
+        self._source = source
+        self._verdicts = {(each.example, each.question): each for each in verdicts if each.replicate == 0}
+        self._examples = examples
+        self._margin = margin
+        self._tolerance = tolerance
+        self._means = dimension_means(examples, source.checklist, verdicts)
+
+    def disagreements(self, verdicts: Sequence[Verdict]) -> list[Disagreement]:
+        """Widest gap first, questions taking turns, so that one question does not use up all notes."""
+        found: dict[str, list[Disagreement]] = {}
+        for verdict in verdicts:
+            source = self._verdicts.get((verdict.example, verdict.question))
+            if verdict.replicate or source is None or source.answer is None or verdict.answer is None:
+                continue
+            if (disagreement := self._compare(verdict, source)) is not None:
+                found.setdefault(verdict.question, []).append(disagreement)
+        return take_turns(sorted(group, key=lambda each: -each.gap) for group in found.values())
+
+    def agrees(self, verdicts: Sequence[Verdict]) -> bool:
+        """|S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
+
+        The means are soft; the paper's other condition, a target that scores at least as high as the source, is left
+        out: a judge that says yes to everything would meet it at once.
+        """
+        means = dimension_means(self._examples, self._source.checklist, verdicts)
+        pairs = [(means[dimension], self._means[dimension]) for dimension in means]
+        return all(a is not None and b is not None and abs(a - b) < self._tolerance for a, b in pairs)
+
+    async def reasons(self, disagreements: Sequence[Disagreement]) -> Mapping[str, str]:
+        """The source's explanations, bought for these disagreements alone."""
+        verdicts = [self._verdicts[each.example, each.question] for each in disagreements]
+        explained = await self._source.explain(verdicts, self._examples)
+        return {each.key: explained[each.example, each.question] for each in disagreements}
+
+    def _compare(self, target: Verdict, source: Verdict) -> Disagreement | None:
+        if target.answer is None or source.answer is None or target.p_yes is None or source.p_yes is None:
+            return None
+        gap = abs(target.p_yes - source.p_yes)
+        if target.answer == source.answer and gap < self._margin:
+            return None
+        too_high = target.p_yes > source.p_yes if target.answer == source.answer else target.answer
+        return Disagreement(
+            example=target.example, question=target.question, target=too_high, reference=not too_high, gap=gap
+        )
+
+
+def dimension_means(
+    examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict]
+) -> dict[str, float | None]:
+    """Mean soft score over the examples, by dimension."""
+    scores = score_examples(examples, checklist, verdicts)
+    return {
+        dimension: mean_score(each.dimensions.get(dimension) for each in scores) for dimension in checklist.dimensions
+    }
+
+
+def take_turns(groups: Iterable[Sequence[Disagreement]]) -> list[Disagreement]:
+    """The first of every group, then the second of every group, and so on."""
+    lists = [list(group) for group in groups]
+    return [group[turn] for turn in range(max(map(len, lists), default=0)) for group in lists if turn < len(group)]

@@ -1,0 +1,101 @@
+"""Reading tables of records, line by line, with errors that name the file, line and field."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield ``(line number, object)`` from a JSONL or CSV file.
+
+    Blank lines are skipped. CSV cells that hold JSON objects or arrays are parsed, others stay text.
+
+    Raises:
+        InputError: The file is missing, not UTF-8, or a line is not a JSON object.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() == ".csv":
+                yield from _csv_rows(path, file)
+            else:
+                yield from _json_rows(path, file)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: this is a directory, a JSONL or CSV file is needed.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the file is not UTF-8 text ({error.reason}).") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno}). "
+                "Each line must be one JSON object."
+            ) from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.")
+        yield number, row
+
+
+def _csv_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(file)
+    for row in reader:
+        if None in row:
+            raise InputError(f"{path}, line {reader.line_num}: more cells than the header has columns.")
+        yield reader.line_num, {name: _cell(value) for name, value in row.items() if value not in (None, "")}
+
+
+def _cell(value: str) -> Any:
+    if value[:1] in "{[":
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+    return value
+
+
+def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Record:
+    """Make a ``record`` of ``row``; a validation error becomes a sentence that names the field.
+
+    Raises:
+        InputError: A field is missing or has the wrong type; ``where`` is put in front.
+    """
+    try:
+        return record.model_validate(row)
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain(error)}") from None
+
+
+def explain(error: ValidationError) -> str:
+    """Put a pydantic error into one sentence per field."""
+    parts = []
+    for problem in error.errors(include_url=False):
+        field = ".".join(str(part) for part in problem["loc"]) or "the object"
+        if problem["type"] == "missing":
+            parts.append(f"the field '{field}' is missing")
+        elif problem["type"] == "extra_forbidden":
+            parts.append(f"the field '{field}' is not known")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            parts.append(f"field '{field}': {message[:1].lower()}{message[1:]}")
+    return "; ".join(parts) + "."

@@ -1,0 +1,62 @@
+"""Disagreements, the lessons drawn from them, and the edits that carry lessons into a prompt."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Disagreement(BaseModel):
+    """An (example, question) on which a judge and its reference differ."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    example: str
+    question: str
+    target: bool
+    """What the judge that is being improved answered."""
+    reference: bool
+    """What it should have answered, according to the source (or to people)."""
+    gap: float = Field(ge=0, le=1)
+    """|p_yes of the reference - p_yes of the target|: how far apart they are."""
+
+    @property
+    def key(self) -> str:
+        """Short name used as evidence: ``example/question``."""
+        return f"{self.example}/{self.question}"
+
+
+LessonStatus = Literal["new", "merged", "applied", "rejected", "retired"]
+
+
+class Lesson(BaseModel):
+    """One generalised, reusable sentence drawn from disagreements, with its evidence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    text: str = Field(min_length=1)
+    direction: Literal["stricter", "more lenient"]
+    """Whether the target said yes where the reference said no, or the reverse."""
+    dimension: str
+    evidence: tuple[str, ...]
+    """Disagreement keys; their number is the lesson's support."""
+    status: LessonStatus = "new"
+    reason: str | None = None
+    """Why it has this status, e.g. what the gate said when its edit was rejected."""
+
+    @property
+    def support(self) -> int:
+        """Number of disagreements behind the lesson."""
+        return len(self.evidence)
+
+
+class Edit(BaseModel):
+    """Exact old text to new text in a prompt, with the lessons that caused it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    old: str = Field(min_length=1)
+    new: str
+    lessons: tuple[str, ...] = ()

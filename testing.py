@@ -1,0 +1,167 @@
+"""Public test doubles: models that need no network. Not for real results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .models.base import Answer, Request
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+Reply = str | float | Answer | BaseException
+"""A text, a probability of yes (answered as one token with log-probabilities), a whole answer, or an error to raise."""
+
+
+class ScriptedModel:
+    """A model that answers from a function or a list.
+
+    Example:
+        >>> model = ScriptedModel(lambda request: 0.9)
+        >>> import asyncio
+        >>> from askance.models.base import Parameters, make_request
+        >>> request = make_request(model.identity, [("user", "Is it so?")], Parameters(1))
+        >>> asyncio.run(model.answer(request)).text
+        'Yes'
+    """
+
+    def __init__(
+        self,
+        script: Callable[[Request], Reply] | Sequence[Reply],
+        *,
+        name: str = "scripted/model",
+        slots: int = 16,
+        delay: float = 0.0,
+    ) -> None:
+        """``slots``: calls taken at once; ``delay``: seconds that each call takes."""
+        self.name = name
+        self.identity = name
+        self.slots = slots
+        self.requests: list[Request] = []
+        """Every request that was asked, in order."""
+        self._script = script
+        self._delay = delay
+
+    async def answer(self, request: Request) -> Answer:
+        """The next reply of the script.
+
+        Raises:
+            BaseException: The reply is an error.
+            IndexError: The list of replies is used up.
+        """
+        self.requests.append(request)
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        script = self._script
+        reply = script(request) if callable(script) else script[len(self.requests) - 1]
+        if isinstance(reply, BaseException):
+            raise reply
+        return as_answer(reply, request)
+
+
+def as_answer(reply: str | float | Answer, request: Request) -> Answer:
+    """Make an answer of a reply; tokens are counted as a quarter of the characters."""
+    if isinstance(reply, Answer):
+        return reply
+    prompt_tokens = sum(len(content) for _, content in request.messages) // 4
+    if isinstance(reply, str):
+        return Answer(reply, None, prompt_tokens, max(1, len(reply) // 4))
+    yes = min(max(float(reply), 1e-6), 1 - 1e-6)
+    word = "Yes" if yes >= 0.5 else "No"
+    alternatives = (("Yes", round(math.log(yes), 4)), ("No", round(math.log(1 - yes), 4)))
+    logprobs = ((word, alternatives),) if request.parameters.top_logprobs else None
+    return Answer(word, logprobs, prompt_tokens, 1)
+
+
+class StandInServer:
+    """An OpenAI-compatible server on loopback, in a thread of its own, that answers from a function.
+
+    Use it as a context manager; ``url`` is the address for ``--api-base``. The function is given the request's JSON
+    body and returns a text, a probability of yes, or a whole (status, body) pair.
+    """
+
+    def __init__(
+        self, script: Callable[[Mapping[str, Any]], str | float | tuple[int, Any]], *, delay: float = 0.0
+    ) -> None:
+        """``delay``: seconds that each answer takes."""
+        self._script = script
+        self._delay = delay
+        self.bodies: list[Mapping[str, Any]] = []
+        """Every request body, in order of arrival."""
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._stop: asyncio.Event | None = None
+
+    def __enter__(self) -> StandInServer:
+        self._thread.start()
+        self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._run())
+
+    async def _run(self) -> None:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self._stop = asyncio.Event()
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _complete(self, http: Any) -> Any:
+        from aiohttp import web
+
+        body = json.loads(await http.read())
+        self.bodies.append(body)
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        reply = self._script(body)
+        if isinstance(reply, tuple):
+            status, content = reply
+            if isinstance(content, str):
+                return web.Response(status=status, text=content)
+            return web.json_response(content, status=status)
+        return web.json_response(completion(body, reply))
+
+
+def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:
+    """A chat completion in the form of an OpenAI-compatible server."""
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+    if isinstance(reply, str):
+        text = reply
+    else:
+        text = "Yes" if reply >= 0.5 else "No"
+        if body.get("logprobs"):
+            both = {"Yes": math.log(max(reply, 1e-9)), "No": math.log(max(1 - reply, 1e-9))}
+            top = [{"token": token, "logprob": logprob} for token, logprob in both.items()]
+            choice["logprobs"] = {"content": [{"token": text, "logprob": both[text], "top_logprobs": top}]}
+    choice["message"] = {"role": "assistant", "content": text}
+    prompt_tokens = sum(len(message["content"]) for message in body["messages"]) // 4
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": max(1, len(text) // 4)}
+    return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+__all__ = ["Reply", "ScriptedModel", "StandInServer", "as_answer", "completion"]

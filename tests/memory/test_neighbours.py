@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askance.memory.neighbours import Neighbour, NeighbourIndex, greedy_unique, near_duplicates
+from askance.prompts.errors import MissingExtraError
+
+needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="faiss-cpu is not installed")
+
+
+def unit(count: int, dimension: int = 16, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def clustered(count: int, seed: int = 0) -> np.ndarray:
+    """Rows in clumps, so that many pairs are near each other."""
+    centres = unit(max(1, count // 4), seed=seed)
+    generator = np.random.default_rng(seed + 1)
+    rows = centres[generator.integers(len(centres), size=count)] + 0.1 * unit(count, seed=seed + 2)
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def filled(rows: np.ndarray) -> NeighbourIndex:
+    index = NeighbourIndex(rows.shape[1])
+    index.add([f"L{i}" for i in range(len(rows))], rows)
+    return index
+
+
+@needs_faiss
+class TestNeighbourIndex:
+    def test_search_equals_brute_force(self):
+        rows, queries = clustered(300), clustered(20, seed=9)
+        index = filled(rows)
+        for query in queries:
+            cosines = rows @ query
+            expected = [i for i in np.argsort(-cosines)[:7] if cosines[i] >= 0.4]
+            found = index.search(query, k=7, at_least=0.4)
+            assert [n.id for n in found] == [f"L{i}" for i in expected]
+            np.testing.assert_allclose([n.similarity for n in found], cosines[expected], atol=1e-5)
+
+    def test_an_entry_finds_itself_even_at_cosine_one(self):
+        rows = unit(50, dimension=384)
+        index = filled(rows)
+        for i, row in enumerate(rows):
+            assert [n.id for n in index.search(row, k=3, at_least=1.0)] == [f"L{i}"]
+
+    def test_equally_near_entries_come_in_the_order_of_adding(self):
+        index = filled(np.repeat(unit(1), 5, axis=0))
+        assert [n.id for n in index.search(unit(1)[0], k=5)] == ["L0", "L1", "L2", "L3", "L4"]
+
+    def test_it_grows_and_k_may_exceed_its_size(self):
+        index = NeighbourIndex(2)
+        assert index.search(np.array([1, 0], dtype=np.float32), k=3) == []
+        index.add(["east"], np.array([[1, 0]]))
+        index.add(["north", "west"], np.array([[0, 1], [-1, 0]]))
+        found = index.search(np.array([1, 0], dtype=np.float32), k=10)
+        assert found == [Neighbour("east", 1.0), Neighbour("north", 0.0), Neighbour("west", -1.0)]
+        assert len(index) == 3
+        assert "north" in index
+
+    def test_nothing_near_enough_gives_an_empty_list(self):
+        index = filled(np.eye(3, dtype=np.float32))
+        assert index.search(np.array([-1, 0, 0], dtype=np.float32), k=3, at_least=0.1) == []
+
+    def test_a_removed_entry_is_gone_and_the_others_keep_their_ids(self):
+        rows = unit(6)
+        index = filled(rows)
+        index.remove(["L1", "L4"])
+        assert len(index) == 4
+        for i in (0, 2, 3, 5):
+            assert index.search(rows[i], k=1)[0].id == f"L{i}"
+        index.add(["L1"], rows[4:5])
+        assert index.search(rows[4], k=1) == [Neighbour("L1", pytest.approx(1.0, abs=1e-6))]
+
+    def test_removing_an_unknown_id_removes_nothing(self):
+        index = filled(unit(3))
+        with pytest.raises(KeyError, match="L9"):
+            index.remove(["L0", "L9"])
+        assert len(index) == 3
+
+    @pytest.mark.parametrize(
+        ("ids", "rows", "message"),
+        [
+            (["L0"], unit(1), "'L0' is in the index already"),
+            (["a", "a"], unit(2), "'a' is in the index already"),
+            (["a"], unit(2), "1 ids were given for 2 vectors"),
+            (["a"], unit(1, dimension=8), r"\(n, 16\) are needed"),
+            (["a"], unit(1) * 2, "Row 0 has length 2"),
+            (["a"], np.full((1, 16), np.nan), "Row 0 has length nan"),
+        ],
+    )
+    def test_a_refused_addition_changes_nothing(self, ids, rows, message):
+        index = filled(unit(2))
+        with pytest.raises(ValueError, match=message):
+            index.add(ids, rows)
+        assert len(index) == 2
+        assert len(index.search(unit(1)[0], k=5)) == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"k": 0}, "k must be at least 1"),
+            ({"k": 1, "at_least": 1.5}, "lies in"),
+            ({"k": 1, "at_least": float("nan")}, "lies in"),
+        ],
+    )
+    def test_a_search_out_of_range_is_refused(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            filled(unit(2)).search(unit(1)[0], **arguments)
+
+
+def test_without_faiss_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"faiss-cpu.*askance\[memory\]"):
+        NeighbourIndex(3)
+
+
+def pairs_one_by_one(rows: np.ndarray, threshold: float) -> list[tuple[int, int]]:
+    return [
+        (i, j)
+        for i in range(len(rows))
+        for j in range(i + 1, len(rows))
+        if float(rows[i] @ rows[j]) >= threshold
+    ]
+
+
+def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
+    kept: list[int] = []
+    for i in range(len(rows)):
+        if all(float(rows[i] @ rows[j]) < threshold for j in kept):
+            kept.append(i)
+    return kept
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 60), st.integers(1, 70), st.sampled_from([0.0, 0.3, 0.8, 0.97]), st.integers(0, 5))
+def test_bulk_results_equal_the_plain_loops_for_any_block(count, block, threshold, seed):
+    rows = clustered(count, seed) if count else np.zeros((0, 16), dtype=np.float32)
+    found = near_duplicates(rows, threshold, block=block)
+    assert [(i, j) for i, j, _ in found] == pairs_one_by_one(rows, threshold)
+    assert all(cosine == pytest.approx(float(rows[i] @ rows[j]), abs=1e-5) for i, j, cosine in found)
+    assert greedy_unique(rows, threshold, block=block) == unique_one_by_one(rows, threshold)
+
+
+def test_identical_rows_are_duplicates_at_cosine_one():
+    rows = np.repeat(unit(7, dimension=384), 3, axis=0)
+    assert greedy_unique(rows, 1.0, block=4) == list(range(0, 21, 3))
+    assert len(near_duplicates(rows, 1.0, block=4)) == 21
+
+
+def test_a_row_near_only_to_a_dropped_row_is_kept():
+    angles = np.radians([0, 20, 40])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert greedy_unique(rows, float(np.cos(np.radians(25)))) == [0, 2]
+
+
+@pytest.mark.parametrize("function", [near_duplicates, greedy_unique])
+def test_bulk_functions_refuse_bad_arguments(function):
+    with pytest.raises(ValueError, match="lies in"):
+        function(unit(2), 2.0)
+    with pytest.raises(ValueError, match="block must be at least 1"):
+        function(unit(2), 0.5, block=0)
+    with pytest.raises(ValueError, match="Row 1 has length 0"):
+        function(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.5)
+
+
+@pytest.mark.parametrize("function", [near_duplicates, greedy_unique])
+def test_memory_stays_far_below_the_full_matrix(function):
+    rows = unit(3000, dimension=16)
+    tracemalloc.start()
+    function(rows, 0.999, block=128)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000 * 3000 * 4 / 10

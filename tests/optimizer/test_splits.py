@@ -1,0 +1,131 @@
+"""Splits are exact, reproducible anywhere, balanced in human score, and keep documents whole."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from askance.optimizer.splits import Split, split
+from askance.prompts.errors import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def names(n: int) -> list[str]:
+    return [f"item-{k}" for k in range(n)]
+
+
+def parts(found: Split) -> tuple[tuple[str, ...], ...]:
+    return found.development, found.validation, found.test
+
+
+def sizes(found: Split) -> list[int]:
+    return [len(part) for part in parts(found)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(12, 150),
+    seed=st.integers(0, 100),
+    shares=st.sampled_from([(0.3, 0.3, 0.4), (1 / 3, 1 / 3, 1 / 3), (0.25, 0.25, 0.5)]),
+    stratified=st.booleans(),
+)
+def test_every_id_is_in_one_part_in_input_order_and_sizes_are_exact(
+    n: int, seed: int, shares: tuple, stratified: bool
+) -> None:
+    ids = names(n)
+    strata = [float(k % 7) for k in range(n)] if stratified else None
+    found = split(ids, shares=shares, seed=seed, strata=strata)
+    assert sorted(itertools.chain(*parts(found))) == sorted(ids)
+    for part, share in zip(parts(found), shares, strict=True):
+        assert abs(len(part) - share * n) < 1
+        assert list(part) == [name for name in ids if name in part]
+
+
+def test_the_split_is_the_same_on_every_platform_and_version() -> None:
+    found = split(names(10))
+    assert found.development == ("item-0", "item-3", "item-4")
+    assert found.validation == ("item-7", "item-8", "item-9")
+    assert found.test == ("item-1", "item-2", "item-5", "item-6")
+
+
+def test_another_seed_gives_another_split() -> None:
+    assert split(names(40), seed=1) != split(names(40), seed=2)
+
+
+def test_membership_does_not_depend_on_the_order_of_the_file() -> None:
+    ids = names(50)
+    shuffled = random.Random(0).sample(ids, k=50)
+    scores = {name: float(position % 5) for position, name in enumerate(ids)}
+    for strata in (None, scores):
+        straight, mixed = (
+            split(order, strata=None if strata is None else [strata[name] for name in order])
+            for order in (ids, shuffled)
+        )
+        assert [set(part) for part in parts(straight)] == [set(part) for part in parts(mixed)]
+
+
+def test_one_more_example_moves_at_most_one_other_across_each_cut() -> None:
+    before = split(names(100))
+    after = split([*names(100), "new"])
+    moved = sum(len(set(old) - set(new)) for old, new in zip(parts(before), parts(after), strict=True))
+    assert moved <= 2
+
+
+def test_each_part_covers_the_same_range_of_human_scores() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        scores = dict(zip(names(60), rng.normal(size=60), strict=True))
+        found = split(list(scores), strata=list(scores.values()), seed=seed)
+        means = [np.mean([scores[name] for name in part]) for part in parts(found)]
+        assert max(means) - min(means) < 0.4  # unstratified: about 0.6 on average, up to 1.5
+        lowest_ten = sorted(scores, key=scores.__getitem__)[:10]
+        assert [len(set(lowest_ten) & set(part)) for part in parts(found)] == [3, 3, 4]
+
+
+def test_examples_without_a_score_are_dealt_out_among_themselves() -> None:
+    strata: list[float | None] = [float(k) for k in range(20)] + [None, float("nan")] * 10
+    found = split(names(40), strata=strata)
+    unknown = set(names(40)[20:])
+    assert [len(set(part) & unknown) for part in parts(found)] == [6, 6, 8]
+
+
+def test_documents_never_straddle_parts() -> None:
+    ids = names(90)
+    documents = [f"doc-{k % 17}" for k in range(90)]
+    for strata in (None, [float(k % 5) for k in range(90)]):
+        found = split(ids, groups=documents, strata=strata)
+        held = [{documents[ids.index(name)] for name in part} for part in parts(found)]
+        assert held[0].isdisjoint(held[1] | held[2]) and held[1].isdisjoint(held[2])
+        assert sizes(found) == pytest.approx([27, 27, 36], abs=6)
+
+
+def test_too_few_examples_say_how_many_are_needed() -> None:
+    with pytest.raises(InputError, match=r"8 examples are too few .* takes 9 examples"):
+        split(names(8))
+    assert sizes(split(names(9))) == [3, 3, 3]
+    with pytest.raises(InputError, match="takes 27 examples"):
+        split(names(20), shares=(0.1, 0.1, 0.8))
+    assert min(sizes(split(names(27), shares=(0.1, 0.1, 0.8)))) == 3
+
+
+def test_one_dominant_document_is_an_error_that_names_the_part() -> None:
+    with pytest.raises(InputError, match="groups are too few or too uneven"):
+        split(names(30), groups=["big"] * 28 + ["small", "other"])
+
+
+@pytest.mark.parametrize("shares", [(0.3, 0.3, 0.3), (0.5, 0.5, 0.0), (0.5, 0.5), (1.2, -0.4, 0.2)])
+def test_shares_that_are_not_three_positive_parts_of_one_are_refused(shares: tuple) -> None:
+    with pytest.raises(InputError, match="sum to 1"):
+        split(names(50), shares=shares)
+
+
+def test_bad_columns_are_refused() -> None:
+    with pytest.raises(InputError, match="'item-3' occurs more than once"):
+        split([*names(20), "item-3"])
+    with pytest.raises(InputError, match="19 strata for 20 ids"):
+        split(names(20), strata=[0.0] * 19)
+    with pytest.raises(InputError, match="'item-0' is infinite"):
+        split(names(20), strata=[float("inf")] + [0.0] * 19)

@@ -1,0 +1,123 @@
+"""The demo files can be loaded, and nothing but reading tells a good summary from a bad one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from statistics import mean
+
+import pytest
+from scipy.stats import spearmanr
+
+from askance.prompts.checklist import load_checklist
+from askance.prompts.examples import Example, load_examples
+
+DEMO = Path(__file__).resolve().parents[2] / "prompts" / "demo"
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    return load_examples(DEMO / "examples.jsonl")
+
+
+def quality(example: Example) -> float:
+    score = example.human_score("consistency")
+    assert score is not None
+    return score
+
+
+def by_document(examples: list[Example]) -> dict[str, list[Example]]:
+    documents: dict[str, list[Example]] = {}
+    for example in examples:
+        documents.setdefault(example.metadata["document"], []).append(example)
+    return documents
+
+
+def test_twenty_documents_have_three_summaries_each_by_the_same_three_systems(
+    examples: list[Example],
+) -> None:
+    documents = by_document(examples)
+    assert len(documents) == 20
+    for name, group in documents.items():
+        assert [example.id for example in group] == [f"{name}-{system}" for system in "abc"]
+        assert [example.system for example in group] == ["a", "b", "c"]
+        assert len({example.input for example in group}) == 1
+        assert len({example.output for example in group}) == 3
+
+
+def test_texts_have_the_stated_lengths(examples: list[Example]) -> None:
+    for example in examples:
+        assert example.output is not None
+        assert 60 <= len(example.input.split()) <= 90, example.id
+        assert 15 <= len(example.output.split()) <= 30, example.id
+
+
+def test_three_ratings_from_1_to_5_differ_by_at_most_two(examples: list[Example]) -> None:
+    for example in examples:
+        ratings = example.human["consistency"]
+        assert len(ratings) == 3, example.id
+        assert all(rating in {1, 2, 3, 4, 5} for rating in ratings), example.id
+        assert max(ratings) - min(ratings) <= 2, example.id
+
+
+def test_the_raters_agree_well_but_not_always(examples: list[Example]) -> None:
+    raters = list(zip(*(example.human["consistency"] for example in examples), strict=True))
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert 0.7 < spearmanr(raters[one], raters[other]).statistic < 0.99
+
+
+def test_every_document_has_a_good_a_middling_and_a_bad_summary(examples: list[Example]) -> None:
+    for name, group in by_document(examples).items():
+        bad, middling, good = sorted(quality(example) for example in group)
+        assert bad <= 2 < middling < 4 < good, name
+
+
+def test_neither_system_nor_position_reveals_the_quality(examples: list[Example]) -> None:
+    best = Counter(max(group, key=quality).system for group in by_document(examples).values())
+    worst = Counter(min(group, key=quality).system for group in by_document(examples).values())
+    for system in "abc":
+        assert 5 <= best[system] <= 8
+        assert 5 <= worst[system] <= 8
+
+
+def test_neither_length_nor_word_overlap_settles_the_quality(examples: list[Example]) -> None:
+    scores = [quality(example) for example in examples]
+    lengths = [len(example.output or "") for example in examples]
+    assert abs(spearmanr(lengths, scores).statistic) < 0.1
+    assert spearmanr([overlap(example) for example in examples], scores).statistic < 0.5
+
+
+def overlap(example: Example) -> float:
+    """Share of the summary's words that the document has too."""
+    source, summary = (
+        re.findall(r"[a-z0-9]+", (text or "").lower()) for text in (example.input, example.output)
+    )
+    return mean(word in set(source) for word in summary)
+
+
+def test_the_checklist_asks_three_questions_each_with_a_violation() -> None:
+    checklist = load_checklist(DEMO / "checklist.yaml")
+    assert checklist.task
+    assert checklist.dimensions == ["consistency"]
+    assert len(checklist.questions) == 3
+    for question in checklist.questions:
+        assert question.text.endswith("?")
+        assert question.violation
+
+
+@pytest.mark.parametrize("name", ["prompt.md", "source_prompt.md"])
+def test_the_prompts_have_no_placeholders(name: str) -> None:
+    text = (DEMO / name).read_text(encoding="utf-8")
+    assert text.strip()
+    assert not re.search(r"[{}]", text)
+
+
+def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) -> None:
+    for name in ("prompt.md", "source_prompt.md", "checklist.yaml"):
+        words = re.findall(r"\w+", (DEMO / name).read_text(encoding="utf-8").lower())
+        runs = {tuple(words[start : start + 6]) for start in range(len(words) - 5)}
+        for example in examples:
+            text = re.findall(r"\w+", f"{example.input} {example.output}".lower())
+            shared = runs & {tuple(text[start : start + 6]) for start in range(len(text) - 5)}
+            assert not shared, (name, example.id, shared)
