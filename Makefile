@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO_MODEL := qwen2.5-coder-1.5b-instruct
 DEMO_RUN := demo-run
 
-.PHONY: help demo test lint types check clean
+.PHONY: help demo test lint types check lock clean
 
 help:
 	@echo "make demo    migrate a judge's prompt on the embedded model (downloads 1.1 GB once)"
@@ -33,7 +33,7 @@ $(VENV)/.dev: $(VENV)/.run
 	@touch $@
 
 demo: $(VENV)/.run
-	@$(BIN)/python -m askance.experiments.demo --model $(DEMO_MODEL) --run $(DEMO_RUN)
+	@$(BIN)/python -m askance demo --model $(DEMO_MODEL) --run $(DEMO_RUN)
 
 test: $(VENV)/.dev
 	@echo "Running the tests ..."
@@ -50,3 +50,10 @@ check: lint types test
 
 clean:
 	rm -rf $(VENV) $(DEMO_RUN)
+
+lock: $(VENV)/.python
+	@echo "Resolving the newest versions that pyproject.toml allows ..."
+	@rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@{ echo "# Pinned development environment; renew with: make lock"; $(VENV)-lock/bin/python -m pip freeze --exclude-editable; } > constraints.txt
+	@rm -rf $(VENV)-lock

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 SUMMARIES = {
+    "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",

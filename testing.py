@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Reply = str | float | Answer | BaseException
 """A text, a probability of yes (answered as one token with log-probabilities), a whole answer, or an error to raise."""
 
+ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
+"""A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
+
 
 class ScriptedModel:
     """A model that answers from a function or a list.
@@ -54,11 +57,12 @@ class ScriptedModel:
             BaseException: The reply is an error.
             IndexError: The list of replies is used up.
         """
+        place = len(self.requests)
         self.requests.append(request)
         if self._delay:
             await asyncio.sleep(self._delay)
         script = self._script
-        reply = script(request) if callable(script) else script[len(self.requests) - 1]
+        reply = script(request) if callable(script) else script[place]
         if isinstance(reply, BaseException):
             raise reply
         return as_answer(reply, request)
@@ -82,17 +86,17 @@ class StandInServer:
     """An OpenAI-compatible server on loopback, in a thread of its own, that answers from a function.
 
     Use it as a context manager; ``url`` is the address for ``--api-base``. The function is given the request's JSON
-    body and returns a text, a probability of yes, or a whole (status, body) pair.
+    body and returns a text, a probability of yes, or a whole (status, body) pair, which may have headers as a third part.
     """
 
-    def __init__(
-        self, script: Callable[[Mapping[str, Any]], str | float | tuple[int, Any]], *, delay: float = 0.0
-    ) -> None:
+    def __init__(self, script: Callable[[Mapping[str, Any]], ServerReply], *, delay: float = 0.0) -> None:
         """``delay``: seconds that each answer takes."""
         self._script = script
         self._delay = delay
         self.bodies: list[Mapping[str, Any]] = []
         """Every request body, in order of arrival."""
+        self.headers: list[Mapping[str, str]] = []
+        """The headers of every request."""
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -101,7 +105,8 @@ class StandInServer:
 
     def __enter__(self) -> StandInServer:
         self._thread.start()
-        self._ready.wait(10)
+        if not self._ready.wait(10):
+            raise RuntimeError("The stand-in server did not start within 10 s.")
         return self
 
     def __exit__(
@@ -113,14 +118,17 @@ class StandInServer:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._run())
+        try:
+            self._loop.run_until_complete(self._run())
+        finally:
+            self._loop.close()
 
     async def _run(self) -> None:
         from aiohttp import web
 
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._complete)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -136,14 +144,15 @@ class StandInServer:
 
         body = json.loads(await http.read())
         self.bodies.append(body)
+        self.headers.append(dict(http.headers))
         if self._delay:
             await asyncio.sleep(self._delay)
         reply = self._script(body)
         if isinstance(reply, tuple):
-            status, content = reply
+            status, content, *headers = reply
             if isinstance(content, str):
-                return web.Response(status=status, text=content)
-            return web.json_response(content, status=status)
+                return web.Response(status=status, text=content, headers=headers[0] if headers else None)
+            return web.json_response(content, status=status, headers=headers[0] if headers else None)
         return web.json_response(completion(body, reply))
 
 
@@ -164,4 +173,4 @@ def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-__all__ = ["Reply", "ScriptedModel", "StandInServer", "as_answer", "completion"]
+__all__ = ["Reply", "ScriptedModel", "ServerReply", "StandInServer", "as_answer", "completion"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,7 @@ from .questions_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
@@ -70,7 +70,7 @@ class Ask:
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
         complaint = render("answer_again", problem=problem, format=form)
-        messages = [*self.messages, ("assistant", answer.text), ("user", complaint)]
+        messages = [*self.messages, ("assistant", answer.text or "(nothing)"), ("user", complaint)]
         return make_request(identity, messages, self.parameters, self.replicate)
 
 
@@ -125,10 +125,11 @@ class EachAsking:
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for each question; the keys share one hash of all that comes before the question."""
         framing = frame(self.prompt, example)
-        keys = RequestKey(identity, self._parameters, replicate, _opening(framing, framing.before))
+        parameters = _for_replicate(self._parameters, replicate)
+        keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
         for index, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True), position):
             rest = block + framing.after
-            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, self._parameters)
+            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
@@ -174,13 +175,15 @@ class BatchedAsking:
         framing = frame(self.prompt, example)
         questions = shuffled(self.questions, self.order_seed, example.id, replicate)
         rest = f"{batched_block(questions)}\n\n{self.form}{framing.after}"
-        parameters = Parameters(
-            (100 if self.explained else 20) * len(questions) + 50,
+        ids = sum(len(question.id) for question in questions)
+        whole = Parameters(
+            (100 if self.explained else 20) * len(questions) + ids + 50,
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
             batched_schema(questions, explained=self.explained),
         )
+        parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, _opening(framing, framing.before)).key(rest)
         yield Ask(position, example, self.questions, replicate, key, framing, rest, parameters)
 
@@ -202,6 +205,13 @@ class BatchedAsking:
         if not readings:
             raise ValueError("none of the questions' ids has a usable answer in it")
         return readings
+
+
+def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
+    """The parameters with a seed of the replicate's own: with one seed an endpoint repeats itself."""
+    if not replicate or parameters.seed is None:
+        return parameters
+    return replace(parameters, seed=parameters.seed + replicate)
 
 
 def _opening(framing: Framing, content: str) -> list[Message]:

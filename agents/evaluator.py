@@ -8,12 +8,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from ..models.base import Answer, ModelError, Request, make_request
+from ..prompts.errors import BudgetExceededError
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Verdict
 from .asking import Ask, Asking, BatchedAsking, EachAsking, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from ..models.base import Model
     from ..models.gateway import Gateway
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
 
-LOOKUP_BLOCK = 512
-"""Answers looked up in the store at once."""
+LOOKUP_BLOCK = 500
+"""Answers looked up in the store at once; some 10 ms, after which others on the event loop have their turn."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Estimate:
     calls: int
     """Calls that would be bought; answers already in the store are not among them."""
     stored: int
+    """Answers that need no call: in the store already, or the same request as an earlier one."""
     tokens: int
     """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
 
@@ -61,7 +63,7 @@ class Evaluator:
         model: Model,
         prompt: Prompt,
         checklist: Checklist,
-        judging: Judging = Judging(),  # noqa: B008 -- frozen
+        judging: Judging = Judging(),
         *,
         role: str = "evaluator",
         tally: Callable[[Sequence[Verdict]], None] | None = None,
@@ -89,7 +91,7 @@ class Evaluator:
         """
         if not examples:
             return []
-        provenance = await self._provenance(examples[0])
+        provenance = await self._provenance(examples)
         draws = self._judging.samples if provenance == "sampled" else 1
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
         if draws > 1:
@@ -114,37 +116,56 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`judge` would buy now, assuming log-probabilities where p_yes is ``auto``."""
-        provenance: Provenance = "logprob" if self._judging.p_yes == "auto" else self._judging.p_yes
+        """What :meth:`judge` would buy now, if every answer can be read.
+
+        Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
+        """
+        asked = self._judging.p_yes
+        settled = self._gateway.provenance.get(self.model.identity, "logprob")
+        provenance: Provenance = settled if asked == "auto" else asked
         draws = self._judging.samples if provenance == "sampled" else 1
         asking = self._asking(provenance)
         stored = calls = tokens = 0
+        counted: set[bytes] = set()
         asks = self._all_asks(asking, examples, draws)
         while block := list(islice(asks, LOOKUP_BLOCK)):
             found = self._gateway.store.get_many([ask.key for ask in block]) if self._gateway.store else {}
             for ask in block:
-                if ask.key in found:
+                if ask.key in found or ask.key in counted:
                     stored += 1
                 else:
                     calls += 1
+                    if self._gateway.store:
+                        counted.add(ask.key)
                     length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
                     tokens += length // 4 + ask.parameters.max_tokens
         total = len(examples) * len(self.checklist.questions) * self._judging.repeat
         return Estimate(total, calls, stored, tokens)
 
-    async def _provenance(self, example: Example) -> Provenance:
+    async def _provenance(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""
         asked = self._judging.p_yes
         if asked != "auto":
             return asked
         settled = self._gateway.provenance.get(self.model.identity)
         if settled is None:
-            probe = next(self._all_asks(self._asking("logprob"), [example], 1))
-            answer = await self._gateway.ask(self._role, self.model, probe.request())
+            answer = await self._first_answer(examples)
             without: Provenance = "sampled" if self._judging.samples > 1 else "hard"
-            settled = "logprob" if answer.logprobs else without
-            self._gateway.provenance[self.model.identity] = settled
+            settled = self._gateway.provenance.setdefault(
+                self.model.identity, "logprob" if answer.logprobs else without
+            )
         return settled
+
+    async def _first_answer(self, examples: Sequence[Example]) -> Answer:
+        """The first ask of the first example on which the model gives an answer at all."""
+        for example in examples:
+            probe = next(self._all_asks(self._asking("logprob"), [example], 1))
+            try:
+                return await self._gateway.ask(self._role, self.model, probe.request())
+            except ModelError as error:
+                if error.fatal or example is examples[-1]:
+                    raise
+        raise AssertionError("the last example returns or raises")
 
     def _asking(self, provenance: Provenance) -> Asking:
         judging = self._judging
@@ -179,7 +200,7 @@ class Evaluator:
             results[ask.index : ask.index + len(verdicts)] = verdicts
             done += len(verdicts)
 
-        def to_buy() -> Iterator[tuple[Ask, Answer | None]]:
+        async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
             asks = self._all_asks(asking, examples, draws)
             while block := list(islice(asks, LOOKUP_BLOCK)):
@@ -193,16 +214,31 @@ class Evaluator:
                         yield ask, answer
                 if on_verdicts:
                     on_verdicts(done, total)
+                await asyncio.sleep(0)
 
         waiting = to_buy()
+        turn = asyncio.Lock()
+        over_budget: list[BudgetExceededError] = []
 
         async def work() -> None:
-            for ask, answer in waiting:
-                keep(ask, await self._verdicts(asking, ask, answer, provenance))
+            while True:
+                async with turn:
+                    next_one = await anext(waiting, None)
+                if next_one is None:
+                    return
+                ask, answer = next_one
+                try:
+                    keep(ask, await self._verdicts(asking, ask, answer, provenance))
+                except BudgetExceededError as error:
+                    over_budget.append(error)
+                if over_budget:
+                    return  # not cancelled: the calls under way are paid for, and their answers are kept
                 if on_verdicts:
                     on_verdicts(done, total)
 
         await _together([work() for _ in range(self._gateway.concurrency(self.model))])
+        if over_budget:
+            raise over_budget[0]
         if on_verdicts:
             on_verdicts(total, total)
         return [verdict for verdict in results if verdict is not None]
@@ -222,28 +258,36 @@ class Evaluator:
         try:
             if answer is None:
                 answer = await self._gateway.buy(self._role, self.model, ask.request())
-            self._check_provenance(answer, provenance)
-            try:
-                readings = asking.read(ask, answer)
-            except ValueError as problem:
-                again = ask.again(self.model.identity, answer, str(problem), asking.form)
+            readings, problem = self._readings(asking, ask, answer, provenance)
+            if problem is not None:
+                again = ask.again(self.model.identity, answer, problem, asking.form)
                 answer = await self._gateway.ask(self._role, self.model, again)
-                self._check_provenance(answer, provenance)
-                readings = asking.read(ask, answer)
-        except ValueError as error:
-            return [self._failed(ask, question.id, "parse_error", str(error)) for question in ask.questions]
+                readings, problem = self._readings(asking, ask, answer, provenance)
         except ModelError as error:
             if error.fatal:
                 raise
             return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
+        if problem is not None:
+            return [self._failed(ask, question.id, "parse_error", problem) for question in ask.questions]
         verdicts = []
         for question in ask.questions:
             if question.id in readings:
                 verdicts.append(self._verdict(ask, question.id, readings[question.id], provenance))
             else:
-                alone = self._alone(ask, question.id, provenance)
-                verdicts.extend(await self._verdicts(*alone, None, provenance))
+                asking_alone, alone = self._alone(ask, question.id, provenance)
+                stored = self._gateway.stored(self._role, [alone.key]).get(alone.key)
+                verdicts.extend(await self._verdicts(asking_alone, alone, stored, provenance))
         return verdicts
+
+    def _readings(
+        self, asking: Asking, ask: Ask, answer: Answer, provenance: Provenance
+    ) -> tuple[dict[str, Reading], str | None]:
+        """What an answer says, or the problem with it."""
+        self._check_provenance(answer, provenance)
+        try:
+            return asking.read(ask, answer), None
+        except ValueError as error:
+            return {}, str(error)
 
     def _alone(self, ask: Ask, question_id: str, provenance: Provenance) -> tuple[Asking, Ask]:
         """The call for one question that a batched answer left out."""
@@ -324,7 +368,8 @@ def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> lis
                 continue
             p_yes = sum(bool(verdict.answer) for verdict in group) / draws
             answer = group[0].answer if p_yes == 0.5 else p_yes > 0.5
-            merged.append(replace(group[0], answer=answer, p_yes=p_yes, p_yes_from="sampled", replicate=replicate))
+            one = next(verdict for verdict in group if verdict.answer == answer)
+            merged.append(replace(one, p_yes=p_yes, p_yes_from="sampled", replicate=replicate))
     return merged
 
 

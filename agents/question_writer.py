@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..memory.neighbours import greedy_unique
 from ..models.structured import ask_for
@@ -32,6 +32,8 @@ class Requirements(BaseModel):
 
 
 class _Draft(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True)
+
     text: str = Field(min_length=8, max_length=300)
     violation: str = Field(min_length=3, max_length=300)
 
@@ -92,7 +94,7 @@ class QuestionWriter:
             tell(f"requirement {number} of {len(requirements)}: {requirement}")
             for text, violation, dimension in await self._decompose(task, requirement, dimensions):
                 for part in await self._split(text, violation):
-                    drafts.append((part.text.strip(), part.violation.strip(), dimension))
+                    drafts.append((part.text, part.violation, dimension))
         return self._checklist(task, drafts)
 
     async def _decompose(self, task: str, requirement: str, dimensions: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -114,11 +116,12 @@ class QuestionWriter:
             max_tokens=500,
             seed=self._seed,
         )
-        only = dimensions[0] if len(dimensions) == 1 else ""
-        return [
-            (draft.text, draft.violation, only or " ".join(draft.dimension.lower().split()))
-            for draft in reply.questions  # type: ignore[attr-defined]
-        ]
+        drafts: list[Any] = reply.questions  # type: ignore[attr-defined]
+        if len(dimensions) == 1:
+            return [(draft.text, draft.violation, dimensions[0]) for draft in drafts]
+        if dimensions:
+            return [(draft.text, draft.violation, draft.dimension) for draft in drafts]
+        return [(draft.text, draft.violation, " ".join(draft.dimension.lower().split())) for draft in drafts]
 
     async def _split(self, text: str, violation: str) -> list[_Draft]:
         """Have a question that looks compound taken apart; others are kept without a call."""
@@ -148,10 +151,10 @@ class QuestionWriter:
         questions = []
         for index in kept:
             text, violation, dimension = drafts[index]
-            numbers[dimension] = numbers.get(dimension, 0) + 1
             slug = re.sub(r"\W+", "-", dimension).strip("-") or "question"
+            numbers[slug] = numbers.get(slug, 0) + 1
             questions.append(
-                Question(id=f"{slug}-{numbers[dimension]}", text=text, dimension=dimension, violation=violation)
+                Question(id=f"{slug}-{numbers[slug]}", text=text, dimension=dimension, violation=violation)
             )
         return Checklist(task=task.strip(), questions=tuple(questions))
 
@@ -160,8 +163,7 @@ def _drafts_record(dimensions: Sequence[str]) -> type[BaseModel]:
     """Reply record of step 2; its dimension is one of the given ones, free, or left out."""
     fields: dict[str, object] = {}
     if len(dimensions) > 1:
-        pattern = "^(?:" + "|".join(re.escape(each) for each in dimensions) + ")$"
-        fields["dimension"] = (str, Field(pattern=pattern, json_schema_extra={"enum": list(dimensions)}))
+        fields["dimension"] = (Literal[tuple(dimensions)], ...)
     elif not dimensions:
         fields["dimension"] = (str, Field(min_length=2, max_length=40))
     draft = create_model("Draft", __base__=_Draft, **fields)  # type: ignore[call-overload]

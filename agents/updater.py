@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from ..models.structured import ask_for
+from ..models.structured import ParseError, ask_for
 from ..prompts.leaks import copied_words
 from ..prompts.lessons import Edit
 from ..prompts.templates import render, template
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LONG_LINE = 160
 """Characters; longer lines are taken apart into sentences."""
-_BULLET = re.compile(r"\s*([-*•]|\d+[.)])\s+")
+_BULLET = re.compile(r"[ \t]*([-*•]|\d+[.)])[ \t]+")
 
 
 class Proposal(BaseModel):
@@ -63,6 +63,8 @@ class Updater:
             ModelError: No reply.
         """
         spans = split_parts(prompt.text)
+        if not spans:
+            raise ParseError("The prompt has no part that may be edited: all of it is protected.")
 
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
@@ -104,7 +106,7 @@ def split_parts(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     protected = False
     position = 0
-    for line in text.splitlines(keepends=True):
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         protected = protected or "<!-- protect -->" in line
         if not protected and line.strip():
             long = len(line) > LONG_LINE
@@ -116,18 +118,28 @@ def split_parts(text: str) -> list[tuple[int, int]]:
 
 
 def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str) -> Edit:
-    """The proposal as exact text: ``old`` is lengthened to the left until it occurs once."""
+    """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once."""
     start, end = span
+    line_start = text.rfind("\n", 0, start) + 1
+    bullet = _BULLET.match(text, line_start)
     revised = " ".join(proposal.text.split())
     if proposal.action == "add":
-        line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", end)
         end = line_end if line_end != -1 else len(text.rstrip())
-        bullet = _BULLET.match(text, line_start)
         mark = bullet[0] if bullet and not bullet[1][0].isdigit() else "- "
-        revised = f"{text[line_start:end]}\n{mark}{_BULLET.sub('', revised, count=1)}"
+        revised = f"{text[line_start:end]}\n{mark}{_without_bullet(revised)}"
         start = line_start
-    beginning = start
-    while text.count(text[beginning:end]) > 1 and beginning > 0:
-        beginning = text.rfind("\n", 0, beginning - 1) + 1 if beginning > 1 else 0
-    return Edit(old=text[beginning:end], new=text[beginning:start] + revised, lessons=(lesson,))
+    elif bullet and bullet.start(1) == start:
+        revised = bullet[0].lstrip() + _without_bullet(revised)
+    first, last = start, end
+    while text.find(text[first:last]) != text.rfind(text[first:last]):
+        if first > 0:
+            first = text.rfind("\n", 0, first - 1) + 1 if first > 1 else 0
+        else:
+            line_end = text.find("\n", last + 1)
+            last = line_end if line_end != -1 else len(text)
+    return Edit(old=text[first:last], new=text[first:start] + revised + text[end:last], lessons=(lesson,))
+
+
+def _without_bullet(line: str) -> str:
+    return _BULLET.sub("", line, count=1) if _BULLET.match(line) else line

@@ -48,13 +48,15 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
                     "calls": estimate.fixed.calls,
                     "tokens": estimate.fixed.tokens,
                     "calls_per_iteration_at_most": estimate.iteration_calls,
+                    "last_calls": estimate.last_calls,
                 }
             )
             return
         click.echo(
             f"{estimate.fixed.calls} calls (about {estimate.fixed.tokens:,} tokens) to judge all splits with the "
             f"starting prompt and the source, and at most {estimate.iteration_calls} calls for each of at most "
-            f"{job.options.max_iterations} iterations. Nothing was bought."
+            f"{job.options.max_iterations} iterations; then {estimate.last_calls} for the test examples with an "
+            "accepted prompt. Nothing was bought."
         )
         return
     with console(quiet) as watcher:

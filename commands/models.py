@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ..models.download import pulled, pull
+from ..models.download import pulled
 from ..models.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
+from .fetch import fetch
 from .output import echo_json
 
 
@@ -43,20 +44,7 @@ def pull_command(name: str) -> None:
     model = resolve(name)
     if not isinstance(model, RegisteredModel):
         raise InputError(f"{name} is a file already; use it as local/{name}.")
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks = {}
-
-        def progress(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)
-
-        path = pull(model, progress=progress)
-    click.echo(str(path))
+    click.echo(str(fetch(model)))
 
 
 def _row(model: RegisteredModel) -> dict[str, object]:

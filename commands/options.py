@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 
 import click
 
-from ..optimizer.options import load_config
+from ..optimizer.options import EvaluateOptions, LoopOptions, WriterOptions, load_config
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import parse_field_map
 
@@ -42,6 +42,14 @@ def common_options(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
 
 
+KNOWN = {
+    *EvaluateOptions.model_fields,
+    *LoopOptions.model_fields,
+    *WriterOptions.model_fields,
+    *("data", "checklist", "model", "prompt", "source", "target", "source_prompt", "run", "output", "dimensions"),
+}
+"""Every name that a configuration file may hold."""
+
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
 )
@@ -59,13 +67,13 @@ def settings(
         other: Further names that the file may hold (``checklist``, ``model``, …), with what the command line gave.
 
     Raises:
-        InputError: The file has a name that is neither.
+        InputError: The file has a name that no command knows. One that another command knows is passed over, so that
+            one file serves a project.
     """
     values = load_config(config) if config else {}
-    known = {*record.model_fields, *other}
     for name in values:
-        if name not in known:
-            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
+        if name not in KNOWN:
+            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, KNOWN)}")
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}

@@ -11,7 +11,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.errors import AskanceError
+from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,11 @@ class Journal:
     """An append-only file of events."""
 
     def __init__(self, path: Path) -> None:
-        """Open the journal, reading the events of an earlier, interrupted run."""
+        """Open the journal, reading the events of an earlier, interrupted run.
+
+        Raises:
+            InputError: A line in it is damaged.
+        """
         self.path = path
         self._events = read_events(path)
         self._position = 0
@@ -36,8 +40,8 @@ class Journal:
     def write(self, event: str, **fields: Any) -> None:
         """Add an event, or check it against the one that an earlier process wrote here.
 
-        Where the two differ, because an answer that had failed then is there now, an event ``diverged`` says so and
-        the journal goes on from here.
+        Where the two differ, because an answer that had failed then is there now, or a budget is larger, an event
+        ``diverged`` says so and the journal goes on from here; the earlier events from here on no longer stand.
 
         Raises:
             AskanceError: The journal cannot be written.
@@ -45,10 +49,10 @@ class Journal:
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:
             known = {key: value for key, value in self._events[self._position].items() if key != "time"}
-            self._position += 1
             if known == row:
+                self._position += 1
                 return
-            self._events = self._events[: self._position]
+            del self._events[self._position :]
             self._append({"event": "diverged", "at": self._position, "from": known.get("event")})
         self._append(row)
 
@@ -58,15 +62,38 @@ class Journal:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except OSError as error:
-            raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+            raise AskanceError(
+                f"{self.path}: cannot be written ({error.strerror}). Everything bought before is kept; mend this and "
+                "run the command again."
+            ) from None
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal; a last line that was torn by a kill is left out, a journal that is not there is empty."""
+    """The events of a journal that stand; a journal that is not there is empty.
+
+    A last line that was torn by a kill is left out, and so are ``diverged`` events and what they replaced.
+
+    Raises:
+        InputError: A line is damaged.
+    """
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line.strip()]
+    events: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1], 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+            if event["event"] == "diverged":
+                del events[event["at"] :]
+            else:
+                events.append(event)
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{path}, line {number}: damaged. Move the journal away and run the command again: the answers are in "
+                "the store, so nothing is bought twice."
+            ) from None
+    return events
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -63,11 +63,17 @@ class LessonMemory:
         return lesson
 
     def merge(self, known: str, new: Lesson, text: str | None = None) -> Lesson:
-        """Give a known lesson the evidence of a new one, and new words where ``text`` is given."""
+        """Give a known lesson the evidence of a new one, and new words where ``text`` is given.
+
+        The lesson is then open again, unless it is applied and keeps its words: then the prompt says it already.
+        """
         lesson = self._lessons[known]
-        evidence = tuple(dict.fromkeys(lesson.evidence + new.evidence))
-        merged = lesson.model_copy(update={"evidence": evidence, "status": "merged"})
-        if text is None or text == lesson.text:
+        same_words = text is None or text == lesson.text
+        update: dict[str, object] = {"evidence": tuple(dict.fromkeys(lesson.evidence + new.evidence))}
+        if lesson.status != "applied" or not same_words:
+            update |= {"status": "merged", "reason": None}
+        merged = lesson.model_copy(update=update)
+        if same_words:
             self._lessons[known] = merged
             return merged
         if self._index is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,10 @@ class RunDirectory:
             InputError: A file is missing or was damaged.
         """
         inputs = self.path / "inputs"
-        prompts = {path.stem: Prompt(path.read_bytes().decode()) for path in sorted(inputs.glob("*.md"))}
+        try:
+            prompts = {path.stem: Prompt(path.read_bytes().decode()) for path in sorted(inputs.glob("*.md"))}
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{inputs}: a prompt cannot be read ({error}).") from None
         examples = load_examples(inputs / "examples.jsonl", need_output=False)
         return examples, load_checklist(inputs / "checklist.yaml"), prompts
 
@@ -121,6 +125,8 @@ class RunDirectory:
             return self._lock.acquire()
         except Timeout:
             raise AskanceError(f"{self.path}: another process is working on this run.") from None
+        except OSError as error:
+            raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
 
     def journal(self) -> Journal:
         """The run's journal."""
@@ -139,27 +145,40 @@ class RunDirectory:
         self.write("lessons.jsonl", "".join(lesson.model_dump_json() + "\n" for lesson in lessons))
 
     def read_result(self) -> dict[str, Any] | None:
-        """What ``result.json`` holds, or None while the run is not finished."""
+        """What ``result.json`` holds, or None while the run is not finished.
+
+        Raises:
+            InputError: The file is damaged.
+        """
         file = self.path / "result.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        if not file.is_file():
+            return None
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise InputError(f"{file}: damaged. Make it again without a call: askance resume {self.path}") from None
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole or not at all, byte for byte.
+        """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
 
         Raises:
             AskanceError: It could not be written; what was there before is still there.
         """
         file = self.path / name
         partial = file.with_name(file.name + ".part")
+        data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
         try:
+            if file.is_file() and file.read_bytes() == data:
+                return
             file.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as out:
-                out.write(text.encode())
+                out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
             partial.replace(file)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
             raise AskanceError(
                 f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run "
                 "the command again."
@@ -173,4 +192,4 @@ class RunDirectory:
 
 
 def _line(example: Example) -> str:
-    return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n"
+    return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"

@@ -28,6 +28,9 @@ CREATE TABLE IF NOT EXISTS answers (
 ) WITHOUT ROWID;
 """
 _COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
+_INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 
 class VerdictStore:
@@ -61,12 +64,19 @@ class VerdictStore:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-        """Those of the answers that are there."""
+        """Those of the answers that are there.
+
+        Raises:
+            InputError: The file is damaged.
+        """
         found: dict[bytes, Answer] = {}
         for start in range(0, len(keys), 500):
             block = keys[start : start + 500]
             marks = ",".join("?" * len(block))
-            rows = self._db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block)
+            try:
+                rows = self._db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise _explain(self.path, error) from None
             for key, *columns in rows:
                 found[key] = _answer(*columns)
         return found
@@ -87,13 +97,11 @@ class VerdictStore:
                 [token, [part for name, logprob in alternatives for part in (name, logprob)]]
                 for token, alternatives in answer.logprobs
             ]
-            logprobs = json.dumps(flat, ensure_ascii=False, separators=(",", ":"))
-        row = (key, answer.text, logprobs, answer.prompt_tokens, answer.completion_tokens)
+            logprobs = _encode(flat)
+        text = _storable(answer.text)
+        row = (key, text, _storable(logprobs), answer.prompt_tokens, answer.completion_tokens)
         try:
-            self._db.execute(
-                f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)",
-                (*row, answer.cost_usd, answer.finish),
-            )
+            self._db.execute(_INSERT, (*row, answer.cost_usd, answer.finish))
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
@@ -113,11 +121,27 @@ class VerdictStore:
         self.close()
 
 
-def _answer(text: str, logprobs: str | None, *rest: Any) -> Answer:
+def _storable(text: str | None) -> str | bytes | None:
+    """The text, or its bytes where it holds half a surrogate pair, which SQLite takes for no text."""
+    if text is None or text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _stored(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
+
+
+def _answer(text: str | bytes, logprobs: str | bytes | None, *rest: Any) -> Answer:
     tokens = None
     if logprobs is not None:
-        tokens = tuple((token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in json.loads(logprobs))
-    return Answer(text, tokens, *rest)
+        decoded, _ = _decode(_stored(logprobs))
+        tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
+    return Answer(_stored(text), tokens, *rest)
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:

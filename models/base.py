@@ -33,7 +33,7 @@ class Parameters:
     @cached_property
     def canonical(self) -> str:
         """The same text for the same parameters."""
-        values = [self.max_tokens, self.temperature, self.seed, self.top_logprobs, self.schema]
+        values = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
         return json.dumps(values, separators=(",", ":"))
 
 
@@ -108,7 +108,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass
+@dataclass(eq=False)
 class ModelError(AskanceError):
     """A call failed. The message never holds a key."""
 

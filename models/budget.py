@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from .base import Answer, Request
+    from collections.abc import Callable
+
+    from .base import Answer, Model, Request
 
 
 def estimate_tokens(text: str) -> int:
@@ -19,6 +21,12 @@ def estimate_tokens(text: str) -> int:
 def reserved_tokens(request: Request) -> int:
     """Tokens to set aside while a call is under way: its estimated prompt and its longest answer."""
     return sum(estimate_tokens(content) for _, content in request.messages) + request.parameters.max_tokens
+
+
+def highest_cost(model: Model, request: Request) -> float:
+    """US dollars to set aside while a call is under way; 0 where the model does not know its price."""
+    price: Callable[[Request], float] | None = getattr(model, "highest_cost", None)
+    return price(request) if price else 0.0
 
 
 @dataclass
@@ -46,6 +54,7 @@ class Budget:
     roles: dict[str, RoleLedger] = field(default_factory=dict)
     _reserved_calls: int = 0
     _reserved_tokens: int = 0
+    _reserved_cost: float = 0.0
 
     def role(self, name: str) -> RoleLedger:
         """The ledger of one role, made when first asked for."""
@@ -71,8 +80,8 @@ class Budget:
         """Money, over all roles; 0 where prices are not known."""
         return sum(role.cost_usd for role in self.roles.values())
 
-    def reserve(self, tokens: int) -> None:
-        """Set one call and ``tokens`` aside.
+    def reserve(self, tokens: int, cost: float = 0.0) -> None:
+        """Set one call, ``tokens`` and ``cost`` (in US dollars) aside.
 
         Raises:
             BudgetExceededError: A cap would be passed.
@@ -84,15 +93,24 @@ class Budget:
                 "max_tokens",
                 f"The next call may need {tokens} tokens; {self.tokens} of the budget of {self.max_tokens} are used.",
             )
-        if self.max_cost is not None and self.cost_usd >= self.max_cost:
-            raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost} is used up.")
+        if self.max_cost is not None:
+            spent = self.cost_usd
+            if spent >= self.max_cost:
+                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up.")
+            if spent + self._reserved_cost + cost > self.max_cost:
+                raise BudgetExceededError(
+                    "max_cost",
+                    f"The next call may cost ${cost:.2g}; ${spent:.4g} of the budget of ${self.max_cost:g} are used.",
+                )
         self._reserved_calls += 1
         self._reserved_tokens += tokens
+        self._reserved_cost += cost
 
-    def release(self, tokens: int) -> None:
+    def release(self, tokens: int, cost: float = 0.0) -> None:
         """Give back what :meth:`reserve` set aside."""
         self._reserved_calls -= 1
         self._reserved_tokens -= tokens
+        self._reserved_cost = self._reserved_cost - cost if self._reserved_calls else 0.0
 
     def paid(self, role: str, answer: Answer) -> None:
         """Book an answer that was paid for."""

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
+import re
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from time import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from .base import Answer, ModelError, TokenProbabilities
+from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     import aiohttp
 
     from .base import Request
 
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_FORMAT_FIELDS = ("response_format", "logprobs", "top_logprobs", "max_tokens", "temperature", "seed")
+_OPTIONAL = {
+    "response_format": ("response_format",),
+    "top_logprobs": ("top_logprobs", "logprobs"),
+    "logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens",),
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+}
+"""Fields that an endpoint may refuse by name, each with those that make no sense without it."""
+_REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not allowed|permitted|extra|(?:un|not )available")
 
 
 class DirectModel:
     """``openai/NAME`` at an OpenAI-compatible endpoint.
 
-    What an endpoint cannot do is learnt from its first refusal that names the field: ``max_tokens`` is then sent as
-    ``max_completion_tokens``, other fields are left out. Log-probabilities that are left out show as
+    What an endpoint cannot do is learnt from a refusal that names the field, once the same request is taken without it:
+    ``max_tokens`` is then sent as ``max_completion_tokens``, other fields are left out. Log-probabilities that are left out show as
     ``logprobs=None`` in the answer; the caller decides what that means.
     """
 
@@ -54,17 +66,23 @@ class DirectModel:
         self._session: aiohttp.ClientSession | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a refused optional field is left out from then on."""
-        for _ in range(len(_FORMAT_FIELDS) + 1):
-            sent = self._body(request)
+        """Ask once; a refused optional field is left out from then on.
+
+        Raises:
+            ModelError: No usable answer.
+        """
+        without = set(self._unsupported)
+        while True:
+            sent = self._body(request, without)
             status, headers, payload = await self._post(sent)
             if status == 200:
-                return self._read(payload, request)
-            refused = self._refused_field(status, payload, sent)
+                answer = self._read(payload, request)
+                self._unsupported |= without
+                return answer
+            refused = _refused_field(status, payload, sent)
             if refused is None:
                 raise self._error(status, headers, payload)
-            self._unsupported.add(refused)
-        raise ModelError(f"{self.name}: the endpoint refused every form of the request.", fatal=True)
+            without.update(_OPTIONAL[refused])
 
     async def close(self) -> None:
         """Close the connections."""
@@ -72,7 +90,7 @@ class DirectModel:
             await self._session.close()
             self._session = None
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
         parameters = request.parameters
         body: dict[str, Any] = {
             "model": self._model,
@@ -88,11 +106,9 @@ class DirectModel:
         if parameters.schema is not None:
             schema = {"name": "answer", "strict": True, "schema": parameters.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if "max_tokens" in self._unsupported:
-            body["max_completion_tokens"] = body.pop("max_tokens")
-        if "top_logprobs" in self._unsupported:
-            body.pop("logprobs", None)
-        for field in self._unsupported:
+        if "max_tokens" in without:
+            body["max_completion_tokens"] = parameters.max_tokens
+        for field in without:
             body.pop(field, None)
         return body
 
@@ -109,18 +125,25 @@ class DirectModel:
         try:
             async with self._session.post(f"{base.rstrip('/')}/chat/completions", data=json.dumps(body)) as response:
                 return response.status, response.headers, await response.read()
-        except (TimeoutError, asyncio.TimeoutError):
-            raise ModelError(f"{self.name}: no answer within {self._timeout:g} s from {base}.", retry=True) from None
+        except aiohttp.ConnectionTimeoutError:
+            raise ModelError(f"{self.name}: no connection to {shown_address(base)} in time.", retry=True) from None
+        except TimeoutError:
+            text = f"{self.name}: no answer within {self._timeout:g} s from {shown_address(base)}."
+            raise ModelError(text, retry=True) from None
         except aiohttp.InvalidURL:
-            raise ModelError(f"{self.name}: '{base}' is no usable address (--api-base).", fatal=True) from None
+            text = f"{self.name}: '{shown_address(base)}' is no usable address (--api-base)."
+            raise ModelError(text, fatal=True) from None
         except aiohttp.ClientError as error:
-            raise ModelError(f"{self.name}: cannot reach {base} ({self._clean(str(error))}).", retry=True) from None
+            text = f"{self.name}: cannot reach {shown_address(base)} ({self._clean(str(error))})."
+            raise ModelError(text, retry=True) from None
 
     def _read(self, payload: bytes, request: Request) -> Answer:
         try:
             data = json.loads(payload)
+            if isinstance(data, dict) and data.get("error") and not data.get("choices"):
+                raise self._error(_code(data["error"]), {}, payload)
             choice = data["choices"][0]
-            text = choice["message"]["content"] or ""
+            text = _text(choice["message"]["content"])
             usage = data.get("usage") or {}
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
             return Answer(
@@ -130,24 +153,15 @@ class DirectModel:
                 int(usage.get("completion_tokens") or 0),
                 finish=str(choice.get("finish_reason") or "stop"),
             )
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            shown = self._clean(payload[:200].decode("utf-8", "replace"))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            shown = self._clean(payload.decode("utf-8", "replace"))[:200]
             raise ModelError(
-                f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({type(error).__name__}): {shown}",
+                f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({type(error).__name__}). Is "
+                f"--api-base right, with /v1 at its end where the server wants it? It said: {shown}",
             ) from None
 
-    def _refused_field(self, status: int, payload: bytes, sent: dict[str, Any]) -> str | None:
-        if status not in (400, 422):
-            return None
-        text = payload.decode("utf-8", "replace").lower()
-        if not any(
-            word in text for word in ("support", "unknown", "unrecognized", "not allowed", "permitted", "extra")
-        ):
-            return None
-        return next((f for f in _FORMAT_FIELDS if f in text and f in sent and f not in self._unsupported), None)
-
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
-        said = self._clean(_message(payload))
+        said = self._clean(_message(payload))[:300]
         if status in (401, 403):
             text = f"{self.name}: the endpoint refused the key (HTTP {status}: {said}). Check OPENAI_API_KEY."
             return ModelError(text, fatal=True, status=status)
@@ -172,21 +186,56 @@ def _message(payload: bytes) -> str:
         text = error["message"] if isinstance(error, dict) else str(error)
     except (ValueError, KeyError, TypeError):
         pass
-    return text[:300] or "no message"
+    return text or "no message"
+
+
+def _refused_field(status: int, payload: bytes, sent: Collection[str]) -> str | None:
+    if status not in (400, 422):
+        return None
+    text = payload.decode("utf-8", "replace").lower()
+    if not _REFUSAL.search(text):
+        return None
+    return next((field for field in _OPTIONAL if field in sent and re.search(rf"\b{field}\b", text)), None)
+
+
+def _code(error: Any) -> int:
+    """Status of an error that came with HTTP 200."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 200
+
+
+def _text(content: Any) -> str:
+    """The content of a message: a text, nothing, or a list of parts."""
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if part.get("type", "text") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError(f"content is {type(content).__name__}")
+    return content or ""
+
+
+def shown_address(url: str) -> str:
+    """An address without a user's name, password or query, which may hold a key."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion, rounded to 4 decimals; None where there are none."""
+    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
+
+    They are cut down here, before the first verdict is read, so that a stored answer gives the same one.
+    """
     content = data.get("content") if isinstance(data, dict) else None
     if not content:
         return None
-    return tuple(
-        (
-            token["token"],
-            tuple((each["token"], round(each["logprob"], 4)) for each in token.get("top_logprobs") or [token]),
-        )
-        for token in content
-    )
+    return tuple((token["token"], _alternatives(token.get("top_logprobs") or [token])) for token in content)
+
+
+def _alternatives(top: list[Any]) -> tuple[tuple[str, float], ...]:
+    pairs = [(each["token"], each["logprob"]) for each in top if each["logprob"] is not None]
+    if not all(logprob <= 0.01 for _, logprob in pairs):
+        raise ValueError("a log-probability above 0, or none at all")
+    kept = worth_keeping(pairs)
+    return tuple([(token, round(logprob, 4)) for token, logprob in kept])
 
 
 def read_retry_after(value: str | None) -> float | None:
@@ -194,12 +243,13 @@ def read_retry_after(value: str | None) -> float | None:
     if not value:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
+        return max(0.0, seconds) if isfinite(seconds) else None
     except ValueError:
         pass
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from typing import TYPE_CHECKING, Protocol
 
 from ..prompts.errors import AskanceError
 from .base import Answer, Model, ModelError, Request
-from .budget import Budget, reserved_tokens
+from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..prompts.verdicts import Provenance
 
@@ -89,11 +88,12 @@ class Gateway:
         if self.store is None:
             return {}
         found = self.store.get_many(keys)
+        there = [key for key in keys if key in found]
         if not self._count_stored:
-            self.budget.role(role).cached_calls += len(found)
+            self.budget.role(role).cached_calls += len(there)
             return found
-        for key, answer in found.items():
-            self._book(role, key, answer)
+        for key in there:
+            self._book(role, key, found[key])
         return found
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
@@ -106,20 +106,22 @@ class Gateway:
         return self.stored(role, [request.key]).get(request.key) or await self.buy(role, model, request)
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask` for a request that is known not to be in the store."""
+        """Like :meth:`ask` for a request that was not in the store when it was looked up."""
         while (other := self._under_way.get(request.key)) is not None:
-            with contextlib.suppress(AskanceError):
-                answer = await asyncio.shield(other)
+            await asyncio.wait([other])
+            if not other.cancelled() and other.exception() is None:
                 self.budget.role(role).cached_calls += 1
-                return answer
+                return other.result()
+        if request.key in self._counted and (bought := self.stored(role, [request.key])):
+            return bought[request.key]
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._under_way[request.key] = future
         try:
             answer = await self._attempts(role, model, request)
-            if self.store is not None:
-                self.store.put(request.key, answer)
             self._counted.add(request.key)
             self.budget.paid(role, answer)
+            if self.store is not None:
+                self.store.put(request.key, answer)
             future.set_result(answer)
             return answer
         except AskanceError as error:
@@ -137,8 +139,8 @@ class Gateway:
         slot = self._slots.setdefault(model.identity, asyncio.Semaphore(self.concurrency(model)))
         for attempt in range(1, self._retry.attempts + 1):
             try:
-                async with slot, self._reserved(request):
-                    answer = await model.answer(request)
+                async with slot:
+                    answer = await self._within_budget(model, request)
                 self._failed_in_a_row[model.identity] = 0
                 return answer
             except ModelError as error:
@@ -161,14 +163,13 @@ class Gateway:
         text = f"{failed} calls in a row failed, so the run stops here. The last one said: {error}"
         return ModelError(text, fatal=True, status=error.status)
 
-    @contextlib.asynccontextmanager
-    async def _reserved(self, request: Request) -> AsyncIterator[None]:
-        tokens = reserved_tokens(request)
-        self.budget.reserve(tokens)
+    async def _within_budget(self, model: Model, request: Request) -> Answer:
+        tokens, cost = reserved_tokens(request), highest_cost(model, request)
+        self.budget.reserve(tokens, cost)
         try:
-            yield
+            return await model.answer(request)
         finally:
-            self.budget.release(tokens)
+            self.budget.release(tokens, cost)
 
     def _book(self, role: str, key: bytes, answer: Answer) -> None:
         if key in self._counted:

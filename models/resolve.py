@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServers
@@ -78,14 +78,20 @@ class Models:
             return self._embedded(name, rest)
         if provider == "openai":
             return self._direct(name, rest)
-        return LiteLLMModel(name, timeout=self._timeout)
+        try:
+            return LiteLLMModel(name, timeout=self._timeout)
+        except MissingExtraError:
+            hint = did_you_mean(provider, ("openai", "local"))
+            raise MissingExtraError("providers", "litellm", hint) from None
 
     def _direct(self, name: str, model: str) -> Model:
         base = self._api_base or default_base_url()
         if not base.startswith(("http://", "https://")):
             raise InputError(f"--api-base {base}: an address begins with http:// or https://.")
-        key = os.environ.get("OPENAI_API_KEY")
-        if key is None and "api.openai.com" in base:
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if not key.isprintable():
+            raise InputError("OPENAI_API_KEY holds a line break or another character that no key has.")
+        if not key and "api.openai.com" in base:
             raise InputError(f"{name}: set OPENAI_API_KEY, or give the endpoint of another server with --api-base.")
         direct = DirectModel(
             name, model, base, identity=f"openai:{base.rstrip('/')}:{model}", api_key=key, timeout=self._timeout

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ..prompts.errors import AskanceError
 from ..prompts.jsonl import explain
 from .base import Answer, Message, Model, Parameters, make_request
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply", bound=BaseModel)
 
 
-class ParseError(ValueError):
+class ParseError(AskanceError, ValueError):
     """A reply does not follow its schema, twice."""
 
 
@@ -47,8 +48,11 @@ def json_in(text: str) -> Any:
     Raises:
         ValueError: There is none; prose around an object is not searched for something that may fit.
     """
-    block = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", text, re.DOTALL)
-    return json.loads(block[1] if block else text)
+    block = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", text, re.DOTALL | re.IGNORECASE)
+    try:
+        return json.loads(block[1] if block else text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 async def ask_for(
@@ -91,7 +95,7 @@ async def ask_for(
         except ValueError as error:
             if last:
                 raise ParseError(f"{model.name} gave no usable {record.__name__}, twice: {error}") from None
-            conversation += [("assistant", answer.text), ("user", _complaint(error, record))]
+            conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
     raise AssertionError("the second round returns or raises")
 
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from ..prompts.errors import InputError
 from .correlation import Column
 from .resampling import (
-    BLOCK,
     MINIMUM_ITEMS,
     Kernel,
     Method,
@@ -32,6 +31,7 @@ from .resampling import (
     Weights,
     affordable_resamples,
     average_ranks,
+    block_width,
     check_settings,
     complete,
     constant_reason,
@@ -261,8 +261,9 @@ def _tail(blocks: list[Vector], observed: float) -> float:
 def _signs(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None) -> Iterator[Weights]:
     """Random signs per example or per group, in blocks of shape (examples, resamples)."""
     rng = np.random.default_rng([seed, 1])
-    for start in range(0, resamples, BLOCK):
-        width = min(BLOCK, resamples - start)
+    block = block_width(units if codes is None else len(codes))
+    for start in range(0, resamples, block):
+        width = min(block, resamples - start)
         signs = rng.integers(0, 2, size=(units, width), dtype=np.int8).astype(np.float64) * 2 - 1
         yield signs if codes is None else signs[codes]
 

@@ -109,7 +109,7 @@ def spearman(a: Column, b: Column) -> Statistic:
 
 
 def kendall(a: Column, b: Column) -> Statistic:
-    """Kendall's tau-b (corrected for ties), without an interval; time grows with n²."""
+    """Kendall's tau-b (corrected for ties), without an interval."""
     return _point(a, b, "kendall")
 
 
@@ -129,8 +129,8 @@ def correlate(
 ) -> Correlations:
     """Pooled Spearman, Kendall (tau-b) and Pearson correlation, each with a percentile bootstrap interval.
 
-    Kendall works on all pairs of items, so it uses fewer resamples when items² times resamples exceeds 2e10
-    (2,000 resamples up to 3,162 items, 200 at 10,000), and never fewer than 200.
+    Kendall sorts the items, so it uses fewer resamples when items times resamples exceed 6 million (2,000 resamples
+    up to 3,000 items, 600 at 10,000), and never fewer than 200.
 
     Args:
         scores: One score per item; None where it is missing.

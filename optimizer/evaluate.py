@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from ..agents.evaluator import Estimate, Evaluator
 from ..memory.verdict_store import VerdictStore
 from ..models.cache_directory import cache_directory
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.templates import template
@@ -51,8 +50,8 @@ class Evaluation:
 
     model: str
     prompt: str
-    verdicts: Sequence[Verdict]
-    scores: Sequence[ExampleScore]
+    verdicts: Sequence[Verdict] = field(repr=False)
+    scores: Sequence[ExampleScore] = field(repr=False)
     agreement: Sequence[Agreement]
     coverage: Coverage
     budget: Budget
@@ -149,13 +148,13 @@ def estimate_evaluation(
     settings = parse_options(EvaluateOptions, options)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     path = Path(cache or cache_directory() / "verdicts.db")
-    store = VerdictStore(path) if path.exists() and not no_cache else None
 
-    async def estimate() -> Estimate:
+    async def estimate(store: VerdictStore) -> Estimate:
         async with session(settings, store) as (models, gateway):
             return Evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
 
-    return run_sync(estimate())
+    with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
+        return run_sync(estimate(store))
 
 
 def load_inputs(

@@ -50,7 +50,7 @@ class Job:
     def config(self) -> dict[str, Any]:
         """Settings that the result depends on, as kept in ``config.yaml``."""
         options = self.options.model_dump(mode="json", exclude=set(NOT_IN_FINGERPRINT))
-        return {"mode": "migrate", "source": model_name(self.source), "target": model_name(self.target), **options}
+        return {"command": "migrate", "source": model_name(self.source), "target": model_name(self.target), **options}
 
 
 def prepare(
@@ -88,7 +88,9 @@ class RunEstimate:
     fixed: Estimate
     """Judging all splits once with the starting prompt, and the source's verdicts."""
     iteration_calls: int
-    """Calls of one iteration at most, if every edit has to be tried alone."""
+    """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice."""
+    last_calls: int
+    """Calls for the test examples with the accepted prompt, if there is one."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
@@ -116,7 +118,9 @@ def estimate_run(job: Job) -> RunEstimate:
             theirs.stored + mine.stored,
             theirs.tokens + mine.tokens,
         )
-        return RunEstimate(fixed, again + explanations + 3 * notes + (notes + 1) * one_version)
+        helpers = 2 * (notes + notes + notes)  # note-taker, deduplicator and updater, each with one re-ask
+        iteration = again + explanations + helpers + (notes + 1) * one_version
+        return RunEstimate(fixed, iteration, len(parts.test) * len(job.checklist.questions) * job.options.repeat)
 
     return run_sync(estimate())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..models.base import ModelError
 from ..models.structured import ParseError
+from ..prompts.lessons import Lesson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..memory.lesson_memory import LessonMemory
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
-    from ..prompts.lessons import Disagreement, Lesson
+    from ..prompts.lessons import Disagreement
     from .progress import Watcher
 
 
@@ -66,10 +67,15 @@ class LessonDesk:
 
         first = self._count + 1
         self._count += len(disagreements)
-        notes = await asyncio.gather(*(note(each, f"L{number}") for number, each in enumerate(disagreements, first)))
+        works = (note(each, f"L{number}") for number, each in enumerate(disagreements, first))
+        notes = await asyncio.gather(*works, return_exceptions=True)  # a call under way is paid for: let it end
         touched: dict[str, None] = {}
-        for lesson in filter(None, notes):
-            touched[await self._remember(lesson)] = None
+        for lesson in notes:
+            if isinstance(lesson, BaseException):
+                raise lesson
+        for lesson in notes:
+            if isinstance(lesson, Lesson):
+                touched[await self._remember(lesson)] = None
         return [self.memory.get(lesson_id) for lesson_id in touched]
 
     async def _note(

@@ -16,6 +16,7 @@ from ..prompts.errors import BudgetExceededError
 from ..prompts.prompt import EditRefusedError, Prompt
 from .results import FinishReason, Outcome, TriedEdits, Version, difference_dict
 from .scoring import score_examples
+from .signals import explanations
 
 if TYPE_CHECKING:
     from ..agents.evaluator import Evaluator
@@ -49,6 +50,8 @@ class Parts:
     run: RunDirectory
     journal: Journal
     watcher: Watcher
+    max_prompt_chars: int | None = None
+    """Longest prompt that several edits together may make; each edit alone is checked by the updater."""
 
 
 class Loop:
@@ -97,6 +100,9 @@ class Loop:
     async def _iterate(self, best: Version, iteration: int) -> tuple[Version, FinishReason | None]:
         """One round; returns the best version after it, or the reason to stop before it."""
         parts = self._parts
+        room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons})
+        if room <= 0:
+            return best, "max_lessons"
         parts.watcher.phase(f"iteration {iteration}: judging the development examples")
         verdicts = await parts.evaluator(best.prompt).judge(parts.development, parts.watcher.advance)
         if parts.signal.agrees(verdicts):
@@ -113,13 +119,11 @@ class Loop:
             return best, "no_disagreements"
         self._looked_at.update(each.key for each in chosen)
         lessons = await self._learn(best, chosen, verdicts)
-        room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons})
-        if room <= 0:
-            return best, "max_lessons"
         unsaid = [lesson for lesson in lessons if lesson.text not in best.prompt.text]
         edits = await self._edits(best.prompt, unsaid[:room])
         best = await self._try(best, edits, iteration)
-        parts.run.save_lessons(parts.desk.memory.lessons)
+        if not parts.journal.replaying:
+            parts.run.save_lessons(parts.desk.memory.lessons)
         return best, None
 
     async def _learn(self, best: Version, chosen: Sequence[Disagreement], verdicts: Sequence[Verdict]) -> list[Lesson]:
@@ -129,10 +133,8 @@ class Loop:
         theirs: dict[str, str] = {}
         if self._options.explain != "never":
             parts.watcher.phase("asking both judges for their reasons", 2 * len(chosen))
-            explained = await parts.evaluator(best.prompt).explain(
-                (by_key[each.example, each.question] for each in chosen), parts.development
-            )
-            mine = {each.key: explained[each.example, each.question] for each in chosen}
+            disputed = [by_key[each.example, each.question] for each in chosen]
+            mine = await explanations(parts.evaluator(best.prompt), disputed, parts.development)
             parts.watcher.advance(len(chosen), 2 * len(chosen))
             theirs = dict(await parts.signal.reasons(chosen))
             parts.watcher.advance(2 * len(chosen), 2 * len(chosen))
@@ -166,16 +168,16 @@ class Loop:
 
     async def _try(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         """All edits together; where the gate says no, one by one, the best supported first."""
-        together = bundle(best.prompt, edits)
+        together = bundle(best.prompt, edits, self._parts.max_prompt_chars)
         if len(together) > 1:
             tried = await self._candidate(best, together, iteration)
             if tried is not best:
                 return tried
         for edit in edits:
             try:
-                best.prompt.apply(edit)
+                check_length(best.prompt.apply(edit), self._parts.max_prompt_chars)
             except EditRefusedError as refused:
-                self._reject(edit.lessons, f"an accepted edit changed the same text: {refused}")
+                self._reject(edit.lessons, f"not after the edit accepted before it: {refused}")
                 continue
             best = await self._candidate(best, (edit,), iteration)
         return best
@@ -204,7 +206,8 @@ class Loop:
         if decision.accepted:
             parts.desk.memory.mark(lessons, "applied", decision.reason)
             self._accepted = candidate
-            parts.run.write("prompt.md", candidate.prompt.text)
+            if not parts.journal.replaying:  # else an earlier process has written this version, or a better one
+                parts.run.write("prompt.md", candidate.prompt.text)
             return candidate
         if len(edits) == 1:
             self._refused[edits[0].old, edits[0].new] = decision.reason
@@ -233,16 +236,27 @@ class Loop:
         )
 
 
-def bundle(prompt: Prompt, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Those of the edits that can be applied one after the other."""
+def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
+    """Those of the edits that can be applied one after the other, as long as the prompt stays short enough."""
     applied = []
     for edit in edits:
         try:
-            prompt = prompt.apply(edit)
+            prompt = check_length(prompt.apply(edit), max_chars)
         except EditRefusedError:
             continue
         applied.append(edit)
     return tuple(applied)
 
 
-__all__ = ["Loop", "Parts", "bundle"]
+def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
+    """Give the prompt back.
+
+    Raises:
+        EditRefusedError: It is longer than ``max_chars``.
+    """
+    if max_chars is not None and len(prompt.text) > max_chars:
+        raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
+    return prompt
+
+
+__all__ = ["Loop", "Parts", "bundle", "check_length"]

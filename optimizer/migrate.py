@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..agents.deduplicator import Deduplicator
 from ..agents.evaluator import Evaluator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from .progress import Watcher
-    from .results import Outcome
+    from .results import FinishReason, Outcome
     from .scoring import ExampleScore
 
 
@@ -102,7 +102,15 @@ def run_job(job: Job, run: RunDirectory, watcher: Watcher) -> RunResult:
     with run.lock():
         run.open(job.config, job.examples, job.checklist, {"prompt": job.prompt, "source_prompt": job.source_prompt})
         with run.store() as store:
-            return run_sync(_migrate(job, run, store, watcher))
+            try:
+                return run_sync(_migrate(job, run, store, watcher))
+            except BudgetExceededError as error:
+                option = "--" + error.limit.replace("_", "-")
+                raise BudgetExceededError(
+                    error.limit,
+                    f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
+                    f"askance resume {run.path} {option} MORE",
+                ) from None
 
 
 def resume(run: str | Path, watcher: Watcher | None = None, **options: Any) -> RunResult:
@@ -120,10 +128,13 @@ def resume(run: str | Path, watcher: Watcher | None = None, **options: Any) -> R
     for name in options:
         if name not in NOT_IN_FINGERPRINT:
             raise InputError(f"'{name}' cannot be changed when a run is resumed; start another run for that.")
-    mode, source, target = config.pop("mode"), config.pop("source"), config.pop("target")
-    if mode != "migrate":
-        raise InputError(f"{run}: a run of the mode '{mode}', which this askance does not know.")
+    command, source, target = config.pop("command", None), config.pop("source", None), config.pop("target", None)
+    if command != "migrate":
+        raise InputError(f"{run}: a run of '{command}', which this askance does not know.")
     examples, checklist, prompts = directory.read_inputs()
+    for name in ("prompt", "source_prompt"):
+        if name not in prompts:
+            raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     settings = parse_options(LoopOptions, config | dict(options), f"{run}/config.yaml")
     job = Job(examples, checklist, prompts["prompt"], prompts["source_prompt"], source, target, settings)
     return run_job(job, directory, watcher or Silent())
@@ -180,14 +191,16 @@ class Migration:
     async def run(self) -> RunResult:
         """Everything from the first verdict to ``result.json``."""
         job, parts = self._job, self._parts
-        source_examples = job.examples if job.wants_source_targets else parts.development
+        source_examples = parts.development
+        if job.wants_source_targets:  # its verdicts on the test examples are bought at the end, like the target's
+            source_examples = [*parts.development, *parts.validation]
         self._watcher.say(
             f"{len(parts.development)} development, {len(parts.validation)} validation and {len(parts.test)} test "
             f"examples, {len(job.checklist.questions)} questions each"
         )
         self._watcher.phase(f"the source judges {len(source_examples)} examples")
         source_verdicts = await self._source.judge(source_examples, self._watcher.advance)
-        targets = self._targets(source_verdicts)
+        targets = self._targets(source_examples, source_verdicts)
         loop = Loop(self._loop_parts(source_verdicts, targets), job.options)
         outcome = await loop.improve(job.prompt)
         return await self._finish(outcome, targets)
@@ -206,17 +219,18 @@ class Migration:
     def _count(self, verdicts: Sequence[Verdict]) -> None:
         self._coverage += coverage(verdicts)
 
-    def _targets(self, source_verdicts: Sequence[Verdict]) -> Targets:
+    def _targets(self, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:
         job = self._job
         if job.wants_source_targets:
-            soft = job.options.scores == "soft"
-            return source_targets(
-                job.checklist, score_examples(job.examples, job.checklist, source_verdicts, soft=soft)
-            )
+            return source_targets(job.checklist, self._scores(examples, source_verdicts))
         return human_targets(job.examples, job.checklist, job.options.human_scale)
+
+    def _scores(self, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> list[ExampleScore]:
+        return score_examples(examples, self._job.checklist, verdicts, soft=self._job.options.scores == "soft")
 
     def _loop_parts(self, source_verdicts: Sequence[Verdict], targets: Targets) -> Parts:
         job, options, parts = self._job, self._job.options, self._parts
+        max_prompt_chars = options.max_prompt_chars or 2 * len(job.prompt.text) + 1500
         development = {example.id for example in parts.development}
         return Parts(
             signal=CrossModelSignal(
@@ -245,7 +259,7 @@ class Migration:
             updater=Updater(
                 self._gateway,
                 self._updater,
-                max_prompt_chars=options.max_prompt_chars or 2 * len(job.prompt.text) + 1500,
+                max_prompt_chars=max_prompt_chars,
                 seed=options.seed,
             ),
             evaluator=self._evaluator,
@@ -255,11 +269,19 @@ class Migration:
             run=self._run,
             journal=self._journal,
             watcher=self._watcher,
+            max_prompt_chars=max_prompt_chars,
         )
 
     async def _finish(self, outcome: Outcome, targets: Targets) -> RunResult:
         """Look at the test once, then write the result. Snapshots come last, ``result.json`` at the very end."""
-        tests, why_not = await self._look_at_test(outcome)
+        tests: dict[int, list[ExampleScore]] = {}
+        why_not = None
+        self._journal.write("test", versions=[outcome.baseline.number, outcome.best.number])
+        try:
+            targets, tests = await self._look_at_test(outcome, targets)
+        except BudgetExceededError as error:
+            why_not = f"the test was not judged: {error}"
+            outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
         result = build_result(
             job=self._job,
             splits=self._parts,
@@ -285,17 +307,17 @@ class Migration:
             )
         return done
 
-    async def _look_at_test(self, outcome: Outcome) -> tuple[dict[int, list[ExampleScore]], str | None]:
-        """Scores on the test examples of the first and the best version, or why there are none."""
-        self._journal.write("test", versions=[outcome.baseline.number, outcome.best.number])
+    async def _look_at_test(self, outcome: Outcome, targets: Targets) -> tuple[Targets, dict[int, list[ExampleScore]]]:
+        """Targets for the test examples too, and the scores on them of the first and the best version."""
+        test = self._parts.test
+        if self._job.wants_source_targets:
+            self._watcher.phase(f"the source judges {len(test)} test examples")
+            wanted = self._targets(test, await self._source.judge(test, self._watcher.advance)).wanted
+            targets = replace(targets, wanted={**targets.wanted, **wanted})
         scores = {}
-        soft = self._job.options.scores == "soft"
-        try:
-            for version in {outcome.baseline.number: outcome.baseline, outcome.best.number: outcome.best}.values():
-                name = "the starting prompt" if version is outcome.baseline else "the accepted prompt"
-                self._watcher.phase(f"looking at the test examples, once, with {name}")
-                verdicts = await self._evaluator(version.prompt).judge(self._parts.test, self._watcher.advance)
-                scores[version.number] = score_examples(self._parts.test, self._job.checklist, verdicts, soft=soft)
-        except BudgetExceededError as error:
-            return {}, f"the test was not judged: {error}"
-        return scores, None
+        for version in {outcome.baseline.number: outcome.baseline, outcome.best.number: outcome.best}.values():
+            name = "the starting prompt" if version is outcome.baseline else "the accepted prompt"
+            self._watcher.phase(f"looking at the test examples, once, with {name}")
+            verdicts = await self._evaluator(version.prompt).judge(test, self._watcher.advance)
+            scores[version.number] = self._scores(test, verdicts)
+        return targets, scores

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ..agents.evaluator import Judging
 from ..prompts.errors import InputError, did_you_mean
 
-
 Settings = TypeVar("Settings", bound=BaseModel)
 
 

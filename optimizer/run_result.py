@@ -11,7 +11,7 @@ from .results import Version, difference_dict, documents, measure
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..models.budget import Budget
+    from ..models.budget import Budget, RoleLedger
     from ..prompts.examples import Example
     from ..prompts.lessons import Lesson
     from ..prompts.prompt import Prompt
@@ -82,12 +82,21 @@ def build_result(
         "calls": budget.calls,
         "cached_calls": budget.cached_calls,
         "tokens": budget.tokens,
-        "cost_usd": budget.cost_usd,
-        "roles": {name: vars(ledger).copy() for name, ledger in sorted(budget.roles.items())},
+        "cost_usd": _money(budget.cost_usd),
+        "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
         "coverage": seen.share,
         "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
         "test_looked_at": bool(tests),
     }
+
+
+def _ledger(ledger: RoleLedger) -> dict[str, Any]:
+    return vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
+
+
+def _money(dollars: float) -> float:
+    """Rounded, so that the order in which the answers came does not show in the last digits of their sum."""
+    return round(dollars, 9)
 
 
 def prompt_diff(before: Prompt, after: Prompt) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..models.budget import Budget
 from ..models.gateway import Gateway, RetryPolicy
 from ..models.resolve import Models
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from ..models.gateway import AnswerStore
     from .options import ModelOptions
@@ -38,24 +39,52 @@ async def session(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Box(Generic[Result]):
+    """A result that is not written out: asyncio.run takes the repr of its task, and that of every verdict in it."""
+
+    value: Result = field(repr=False)
+
+
+async def _boxed(work: Coroutine[Any, Any, Result]) -> _Box[Result]:
+    return _Box(await work)
+
+
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine to its end, also from within a running event loop (a notebook's): then in a thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(_boxed(work)).value
     result: list[Result] = []
     errors: list[BaseException] = []
+    cancel: list[Callable[[], object]] = []
+    begun, ended = threading.Event(), threading.Event()
+
+    async def cancellable() -> _Box[Result]:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        begun.set()
+        return await _boxed(work)
 
     def target() -> None:
         try:
-            result.append(asyncio.run(work))
+            result.append(asyncio.run(cancellable()).value)
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=target, name="askance", daemon=True)
-    thread.start()
-    thread.join()
+    threading.Thread(target=target, name="askance", daemon=True).start()
+    try:
+        ended.wait()  # not join(): one that is interrupted takes the thread for ended
+    except BaseException:  # the notebook's user interrupts: the work must end before its store is closed
+        begun.wait()
+        with suppress(RuntimeError):
+            cancel[0]()
+        ended.wait()
+        raise
     if errors:
         raise errors[0]
     return result[0]

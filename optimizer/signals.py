@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ..models.base import ModelError
 from ..prompts.lessons import Disagreement
 from .scoring import mean_score, score_examples
 
@@ -80,8 +81,7 @@ class CrossModelSignal:
     async def reasons(self, disagreements: Sequence[Disagreement]) -> Mapping[str, str]:
         """The source's explanations, bought for these disagreements alone."""
         verdicts = [self._verdicts[each.example, each.question] for each in disagreements]
-        explained = await self._source.explain(verdicts, self._examples)
-        return {each.key: explained[each.example, each.question] for each in disagreements}
+        return await explanations(self._source, verdicts, self._examples)
 
     def _compare(self, target: Verdict, source: Verdict) -> Disagreement | None:
         if target.answer is None or source.answer is None or target.p_yes is None or source.p_yes is None:
@@ -93,6 +93,24 @@ class CrossModelSignal:
         return Disagreement(
             example=target.example, question=target.question, target=too_high, reference=not too_high, gap=gap
         )
+
+
+async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
+    """A judge's explanations by disagreement key; one that cannot be had is left out, as the notes do without it.
+
+    Raises:
+        ModelError: Every further call would fail too.
+    """
+    found = {}
+    for verdict in verdicts:
+        try:
+            explained = await judge.explain([verdict], examples)
+        except ModelError as error:
+            if error.fatal:
+                raise
+            continue
+        found |= {f"{example}/{question}": text for (example, question), text in explained.items()}
+    return found
 
 
 def dimension_means(

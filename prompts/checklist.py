@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -69,6 +72,30 @@ class Checklist(BaseModel):
         raise KeyError(f"the checklist has no question '{question_id}'")
 
 
+_ODD_BREAK = re.compile("[\r\x85\u2028\u2029]")
+"""Line breaks that YAML reads as others, unless they are escaped."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"'{key.value}' stands here twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
 def load_checklist(path: str | Path) -> Checklist:
     """Read a checklist from YAML or JSON.
 
@@ -91,33 +118,51 @@ def parse_checklist(text: str, name: str) -> Checklist:
     Raises:
         InputError: The text is no checklist.
     """
+    data = _parse_json(text)
     try:
-        data: Any = yaml.safe_load(text)
+        data = data or yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "unreadable"
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
         raise InputError(f"{name}{line}: not valid YAML ({problem}).") from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply to be a checklist.") from None
     if not isinstance(data, dict):
         raise InputError(f"{name}: a checklist has the keys 'task' and 'questions'; this file has neither.")
     return validate_row(Checklist, data, name)
 
 
+def _parse_json(text: str) -> Any:
+    """What a JSON file holds; YAML reads most of JSON, but no tabs."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def dump_checklist(checklist: Checklist) -> str:
     """Write a checklist as YAML with one block a question, defaults left out."""
-    lines = [f"task: {_scalar(checklist.task)}", "", "questions:"]
+    blocks = [_yaml({"task": checklist.task}), "questions:\n"]
     for question in checklist.questions:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:
             del fields["weight"]
-        for number, (key, value) in enumerate(fields.items()):
-            lines.append(f"  {'- ' if number == 0 else '  '}{key}: {_scalar(value)}")
-        lines.append("")
-    return "\n".join(lines)
+        blocks.append(indent(_yaml([fields]), "  ", lambda line: line != "\n") + "\n")
+    return blocks[0] + "\n" + "".join(blocks[1:])
 
 
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        plain = yaml.safe_dump(value, allow_unicode=True, width=10_000).strip().removesuffix("\n...")
-        return plain if "\n" not in plain else json.dumps(value, ensure_ascii=False)
-    return yaml.safe_dump(value).strip().removesuffix("\n...")
+def _yaml(value: Any) -> str:
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Plain where that is safe, quoted where not."""
+        style = '"' if _ODD_BREAK.search(data) else "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)

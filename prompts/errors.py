@@ -26,9 +26,10 @@ class MissingExtraError(AskanceError):
 
     exit_code = 2
 
-    def __init__(self, extra: str, package: str) -> None:
+    def __init__(self, extra: str, package: str, hint: str = "") -> None:
         super().__init__(
             f"This needs the package {package}, which is not installed. Install it with: pip install 'askance[{extra}]'"
+            f"{hint}"
         )
 
 
@@ -51,5 +52,6 @@ class CoverageError(AskanceError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest known name, or an empty string."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    by_lower_case = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
+    return f" Did you mean '{by_lower_case[close[0]]}'?" if close else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,10 @@ from .errors import InputError, did_you_mean
 from .jsonl import read_rows, validate_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-FIELDS = ("id", "input", "output", "context", "reference", "system", "metadata", "human")
+TEXTS = ("id", "input", "output", "context", "reference", "system")
+FIELDS = (*TEXTS, "metadata", "human")
 
 Ratings = tuple[float, ...]
 
@@ -38,6 +41,15 @@ class Example(BaseModel):
     human: dict[str, Ratings] = Field(default_factory=dict)
     """Dimension to ratings, one a rater, on the scale of the data."""
 
+    @field_validator(*TEXTS)
+    @classmethod
+    def _is_text(cls, value: str | None) -> str | None:
+        try:
+            (value or "").encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
+        return value
+
     @field_validator("human", mode="before")
     @classmethod
     def _ratings(cls, value: Any) -> Any:
@@ -45,6 +57,8 @@ class Example(BaseModel):
             raise ValueError("an object from dimension to number (or list of numbers) is needed")
         ratings = {}
         for dimension, score in value.items():
+            if score is None:
+                continue
             scores = score if isinstance(score, (list, tuple)) else [score]
             if not scores:
                 raise ValueError(f"'{dimension}' has an empty list of ratings")
@@ -91,50 +105,66 @@ def load_examples(
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
+    fields = fields or {}
+    for ours in fields:
+        _check_field(ours)
     examples: list[Example] = []
     seen: dict[str, str] = {}
-    for where, row in _rows(source):
-        if limit is not None and len(examples) >= limit:
-            break
-        example = row if isinstance(row, Example) else _example(dict(row), fields or {}, where)
+    unseen = set(fields.values())
+    for where, row in islice(_rows(source, fields), limit):
+        if not isinstance(row, (Example, Mapping)):
+            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+        example = row if isinstance(row, Example) else _example(row, fields, where)
         if example.id in seen:
             raise InputError(f"{where}: the id '{example.id}' was used before, in {seen[example.id]}.")
         if need_output and example.output is None:
-            raise InputError(f"{where}: the field 'output' is missing{_typo(row)}.")
+            raise InputError(f"{where}: {_missing('output', row, fields)}.")
         seen[example.id] = where
         examples.append(example)
+        unseen -= {column for column in unseen if isinstance(row, Example) or row.get(column) is not None}
+    name = source if isinstance(source, (str, Path)) else "the data"
     if not examples:
-        name = source if isinstance(source, (str, Path)) else "the data"
         raise InputError(f"{name}: there are no examples in it.")
+    if unseen:
+        raise InputError(f"{name}: no example has anything in a column '{min(unseen)}', which the field map names.")
     return examples
 
 
-def _rows(source: Any) -> Iterator[tuple[str, Any]]:
+def _rows(source: Any, fields: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     if isinstance(source, (str, Path)):
-        for number, row in read_rows(Path(source)):
+        for number, row in read_rows(Path(source), as_text={fields.get(name, name) for name in TEXTS}):
             yield f"{source}, line {number}", row
     else:
         for number, row in enumerate(source, 1):
             yield f"row {number}", row
 
 
-def _example(row: dict[str, Any], fields: Mapping[str, str], where: str) -> Example:
+def _check_field(ours: str) -> None:
+    name, dot, dimension = ours.partition(".")
+    if name not in FIELDS:
+        raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, FIELDS)}")
+    if dot and (name not in ("human", "metadata") or not dimension):
+        raise InputError(f"Field map: '{ours}' is not one of our fields; human.NAME and metadata.NAME have a dot.")
+
+
+def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Example:
+    """A row with its columns renamed; null is the same as a field that is not there."""
+    row = {name: value for name, value in source.items() if name not in fields.values() and value is not None}
     for ours, column in fields.items():
-        name, _, dimension = ours.partition(".")
-        if name not in FIELDS:
-            raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, FIELDS)}")
-        if column not in row:
-            raise InputError(f"{where}: there is no column '{column}' (field map: {ours}={column}).")
-        value = row.pop(column)
-        if dimension:
-            row.setdefault(name, {})[dimension] = _number(value)
+        name, _, part = ours.partition(".")
+        if source.get(column) is None:
+            continue
+        if part:
+            value = _number(source[column]) if name == "human" else source[column]
+            nested = row.get(name, {})
+            row[name] = {**nested, part: value} if isinstance(nested, Mapping) else nested
         else:
-            row[name] = value
-    if isinstance(row.get("id"), int):
+            row[name] = source[column]
+    if isinstance(row.get("id"), int) and not isinstance(row["id"], bool):
         row["id"] = str(row["id"])
     for field in ("id", "input"):
         if field not in row:
-            raise InputError(f"{where}: the field '{field}' is missing{_typo(row, field)}.")
+            raise InputError(f"{where}: {_missing(field, source, fields)}.")
     return validate_row(Example, row, where)
 
 
@@ -147,10 +177,12 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _typo(row: Any, field: str = "output") -> str:
-    extra = row.metadata if isinstance(row, Example) else {k: v for k, v in row.items() if k not in FIELDS}
+def _missing(field: str, row: Example | Mapping[str, Any], fields: Mapping[str, str]) -> str:
+    if field in fields:
+        return f"there is no column '{fields[field]}' (field map: {field}={fields[field]})"
+    extra = row.metadata if isinstance(row, Example) else [name for name in row if name not in FIELDS]
     hint = did_you_mean(field, [str(name) for name in extra])
-    return hint and f" ({hint.strip().removesuffix('?')}? A field map renames it)"
+    return f"the field '{field}' is missing" + (f" ({hint.strip()} A field map renames it)" if hint else "")
 
 
 def human_dimensions(examples: Sequence[Example]) -> list[str]:

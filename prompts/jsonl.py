@@ -12,15 +12,19 @@ from pydantic import BaseModel, ValidationError
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 Record = TypeVar("Record", bound=BaseModel)
 
+LONGEST_CELL = 2**31 - 1
+"""Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
 
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+
+def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield ``(line number, object)`` from a JSONL or CSV file.
 
-    Blank lines are skipped. CSV cells that hold JSON objects or arrays are parsed, others stay text.
+    Blank lines are skipped. CSV cells that hold JSON objects or arrays are parsed, others stay text, and so do those of
+    the columns ``as_text``; empty cells are left out.
 
     Raises:
         InputError: The file is missing, not UTF-8, or a line is not a JSON object.
@@ -28,7 +32,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix.lower() == ".csv":
-                yield from _csv_rows(path, file)
+                yield from _csv_rows(path, file, as_text)
             else:
                 yield from _json_rows(path, file)
     except FileNotFoundError:
@@ -52,24 +56,37 @@ def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
                 f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno}). "
                 "Each line must be one JSON object."
             ) from None
+        except (ValueError, RecursionError):
+            raise InputError(
+                f"{path}, line {number}: a number in it is too long, or it is nested too deeply."
+            ) from None
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.")
         yield number, row
 
 
-def _csv_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.DictReader(file)
-    for row in reader:
-        if None in row:
-            raise InputError(f"{path}, line {reader.line_num}: more cells than the header has columns.")
-        yield reader.line_num, {name: _cell(value) for name, value in row.items() if value not in (None, "")}
+def _csv_rows(path: Path, file: Any, as_text: Collection[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(LONGEST_CELL)
+    reader = csv.DictReader(file, strict=True)
+    try:
+        header = reader.fieldnames or []
+        twice = next((name for name in header if header.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path}, line 1: two columns are called '{twice}'.")
+        for row in reader:
+            if None in row:
+                raise InputError(f"{path}, line {reader.line_num}: more cells than the header has columns.")
+            filled = {name: value for name, value in row.items() if value not in (None, "")}
+            yield reader.line_num, {n: value if n in as_text else _cell(value) for n, value in filled.items()}
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
 
 
 def _cell(value: str) -> Any:
     if value[:1] in "{[":
         try:
             return json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -90,12 +107,26 @@ def explain(error: ValidationError) -> str:
     """Put a pydantic error into one sentence per field."""
     parts = []
     for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in problem["loc"]) or "the object"
+        place, field = _place(problem["loc"])
         if problem["type"] == "missing":
-            parts.append(f"the field '{field}' is missing")
+            parts.append(f"{place}the field '{field}' is missing")
         elif problem["type"] == "extra_forbidden":
-            parts.append(f"the field '{field}' is not known")
+            parts.append(f"{place}the field '{field}' is not known")
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            parts.append(f"field '{field}': {message[:1].lower()}{message[1:]}")
+            message = message[:1].lower() + message[1:]
+            parts.append(f"{place}field '{field}': {message}" if field else f"{place}{message}")
     return "; ".join(parts) + "."
+
+
+def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """``"entry 2 of 'questions': ", "text"`` for ("questions", 1, "text"): entries are counted from 1."""
+    place = ""
+    names: list[str] = []
+    for part in loc:
+        if isinstance(part, int):
+            place += f"entry {part + 1} of '{'.'.join(names)}': " if names else f"entry {part + 1}: "
+            names = []
+        else:
+            names.append(part)
+    return place, ".".join(names)

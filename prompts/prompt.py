@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 
-_PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
-_FILL = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+"""``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
-_ANSWER_FORMAT = re.compile(
-    r"[^.\n]*\b(?:answer|reply|respond|return|output)\b[^.\n]*(?:\byes\b[^.\n]*\bno\b|\bno\b[^.\n]*\byes\b|\bJSON\b)"
-    r"[^.\n]*",
-    re.IGNORECASE,
-)
+_PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
+_TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
+_ANSWER_WORDS = tuple(re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes", "no", "JSON"))
 
 
 class EditRefusedError(ValueError):
@@ -48,7 +46,7 @@ class Prompt:
     @cached_property
     def placeholders(self) -> list[str]:
         """Names in single braces, in order, each once. ``{{name}}`` is not one."""
-        return list(dict.fromkeys(_PLACEHOLDER.findall(self.text)))
+        return list(dict.fromkeys(self._placeholders))
 
     @cached_property
     def protected(self) -> list[str]:
@@ -58,7 +56,16 @@ class Prompt:
     @cached_property
     def answer_format(self) -> list[str]:
         """Sentences that say how to answer (both "yes" and "no", or JSON)."""
-        return [sentence.strip() for sentence in _ANSWER_FORMAT.findall(self.text)]
+        return [sentence.strip() for sentence in re.split(r"[.\n]", self.text) if _says_how_to_answer(sentence)]
+
+    @property
+    def _placeholders(self) -> list[str]:
+        return [match[2] for match in _BRACES.finditer(self.text) if match[2]]
+
+    @property
+    def _is_marked_well(self) -> bool:
+        marks = _PROTECT_MARK.findall(self.text)
+        return marks == ["", "/"] * (len(marks) // 2)
 
     def check(self, name: str = "the prompt") -> Prompt:
         """Return this prompt if a judge can use it.
@@ -78,9 +85,9 @@ class Prompt:
                 )
         if self.placeholders and "output" not in self.placeholders:
             raise InputError(f"{name}: the prompt has placeholders but no {{output}}, so nothing would be judged.")
-        if self.text.count("{question}") > 1:
+        if self._placeholders.count("question") > 1:
             raise InputError(f"{name}: {{question}} may occur once; it stands there more often.")
-        if self.text.count("<!-- protect -->") != self.text.count("<!-- /protect -->"):
+        if not self._is_marked_well:
             raise InputError(f"{name}: a '<!-- protect -->' has no '<!-- /protect -->' (or the other way round).")
         return self
 
@@ -91,15 +98,19 @@ class Prompt:
             EditRefusedError: ``old`` does not occur exactly once, nothing would change, or a placeholder, a protected
                 part or the answer format would be lost or a new placeholder made.
         """
-        count = self.text.count(edit.old) if edit.old else 0
-        if count != 1:
-            raise EditRefusedError(f"the text to replace occurs {count} times in the prompt, not once")
-        changed = Prompt(self.text.replace(edit.old, edit.new))
+        start = self.text.find(edit.old)
+        if start == -1:
+            raise EditRefusedError("the text to replace does not occur in the prompt")
+        if start != self.text.rfind(edit.old):
+            raise EditRefusedError("the text to replace occurs more than once in the prompt")
+        changed = Prompt(self.text[:start] + edit.new + self.text[start + len(edit.old) :])
         if changed.text == self.text:
             raise EditRefusedError("it changes nothing")
-        if sorted(_PLACEHOLDER.findall(changed.text)) != sorted(_PLACEHOLDER.findall(self.text)):
+        if not changed.text.strip():
+            raise EditRefusedError("nothing would be left of the prompt")
+        if sorted(changed._placeholders) != sorted(self._placeholders):
             raise EditRefusedError("it adds or removes a placeholder")
-        if changed.protected != self.protected:
+        if changed.protected != self.protected or (self._is_marked_well and not changed._is_marked_well):
             raise EditRefusedError("it touches a protected part")
         lost = [sentence for sentence in self.answer_format if sentence not in changed.text]
         if lost:
@@ -115,7 +126,7 @@ def load_prompt(path: str | Path) -> Prompt:
     """
     path = Path(path)
     try:
-        return Prompt(path.read_text(encoding="utf-8")).check(str(path))
+        return Prompt(path.read_text(encoding="utf-8-sig")).check(str(path))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such prompt file.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -130,7 +141,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     Raises:
         KeyError: A placeholder has no value.
     """
-    return _FILL.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
+    return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +166,21 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         "reference": example.reference or "",
     }
     if not prompt.placeholders:
-        shown = [name for name in ("context", "input", "reference", "output") if texts[name]]
+        shown = [name for name in ("context", "input", "reference") if texts[name]]
+        shown += ["output"] if example.output is not None else []
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
-        return Framing(system=prompt.text, before="\n".join(parts) + "\n", after="")
+        return Framing(system=fill(prompt.text, {}), before="\n".join(parts) + "\n", after="")
     fenced = {name: fence(text) for name, text in texts.items()}
-    before, mark, after = prompt.text.partition("{question}")
-    if not mark:
-        before += "\n\n"
+    place = next((match for match in _BRACES.finditer(prompt.text) if match[2] == "question"), None)
+    if place is None:
+        return Framing(system=None, before=fill(prompt.text, fenced) + "\n\n", after="")
+    before, after = prompt.text[: place.start()], prompt.text[place.end() :]
     return Framing(system=None, before=fill(before, fenced), after=fill(after, fenced))
+
+
+def _says_how_to_answer(sentence: str) -> bool:
+    order = _TELLS_TO_ANSWER.search(sentence)
+    if not order:
+        return False
+    yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
+    return bool((yes and no) or json)

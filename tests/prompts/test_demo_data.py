@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 import pytest
-from scipy.stats import spearmanr
+from scipy import stats
 
 from askance.prompts.checklist import load_checklist
 from askance.prompts.examples import Example, load_examples
@@ -34,7 +35,7 @@ def by_document(examples: list[Example]) -> dict[str, list[Example]]:
     return documents
 
 
-def test_twenty_documents_have_three_summaries_each_by_the_same_three_systems(
+def test_twenty_documents_have_a_summary_by_each_of_three_systems(
     examples: list[Example],
 ) -> None:
     documents = by_document(examples)
@@ -53,18 +54,18 @@ def test_texts_have_the_stated_lengths(examples: list[Example]) -> None:
         assert 15 <= len(example.output.split()) <= 30, example.id
 
 
-def test_three_ratings_from_1_to_5_differ_by_at_most_two(examples: list[Example]) -> None:
+def test_three_ratings_from_1_to_5_differ_by_at_most_one(examples: list[Example]) -> None:
     for example in examples:
         ratings = example.human["consistency"]
         assert len(ratings) == 3, example.id
         assert all(rating in {1, 2, 3, 4, 5} for rating in ratings), example.id
-        assert max(ratings) - min(ratings) <= 2, example.id
+        assert max(ratings) - min(ratings) <= 1, example.id
 
 
 def test_the_raters_agree_well_but_not_always(examples: list[Example]) -> None:
     raters = list(zip(*(example.human["consistency"] for example in examples), strict=True))
     for one, other in ((0, 1), (0, 2), (1, 2)):
-        assert 0.7 < spearmanr(raters[one], raters[other]).statistic < 0.99
+        assert 0.7 < rank_correlation(raters[one], raters[other]) < 0.99
 
 
 def test_every_document_has_a_good_a_middling_and_a_bad_summary(examples: list[Example]) -> None:
@@ -81,19 +82,23 @@ def test_neither_system_nor_position_reveals_the_quality(examples: list[Example]
         assert 5 <= worst[system] <= 8
 
 
-def test_neither_length_nor_word_overlap_settles_the_quality(examples: list[Example]) -> None:
+def test_neither_length_nor_copied_words_reveal_the_quality(examples: list[Example]) -> None:
     scores = [quality(example) for example in examples]
-    lengths = [len(example.output or "") for example in examples]
-    assert abs(spearmanr(lengths, scores).statistic) < 0.1
-    assert spearmanr([overlap(example) for example in examples], scores).statistic < 0.5
+    assert abs(rank_correlation([len(example.output or "") for example in examples], scores)) < 0.1
+    assert abs(rank_correlation([copied_share(example) for example in examples], scores)) < 0.1
 
 
-def overlap(example: Example) -> float:
+def copied_share(example: Example) -> float:
     """Share of the summary's words that the document has too."""
-    source, summary = (
-        re.findall(r"[a-z0-9]+", (text or "").lower()) for text in (example.input, example.output)
-    )
-    return mean(word in set(source) for word in summary)
+    return mean(word in words_of(example.input) for word in words_of(example.output or ""))
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    return float(stats.spearmanr(xs, ys).statistic)
 
 
 def test_the_checklist_asks_three_questions_each_with_a_violation() -> None:

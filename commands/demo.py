@@ -1,0 +1,101 @@
+"""``askance demo``."""
+
+from __future__ import annotations
+
+import time
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
+import click
+
+from ..memory.run_directory import RunDirectory
+from ..models.registry import RegisteredModel, resolve
+from ..optimizer.job import prepare
+from ..optimizer.migrate import run_job
+from ..prompts.errors import InputError
+from .console import console
+from .fetch import fetch
+from .runs import finish
+
+if TYPE_CHECKING:
+    from ..models.budget import Budget
+    from ..optimizer.progress import Watcher
+
+SETTINGS = {"max_iterations": 2, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
+"""Fewer notes and iterations than the defaults, so that two cores are done in minutes."""
+
+
+@click.command(name="demo")
+@click.option("--model", default="qwen2.5-coder-1.5b-instruct", show_default=True, help="Embedded model.")
+@click.option("--run", default="demo-run", show_default=True, help="Directory of the run.")
+@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+def command(model: str, run: str, quiet: bool) -> None:
+    """Migrate a judge's prompt on the embedded model, with data that comes with askance.
+
+    The source judge has a careful, strict prompt, the target a plain one. The run shows what askance learns from
+    their disagreements and whether held-out human scores confirm it. Nothing leaves this machine.
+    """
+    wanted = resolve(model)
+    if not isinstance(wanted, RegisteredModel):
+        raise InputError("The demo runs on a registered model; see: askance models")
+    began = time.monotonic()
+    fetch(wanted)
+    fetched = time.monotonic() - began
+    with as_file(files("askance.prompts") / "demo") as folder, console(quiet) as watcher:
+        clock = Stopwatch(watcher)
+        name = f"local/{wanted.name}"
+        job = prepare(
+            folder / "examples.jsonl",
+            folder / "checklist.yaml",
+            name,
+            name,
+            folder / "prompt.md",
+            folder / "source_prompt.md",
+            SETTINGS,
+        )
+        clock.say(
+            f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
+            f"target with a plain one; both are {name}."
+        )
+        done = run_job(job, RunDirectory(run), clock)
+        clock.stop()
+    finish(done, as_json=False)
+    click.echo("\nHow long each part took:")
+    for text, seconds in [("fetching the model", fetched), *clock.parts.items()]:
+        click.echo(f"  {seconds:6.1f} s  {text}")
+    click.echo(f"\nThe report: {run}/report.html    Again, without a call: the same command.")
+
+
+class Stopwatch:
+    """Passes everything on and measures the pieces of work."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        """``watcher`` is who really watches."""
+        self.parts: dict[str, float] = {}
+        self._watcher = watcher
+        self._text: str | None = None
+        self._began = time.monotonic()
+
+    def watch(self, budget: Budget) -> None:
+        """Pass it on."""
+        self._watcher.watch(budget)
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Stop the clock of the last piece and start the next one's."""
+        self.stop()
+        self._text, self._began = text, time.monotonic()
+        self._watcher.phase(text, total)
+
+    def advance(self, done: int, total: int) -> None:
+        """Pass it on."""
+        self._watcher.advance(done, total)
+
+    def say(self, text: str) -> None:
+        """Pass it on."""
+        self._watcher.say(text)
+
+    def stop(self) -> None:
+        """Stop the clock."""
+        if self._text is not None:
+            self.parts[self._text] = self.parts.get(self._text, 0.0) + time.monotonic() - self._began
+        self._text = None

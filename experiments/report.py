@@ -1,0 +1,108 @@
+"""The report of a run: one HTML file that opens anywhere, asks no network, and works without JavaScript.
+
+Everything is rendered here, from the run directory alone; the script only adds comfort. The page forbids itself all
+but its own style and script by a content security policy with their hashes, so text from the data stays text even in
+a browser that is led astray.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..memory.run_directory import RunDirectory
+from . import report_view as view
+from . import report_words as words
+from .report_data import read_run
+from .report_decision import decide, finish_sentence, missing_share, reference_name
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from .report_data import RunData
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(run: str | Path, output: str | Path | None = None) -> Path:
+    """Write the report of a finished run; returns where it is.
+
+    Args:
+        run: The run's directory.
+        output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
+
+    Raises:
+        InputError: There is no run, it is not finished, or a file of it is damaged.
+        AskanceError: The file cannot be written.
+    """
+    directory = Path(run)
+    file = Path(output) if output is not None else directory / "report.html"
+    text = render_report(read_run(directory))
+    RunDirectory(file.parent).write(file.name, text)
+    return file
+
+
+def render_report(data: RunData) -> str:
+    """The report as HTML."""
+    tried = view.candidates(data)
+    rounds = view.iterations(data, tried)
+    splits, score_scale = view.scores(data)
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    page = _environment().get_template("report.html.j2")
+    html = page.render(
+        version=__version__,
+        style=style,
+        script=script,
+        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+        data=data,
+        result=data.result,
+        decision=decide(data.result),
+        finish=finish_sentence(data.result),
+        reference=reference_name(data.result),
+        missing_share=missing_share(data.result["coverage"]),
+        pieces=view.marked_prompt(data.result),
+        tried=tried,
+        rounds=rounds,
+        lessons=view.lessons(data, tried),
+        splits=splits,
+        score_scale=score_scale,
+        gain_scale=view.Scale.over(_ends(data, tried)),
+        missing=view.missing(data, rounds),
+        unexplained=view.questions_not_explained(data),
+        settings=view.settings(data),
+        command=view.repeat_command(data),
+        took=words.duration(*(event.get("time") for event in (data.events[0], data.events[-1]))) if data.events else None,
+        began=str(data.events[0].get("time", ""))[:10] if data.events else None,
+    )
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for name in ("number", "signed", "interval", "money", "p_value", "count"):
+        environment.filters[name] = getattr(words, name)
+    environment.filters["clip"] = view.clip
+    environment.globals["NONE"] = words.NONE
+    return environment
+
+
+def _ends(data: RunData, tried: list[view.Candidate]) -> list[float | None]:
+    """Ends of all intervals of differences, so that the whole report draws them on one axis."""
+    gains: list[Any] = [each.gain for each in tried] + list((data.result.get("gain") or {}).values())
+    return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

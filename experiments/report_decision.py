@@ -1,0 +1,156 @@
+"""Whether to adopt a run's prompt, in words: read off the test difference and its interval, and off nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..optimizer.results import FINISH_SENTENCES
+from .report_words import count, interval, number, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Choice = Literal["adopt", "keep", "undecided"]
+
+FEW = 30
+"""Test examples below which the report says that they are few."""
+UNDECIDED_ADVICE = "Until more test examples settle it, the starting prompt is the safer choice."
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the first lines of a report say."""
+
+    choice: Choice
+    headline: str
+    why: str
+    cautions: tuple[str, ...]
+    """What a reader has to know before acting on it."""
+
+
+def decide(result: Mapping[str, Any]) -> Decision:
+    """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
+
+    An interval with zero in it, or none, leaves it undecided. Without an accepted edit there is nothing to adopt.
+    """
+    return Decision(*_choose(result), tuple(_cautions(result)))
+
+
+def reference_name(result: Mapping[str, Any]) -> str:
+    """Whose scores the held-out scores were correlated with, as in "correlation with …"."""
+    return "people's scores" if result["reference"] == "human" else "the source's scores"
+
+
+def _choose(result: Mapping[str, Any]) -> tuple[Choice, str, str]:
+    if not result["accepted_edits"]:
+        return "keep", "Keep the starting prompt", _nothing_accepted(result)
+    gain = (result.get("gain") or {}).get("test")
+    if gain is None:
+        why = result["best"].get("reason") or "the test examples were not judged"
+        return (
+            "undecided",
+            "Undecided: not tested",
+            f"An edit passed on validation, but {why.rstrip('.')}. Validation alone is no proof: the edit was chosen "
+            "because it looked good there. Until the test is judged, the starting prompt is the safer choice; "
+            "`askance resume` with a larger budget goes on from here.",
+        )
+    on = f"On {count(gain['n'], 'test example')} that no earlier step had looked at"
+    what = f"Spearman correlation with {reference_name(result)}"
+    if gain["value"] is None or gain["low"] is None or gain["high"] is None:
+        return (
+            "undecided",
+            "Undecided: the difference cannot be measured",
+            f"{on}, the difference in {what} is undefined ({gain.get('reason') or 'no interval'}). {UNDECIDED_ADVICE}",
+        )
+    size = f"{on}, its {what} is {number(abs(gain['value']))}"
+    span = f"The 95 % interval of the difference, {interval(gain['low'], gain['high'])},"
+    if gain["low"] > 0:
+        return "adopt", "Adopt the new prompt", f"{size} higher than the starting prompt's. {span} is all above zero."
+    if gain["high"] < 0:
+        return (
+            "keep",
+            "Keep the starting prompt",
+            f"{size} lower than the starting prompt's. {span} is all below zero: what passed on validation did not "
+            "hold on new examples.",
+        )
+    way = "higher" if gain["value"] > 0 else "lower"
+    measured = f"{size} {way} than the starting prompt's" if gain["value"] else f"{on}, {what} is unchanged"
+    return (
+        "undecided",
+        "Undecided: the test does not settle it",
+        f"{measured}, but that may be chance. {span} has zero in it: the new prompt may be better or worse. "
+        f"{UNDECIDED_ADVICE}",
+    )
+
+
+def _nothing_accepted(result: Mapping[str, Any]) -> str:
+    tried = len(result["rejected_edits"])
+    if tried:
+        gate = f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
+    else:
+        gate = "No candidate came as far as being tried"
+    return f"Nothing was gained: {gate}, so the prompt is what it was before. {finish_sentence(result)}"
+
+
+def finish_sentence(result: Mapping[str, Any]) -> str:
+    """Why the run ended."""
+    reason = result["finish_reason"]
+    known: Mapping[str, str] = {str(name): sentence for name, sentence in FINISH_SENTENCES.items()}
+    return f"The run ended because {known.get(reason, reason)}."
+
+
+def _cautions(result: Mapping[str, Any]) -> list[str]:
+    said = []
+    gain = (result.get("gain") or {}).get("test") or {}
+    best = result["best"]
+    tests = [side["test"] for side in (result["baseline"], best) if side["test"]]
+    if result["accepted_edits"] and result["reference"] != "human":
+        said.append(
+            "The yardstick is the source judge, not people: the data were compared with the source's scores. Whether "
+            "people agree more with the new prompt was not measured."
+        )
+    if result["accepted_edits"] and 0 < gain.get("n", FEW) < FEW:
+        said.append(f"There are few test examples ({gain['n']}), so the interval is wide and may shift with new data.")
+    undefined = [test for test in tests if test["spearman"] is None]
+    if undefined and gain.get("value") is not None:
+        said.append(
+            f"For one of the two prompts the correlation on test is undefined ({undefined[0].get('reason')}). A judge "
+            "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
+        )
+    test = best["test"]
+    if result["accepted_edits"] and test and test["low"] is not None and test["low"] <= 0:
+        said.append(
+            f"The new prompt's own correlation on test is not clearly above zero ({number(test['spearman'])}, "
+            f"{interval(test['low'], test['high'])})."
+        )
+    said += _fallen_dimensions(result)
+    if result["coverage"] < 1:
+        said.append(
+            f"{missing_share(result['coverage'])} of the verdicts are missing; an example with a missing verdict has "
+            "no score and is left out."
+        )
+    if result["finish_reason"].startswith("max_c") or result["finish_reason"] == "max_tokens":
+        said.append("A budget ended the run; more might have been found with more calls.")
+    return said
+
+
+def _fallen_dimensions(result: Mapping[str, Any]) -> list[str]:
+    """Dimensions on which the new prompt measured lower on test, when there are several."""
+    before, after = result["baseline"]["test"], result["best"]["test"]
+    if not (result["accepted_edits"] and before and after) or len(after["dimensions"]) < 2:
+        return []
+    fallen = []
+    for name, now in after["dimensions"].items():
+        then = before["dimensions"].get(name, {}).get("spearman")
+        if then is not None and now["spearman"] is not None and now["spearman"] < then:
+            fallen.append(f"{name} ({signed(now['spearman'] - then)})")
+    if not fallen:
+        return []
+    return [f"It measured lower on {', '.join(fallen)}: look at the dimensions below before adopting it."]
+
+
+def missing_share(coverage: float) -> str:
+    """The share that is missing, never rounded to nothing."""
+    missing = 100 * (1 - coverage)
+    return f"{missing:.1f} %" if missing >= 0.05 else "less than 0.1 %"

@@ -1,0 +1,199 @@
+"""A small world in which everything can be foretold: its judges and helpers answer from the request alone.
+
+Flaws in the outputs are of three kinds. The strict source sees them all, the target says yes to nearly everything. A
+rule about a wrong number or a wrong name cures the target of that kind; the rule about plain style does harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.models.base import Request
+from askance.prompts.checklist import Checklist, Question, dump_checklist
+from askance.prompts.prompt import Prompt
+from askance.testing import ScriptedModel
+
+TEXTS = {"facts": "Are the facts right?", "words": "Are the words right?"}
+KINDS = ("number", "name", "style")
+RULES = {
+    "number": "gives a wrong number",
+    "name": "gives a wrong name",
+    "style": "is written in a plain style",
+    "brief": "is very brief",
+}
+
+
+def share(*parts: object) -> float:
+    """A number in [0, 1) that depends on the parts alone."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+class World:
+    """Examples, checklist, prompts and replies."""
+
+    def __init__(self, size: int = 40, *, human: bool = True) -> None:
+        self.ids = [f"e{number:03d}" for number in range(size)]
+        self.human = human
+        self.checklist = Checklist(
+            task="Summarise the document.",
+            questions=[Question(id=name, text=text, dimension="quality") for name, text in TEXTS.items()],
+        )
+        self.source_prompt = Prompt("Be a strict judge.")
+        self.options: dict[str, Any] = {"embedder": "words", "resamples": 200, "accept_level": 0.2}
+
+    def flaw(self, example: str, question: str) -> str | None:
+        """The kind of flaw, or None where the right answer is yes."""
+        if share("flawed", example, question) > 0.5:
+            return None
+        return KINDS[int(3 * share("kind", example, question))]
+
+    def brief(self, example: str, question: str) -> bool:
+        """Whether the target says no without reason."""
+        return self.flaw(example, question) is None and share("brief", example, question) < 0.12
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for example in self.ids:
+            right = sum(self.flaw(example, question) is None for question in TEXTS)
+            row = {"id": example, "input": f"Document [{example}].", "output": f"Summary [{example}]."}
+            if self.human:
+                score = 1.5 + 1.5 * right + share("human", example) - 0.5
+                row["human"] = {"quality": round(score, 2)}
+            rows.append(row)
+        return rows
+
+    def p_yes(self, system: str, example: str, question: str) -> float:
+        flaw = self.flaw(example, question)
+        noise = 0.12 * share("noise", example, question)
+        if "strict" in system:
+            return 0.05 + noise if flaw else 0.8 + noise
+        if RULES["style"] in system and flaw is None:
+            return 0.01 + 0.01 * noise
+        if flaw in ("number", "name") and RULES[flaw] in system:
+            return 0.1 + noise
+        if self.brief(example, question) and RULES["brief"] not in system:
+            return 0.3 + noise
+        return 0.8 + noise
+
+    def reply(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        """What any model of this world answers."""
+        last = messages[-1][1]
+        fields = (schema or {}).get("properties", {})
+        everything = "\n".join(content for _, content in messages)
+        if "relation" in fields:
+            lesson, listed = last.removeprefix("New lesson: ").split("\n\nOn the list:\n")
+            same = [line.split(". ", 1)[0] for line in listed.splitlines() if line.split(". ", 1)[1] == lesson]
+            if same:
+                return json.dumps({"relation": "duplicate", "of": int(same[0]), "merged": ""})
+            return json.dumps({"relation": "new", "of": 0, "merged": ""})
+        if "part" in fields:
+            part = max(int(number) for number in re.findall(r"^\[(\d+)\]", last, re.MULTILINE))
+            text = last.split("The lesson that it must say: ")[1]
+            return json.dumps({"part": part, "action": "add", "text": text})
+        example = re.findall(r"\[(e\d+)\]", everything)[0]
+        question = next(name for name, text in TEXTS.items() if text in everything)
+        note = {"quote": "these words", "fact": "the input differs", "kind": "a kind of case"}
+        if "answer_no_if" in fields:
+            return json.dumps(note | {"answer_no_if": RULES[self.flaw(example, question) or "style"]})
+        if "answer_yes_even_if" in fields:
+            return json.dumps(note | {"answer_yes_even_if": RULES["brief"]})
+        if "what in the output decides" in last:
+            return f"The words of {example} decide."
+        system = messages[0][1] if messages[0][0] == "system" else ""
+        return self.p_yes(system, example, question)
+
+    def serve(self, body: Mapping[str, Any]) -> str | float:
+        """The script of a stand-in server."""
+        messages = [(each["role"], each["content"]) for each in body["messages"]]
+        form = body.get("response_format")
+        return self.reply(messages, form["json_schema"]["schema"] if form else None)
+
+    def model(self, name: str, before: Callable[[Request], None] | None = None, slots: int = 1) -> ScriptedModel:
+        """A model in this process; ``before`` sees every request first and may raise."""
+
+        def script(request: Request) -> str | float:
+            if before:
+                before(request)
+            return self.reply(request.messages, request.parameters.schema)
+
+        return ScriptedModel(script, name=name, slots=slots)
+
+    def write(self, folder: Path) -> list[str]:
+        """Write the inputs; returns the arguments of ``migrate`` that name them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps(row) + "\n" for row in self.rows]
+        (folder / "data.jsonl").write_text("".join(lines), encoding="utf-8")
+        (folder / "checklist.yaml").write_text(dump_checklist(self.checklist), encoding="utf-8")
+        (folder / "source.md").write_text(self.source_prompt.text, encoding="utf-8")
+        arguments = [str(folder / "data.jsonl"), "--checklist", str(folder / "checklist.yaml")]
+        arguments += ["--source", "openai/source", "--target", "openai/target"]
+        arguments += ["--source-prompt", str(folder / "source.md")]
+        for name, value in self.options.items():
+            arguments += ["--" + name.replace("_", "-"), str(value)]
+        return arguments
+
+
+def example_ids(messages: Sequence[tuple[str, str]] | Sequence[Mapping[str, str]]) -> set[str]:
+    """Ids of the examples that a request speaks of."""
+    return set(re.findall(r"\[(e\d+)\]", json.dumps(list(messages))))
+
+
+class Askance:
+    """Runs the command line in a process of its own and keeps an eye on what it writes."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "askance", *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": self.home}
+        return subprocess.Popen(command, **(pipes | options))
+
+    def finish(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+        out, err = process.communicate(timeout=60)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def __call__(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        return self.finish(self.start(*arguments, **options))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def make_world() -> type[World]:
+    return World
+
+
+@pytest.fixture
+def ids_in() -> Callable[..., set[str]]:
+    return example_ids
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of one's own, with a cache in it and no key in the environment."""
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def askance_command(sandbox: Path) -> Askance:
+    return Askance(sandbox)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from askance.memory.embedders import embedder
+from askance.memory.lesson_memory import LessonMemory
+from askance.prompts.lessons import Lesson
+
+
+def lesson(
+    number: int,
+    text: str,
+    direction: Literal["stricter", "more lenient"] = "stricter",
+    dimension: str = "quality",
+    evidence: tuple[str, ...] = (),
+) -> Lesson:
+    keys = evidence or (f"e{number}/q",)
+    return Lesson(id=f"L{number}", text=text, direction=direction, dimension=dimension, evidence=keys)
+
+
+@pytest.fixture
+def memory() -> LessonMemory:
+    return LessonMemory(embedder("words"))
+
+
+def test_an_empty_memory_has_no_neighbours(memory: LessonMemory) -> None:
+    assert memory.nearest(lesson(1, "Answer no if a number is wrong.")) == []
+    assert len(memory) == 0
+
+
+def test_lessons_keep_the_order_in_which_they_came(memory: LessonMemory) -> None:
+    for number, text in enumerate(["A name is wrong.", "A date is wrong.", "A place is wrong."], 1):
+        memory.add(lesson(number, text))
+    assert [each.id for each in memory.lessons] == ["L1", "L2", "L3"]
+
+
+def test_the_nearest_lesson_comes_first(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "Answer no if the output is rude to the reader."))
+    memory.add(lesson(2, "Answer no if the output gives a wrong number."))
+    found = memory.nearest(lesson(3, "Answer no if the output gives a wrong number or date."))
+    assert found[0].id == "L2"
+
+
+def test_lessons_of_another_direction_or_dimension_are_never_shown(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "Answer no if a number is wrong.", direction="more lenient"))
+    memory.add(lesson(2, "Answer no if a number is wrong.", dimension="style"))
+    assert memory.nearest(lesson(3, "Answer no if a number is wrong.")) == []
+
+
+def test_no_more_neighbours_than_asked_for_are_shown(memory: LessonMemory) -> None:
+    for number in range(12):
+        memory.add(lesson(number, f"Answer no if number {number} is wrong."))
+    assert len(memory.nearest(lesson(99, "Answer no if a number is wrong."), k=4)) == 4
+
+
+def test_a_merged_lesson_has_the_evidence_of_both_once(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong.", evidence=("e1/q", "e2/q")))
+    merged = memory.merge("L1", lesson(2, "A number is not right.", evidence=("e2/q", "e3/q")))
+    assert merged.evidence == ("e1/q", "e2/q", "e3/q")
+    assert merged.support == 3
+    assert merged.status == "merged"
+    assert memory.lessons == [merged]
+
+
+def test_a_merged_lesson_is_found_by_its_new_words_and_keeps_its_place(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.add(lesson(2, "The tone is rude."))
+    memory.merge("L1", lesson(3, "A date is wrong."), "A number or a date is wrong.")
+    assert [each.text for each in memory.lessons] == ["A number or a date is wrong.", "The tone is rude."]
+    assert memory.nearest(lesson(4, "A number or a date is wrong."))[0].id == "L1"
+    assert len(memory) == 2
+
+
+def test_new_evidence_opens_a_rejected_lesson_again(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], "rejected", "no gain")
+    merged = memory.merge("L1", lesson(2, "A number is wrong."))
+    assert (merged.status, merged.reason) == ("merged", None)
+
+
+def test_an_applied_lesson_stays_applied_when_only_its_evidence_grows(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], "applied", "better on validation")
+    kept = memory.merge("L1", lesson(2, "A number is wrong."))
+    assert (kept.status, kept.reason, kept.support) == ("applied", "better on validation", 2)
+
+
+def test_an_applied_lesson_that_gets_new_words_is_open_again(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], "applied", "better on validation")
+    assert memory.merge("L1", lesson(2, "A date is wrong."), "A number or date is wrong.").status == "merged"
+
+
+def test_an_unknown_lesson_is_an_error(memory: LessonMemory) -> None:
+    with pytest.raises(KeyError):
+        memory.get("L1")

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from askance.memory.run_directory import RunDirectory
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.examples import Example
+from askance.prompts.prompt import Prompt
+
+CHECKLIST = Checklist(task="t", questions=(Question(id="q", text="Is it so: yes?", rubric="line\nline"),))
+PROMPTS = {"prompt": Prompt("Judge.\r\n\tÄ {{x}}"), "source_prompt": Prompt("Be strict.")}
+EXAMPLES = [
+    Example(
+        id="a", input="in", output="out", human={"overall": (1.0, 2.5)}, metadata={"document": "d", "n": [1, None]}
+    ),
+    Example(id="b", input="in\u2028\n", output="", context="c", reference="r", system="s"),
+]
+CONFIG: dict[str, Any] = {"command": "migrate", "split": [0.3, 0.3, 0.4], "limit": None, "source": "no", "field": {}}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(tmp_path / "some" / "run")
+
+
+def begin(run: RunDirectory, config: dict[str, Any] = CONFIG, **changed: Any) -> bool:
+    return run.open(
+        config, changed.get("examples", EXAMPLES), changed.get("checklist", CHECKLIST), changed.get("prompts", PROMPTS)
+    )
+
+
+def test_a_run_begins_once_and_is_then_gone_on_with(run: RunDirectory) -> None:
+    assert begin(run) is False
+    assert begin(run) is True
+
+
+def test_the_inputs_come_back_as_they_were(run: RunDirectory) -> None:
+    begin(run)
+    examples, checklist, prompts = run.read_inputs()
+    assert examples == EXAMPLES
+    assert checklist == CHECKLIST
+    assert prompts == PROMPTS
+
+
+def test_the_settings_come_back_as_they_were(run: RunDirectory) -> None:
+    begin(run)
+    assert run.read_config()["config"] == CONFIG
+
+
+def test_metadata_of_any_kind_can_be_kept(run: RunDirectory) -> None:
+    from datetime import date
+
+    odd = Example(id="a", input="i", output="o", metadata={"day": date(2024, 1, 2), "half": "\ud83d"})
+    begin(run, examples=[odd])
+    assert run.read_inputs()[0][0].metadata == {"day": "2024-01-02", "half": "\ud83d"}
+    assert begin(run, examples=[odd]) is True
+
+
+def test_other_settings_are_refused_by_name(run: RunDirectory) -> None:
+    begin(run)
+    with pytest.raises(InputError, match=r"other settings \(limit, new\).*askance resume"):
+        begin(run, CONFIG | {"limit": 3, "new": 1})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"examples": EXAMPLES[:1]},
+        {"checklist": Checklist(questions=(Question(id="q", text="Another?"),))},
+        {"prompts": PROMPTS | {"prompt": Prompt("Judge!")}},
+    ],
+)
+def test_other_inputs_are_refused(run: RunDirectory, changed: dict[str, Any]) -> None:
+    begin(run)
+    with pytest.raises(InputError, match="other data, checklist or prompts"):
+        begin(run, **changed)
+
+
+def test_a_beginning_that_was_killed_is_begun_again(run: RunDirectory) -> None:
+    begin(run)
+    run.config_file.unlink()
+    (run.path / "inputs" / "prompt.md").write_text("torn")
+    (run.path / "config.yaml.part").write_text("format: 1\nfinger")
+    assert begin(run) is False
+    assert run.read_inputs()[2] == PROMPTS
+
+
+def test_a_directory_without_a_run_says_so(run: RunDirectory) -> None:
+    with pytest.raises(InputError, match="there is no run in this directory"):
+        run.read_config()
+
+
+@pytest.mark.parametrize("text", ["", "just text", "{", "format: 1\n", "format: x\nconfig: {}\nfingerprint: y\n"])
+def test_a_config_file_that_is_not_ours_is_a_sentence(run: RunDirectory, text: str) -> None:
+    run.path.mkdir(parents=True)
+    run.config_file.write_text(text)
+    with pytest.raises(InputError, match=r"config\.yaml: damaged, or not written by askance"):
+        run.read_config()
+
+
+def test_a_run_of_a_newer_askance_is_refused(run: RunDirectory) -> None:
+    begin(run)
+    data = yaml.safe_load(run.config_file.read_text())
+    run.config_file.write_text(yaml.safe_dump(data | {"format": 99}))
+    with pytest.raises(InputError, match="newer askance"):
+        run.read_config()
+
+
+def test_a_prompt_that_is_not_text_is_named(run: RunDirectory) -> None:
+    begin(run)
+    (run.path / "inputs" / "prompt.md").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(InputError, match="a prompt cannot be read"):
+        run.read_inputs()
+
+
+def test_files_are_written_byte_for_byte(run: RunDirectory) -> None:
+    run.write("prompt.md", "a\r\nb\n\n")
+    assert (run.path / "prompt.md").read_bytes() == b"a\r\nb\n\n"
+
+
+def test_a_file_that_cannot_be_written_keeps_what_was_there(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.write("prompt.md", "before")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(AskanceError, match=r"prompt\.md: cannot be written \(No space left on device\)"):
+        run.write("prompt.md", "after")
+    assert (run.path / "prompt.md").read_text() == "before"
+    assert not list(run.path.glob("*.part"))
+
+
+def test_a_file_that_says_this_already_is_left_alone(run: RunDirectory) -> None:
+    run.write("prompt.md", "same")
+    before = (run.path / "prompt.md").stat()
+    run.write("prompt.md", "same")
+    after = (run.path / "prompt.md").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_only_one_at_a_time_has_the_lock(run: RunDirectory) -> None:
+    with run.lock(), pytest.raises(AskanceError, match="another process"):
+        RunDirectory(run.path).lock()
+    with RunDirectory(run.path).lock():
+        pass
+
+
+def test_a_run_directory_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("x")
+    with pytest.raises(InputError, match="cannot be made a run directory"):
+        RunDirectory(tmp_path / "run").lock()
+
+
+def test_a_result_is_none_before_the_end_and_a_sentence_where_it_is_damaged(run: RunDirectory) -> None:
+    assert run.read_result() is None
+    run.write("result.json", '{"calls": 1}')
+    assert run.read_result() == {"calls": 1}
+    run.write("result.json", '{"calls": ')
+    with pytest.raises(InputError, match=r"result\.json: damaged"):
+        run.read_result()

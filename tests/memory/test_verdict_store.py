@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from askance.memory.verdict_store import SCHEMA_VERSION, VerdictStore
+from askance.models.base import Answer
+from askance.prompts.errors import AskanceError, InputError
+
+PLAIN = Answer("Yes", None, 10, 1, 0.25, "stop")
+WITH_LOGPROBS = Answer("No", (("No", (("No", -0.1054), (" Yes", -2.3026))), (".", ((".", -0.5),))), 3, 2)
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "verdicts.db"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PLAIN,
+        WITH_LOGPROBS,
+        Answer(""),
+        Answer("是的 — é\n\x00", ((" 是", ((" 是", -0.1), ("否", -9.0))),)),
+        Answer("half a pair \ud83d", (("\ud83d", (("\ud83d", -0.1),)),), finish="length"),
+    ],
+)
+def test_an_answer_comes_back_as_it_was_put_in(path: Path, answer: Answer) -> None:
+    with VerdictStore(path) as store:
+        store.put(key(1), answer)
+        assert store.get(key(1)) == answer
+    with VerdictStore(path) as store:
+        assert store.get(key(1)) == answer
+
+
+def test_an_answer_that_is_not_there_is_none(path: Path) -> None:
+    with VerdictStore(path) as store:
+        store.put(key(1), PLAIN)
+        assert store.get(key(2)) is None
+        assert store.get_many([]) == {}
+
+
+def test_more_answers_than_fit_one_query_are_found(path: Path) -> None:
+    with VerdictStore(path) as store:
+        for number in range(1203):
+            store.put(key(number), Answer(str(number)))
+        found = store.get_many([key(number) for number in range(1300)])
+        assert len(found) == len(store) == 1203
+        assert found[key(777)].text == "777"
+
+
+def test_the_first_answer_to_a_request_stays(path: Path) -> None:
+    with VerdictStore(path) as store:
+        store.put(key(1), PLAIN)
+        store.put(key(1), Answer("another"))
+        assert store.get(key(1)) == PLAIN
+
+
+def test_an_answer_survives_a_process_that_is_killed_right_after(path: Path) -> None:
+    program = textwrap.dedent(f"""
+        import os, signal
+        from askance.memory.verdict_store import VerdictStore
+        from askance.models.base import Answer
+        store = VerdictStore({str(path)!r})
+        for number in range(20):
+            store.put(number.to_bytes(32, "big"), Answer(str(number)))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    with VerdictStore(path) as store:
+        assert len(store) == 20
+
+
+def test_two_processes_may_use_one_store(path: Path) -> None:
+    with VerdictStore(path) as one, VerdictStore(path) as other:
+        one.put(key(1), PLAIN)
+        assert other.get(key(1)) == PLAIN
+        other.put(key(2), WITH_LOGPROBS)
+        assert one.get(key(2)) == WITH_LOGPROBS
+
+
+def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with VerdictStore(":memory:") as store:
+        store.put(key(1), PLAIN)
+        assert store.get(key(1)) == PLAIN
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"something else entirely, and longer than a header " * 50)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"verdicts\.db.*Move it away"):
+        VerdictStore(path)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_page_is_a_sentence_when_it_is_read(path: Path) -> None:
+    with VerdictStore(path) as store:
+        for number in range(2000):
+            store.put(key(number), WITH_LOGPROBS)
+    data = bytearray(path.read_bytes())
+    data[8192:] = b"\xff" * (len(data) - 8192)
+    path.write_bytes(data)
+    with VerdictStore(path) as store, pytest.raises(InputError, match=r"verdicts\.db"):
+        store.get_many([key(number) for number in range(2000)])
+
+
+def test_a_store_of_a_newer_askance_is_refused(path: Path) -> None:
+    VerdictStore(path).close()
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    db.close()
+    with pytest.raises(InputError, match="newer askance"):
+        VerdictStore(path)
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(AskanceError, match="cannot be written"):
+        VerdictStore(tmp_path / "file" / "verdicts.db")
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(path: Path) -> None:
+    with VerdictStore(path) as store:
+        store.put(key(1), PLAIN)
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages + 2}")
+
+        def fill() -> None:
+            for number in range(2, 400):
+                store.put(key(number), Answer("x" * 500))
+
+        with pytest.raises(AskanceError, match=r"the disk is full.*run the command again"):
+            fill()
+        assert store.get(key(1)) == PLAIN
