@@ -14,6 +14,7 @@ SUMMARIES = {
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",
     "migrate": "Improve a judge's prompt until it judges like another model.",
+    "weigh": "Learn from preferences how question scores add up.",
     "resume": "Go on with a run that was interrupted.",
     "show": "Show the result of a run.",
     "report": "Write a run's report as one HTML file.",

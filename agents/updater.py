@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LONG_LINE = 160
 """Characters; longer lines are taken apart into sentences."""
+_PLACEHOLDER_LINE = re.compile(r"\{[A-Za-z_]\w*\}")
 _BULLET = re.compile(r"[ \t]*([-*•]|\d+[.)])[ \t]+")
 
 
@@ -101,14 +102,20 @@ class Updater:
 def split_parts(text: str) -> list[tuple[int, int]]:
     """Spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
 
-    Blank lines and lines inside a protected part are left out.
+    Left out are blank lines, lines inside a protected part, placeholders on a line of their own with the label above
+    them, and everything after the question: the question stays last.
     """
     spans: list[tuple[int, int]] = []
     protected = False
     position = 0
-    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if "{question}" in line:
+            break
         protected = protected or "<!-- protect -->" in line
-        if not protected and line.strip():
+        label = line.rstrip().endswith(":") and bool(_PLACEHOLDER_LINE.fullmatch(following.strip()))
+        shows = label or bool(_PLACEHOLDER_LINE.fullmatch(line.strip()))
+        if not protected and not shows and line.strip():
             long = len(line) > LONG_LINE
             for sentence in re.finditer(r"\S.*?(?:[.!?](?=\s)|\s*$)" if long else r"\S.*\S|\S", line):
                 spans.append((position + sentence.start(), position + len(line[: sentence.end()].rstrip())))

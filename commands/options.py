@@ -97,11 +97,19 @@ def need(values: Mapping[str, Any], *names: str) -> None:
 
 
 def load_dotenv() -> None:
-    """Set the variables of a ``.env`` in the present directory that are not set yet."""
+    """Set the variables of a ``.env`` in the present directory that are not set yet.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     file = Path(".env")
     if not file.is_file():
         return
-    for line in file.read_text(encoding="utf-8").splitlines():
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{file.absolute()}: cannot be read as UTF-8 text.") from None
+    for line in lines:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
@@ -109,7 +117,7 @@ def load_dotenv() -> None:
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:
     """Take the file names in a configuration relative to the configuration file."""
-    for name in ("data", "checklist", "prompt", "source_prompt", "run", "output"):
+    for name in ("data", "checklist", "prompt", "source_prompt", "run", "output", "weights"):
         if isinstance(values.get(name), str):
             values[name] = str(config.parent / values[name])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -50,7 +50,8 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
             yield file
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise AskanceError(f"{path}: cannot be written ({error.strerror}).") from None
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ a browser that is led astray.
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from . import report_view as view
 from . import report_words as words
 from .report_data import read_run
 from .report_decision import decide, finish_sentence, missing_share, reference_name
+from .report_scores import Scale, scores
+from .report_settings import repeat_command, settings
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,7 +52,8 @@ def render_report(data: RunData) -> str:
     """The report as HTML."""
     tried = view.candidates(data)
     rounds = view.iterations(data, tried)
-    splits, score_scale = view.scores(data)
+    splits, score_scale = scores(data)
+    times = [str(event["time"]) for event in data.events if "time" in event]
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page = _environment().get_template("report.html.j2")
     html = page.render(
@@ -59,7 +63,7 @@ def render_report(data: RunData) -> str:
         policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
         data=data,
         result=data.result,
-        decision=decide(data.result),
+        decision=decide(data.result, data.split_size("test")),
         finish=finish_sentence(data.result),
         reference=reference_name(data.result),
         missing_share=missing_share(data.result["coverage"]),
@@ -69,17 +73,18 @@ def render_report(data: RunData) -> str:
         lessons=view.lessons(data, tried),
         splits=splits,
         score_scale=score_scale,
-        gain_scale=view.Scale.over(_ends(data, tried)),
+        gain_scale=Scale.over(_ends(data, tried)),
         missing=view.missing(data, rounds),
-        unexplained=view.questions_not_explained(data),
-        settings=view.settings(data),
-        command=view.repeat_command(data),
-        took=words.duration(*(event.get("time") for event in (data.events[0], data.events[-1]))) if data.events else None,
-        began=str(data.events[0].get("time", ""))[:10] if data.events else None,
+        unexplained=view.why_unexplained(data),
+        settings=settings(data),
+        command=repeat_command(data),
+        took=words.duration(*times[:1], *times[-1:]) if times else None,
+        began=times[0][:10] if times else None,
     )
     return html.encode("utf-8", "replace").decode("utf-8")
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

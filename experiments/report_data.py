@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,10 @@ if TYPE_CHECKING:
 
     from ..prompts.checklist import Checklist
 
-NEEDED = ("mode", "finish_reason", "iterations", "reference", "baseline", "best", "accepted_edits", "rejected_edits")
-NEEDED += ("lessons", "calls", "cached_calls", "tokens", "cost_usd", "coverage")
+_NEEDED = (
+    *("mode", "finish_reason", "iterations", "reference", "baseline", "best", "accepted_edits", "rejected_edits"),
+    *("lessons", "calls", "cached_calls", "tokens", "cost_usd", "coverage"),
+)
 
 Event = dict[str, Any]
 
@@ -63,7 +64,7 @@ def read_run(path: Path) -> RunData:
         raise InputError(f"{path}: result.json or journal.jsonl is damaged ({error}).") from None
     if result is None:
         raise InputError(f"{path}: this run is not finished. Go on with it: askance resume {path}")
-    lacking = [name for name in NEEDED if name not in result]
+    lacking = [name for name in _NEEDED if name not in result]
     if lacking:
         raise InputError(f"{path / 'result.json'}: not written by askance, it has no '{lacking[0]}'.")
     wanted = {
@@ -102,15 +103,14 @@ class Answer:
 
     yes: bool
     p_yes: float | None
+    """None in the journals of older runs."""
     explanation: str | None
-    sure: bool
-    """Whether ``yes`` is known to be the answer, and not only the side that it lies on."""
 
     @property
     def words(self) -> str:
-        """``yes``, ``no``, or what it leaned to."""
+        """``yes``, ``no``, or where only that is known, what it leaned to."""
         answer = "yes" if self.yes else "no"
-        return answer if self.sure else f"towards {answer}"
+        return answer if self.p_yes is not None else f"towards {answer}"
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,17 @@ class Evidence:
     question: str
     question_text: str | None
     iteration: int | None
-    gap: float | None
     target: Answer | None
     reference: Answer | None
     note: str | None
     """The lesson that was drawn from it alone, where other words were kept."""
+
+    @property
+    def apart(self) -> float | None:
+        """How far apart the two P(yes) are; None where they are not known."""
+        if not (self.target and self.reference) or self.target.p_yes is None or self.reference.p_yes is None:
+            return None
+        return abs(self.target.p_yes - self.reference.p_yes)
 
     @property
     def same_side(self) -> bool:
@@ -150,25 +156,22 @@ def evidence_by_key(data: RunData) -> dict[str, Evidence]:
     for event in data.of("disagreements"):
         for row in event.get("read", ()):
             key = f"{row['example']}/{row['question']}"
-            gap = float(row["gap"])
             found[key] = Evidence(
                 key=key,
                 example=row["example"],
                 question=row["question"],
                 question_text=questions.get(row["question"]),
                 iteration=event.get("iteration"),
-                gap=gap,
-                target=_answer(row["target"], row.get("target_p_yes"), gap, mine.get(key)),
-                reference=_answer(row["reference"], row.get("reference_p_yes"), gap, theirs.get(key)),
+                target=_answer(row["target"], row.get("target_p_yes"), mine.get(key)),
+                reference=_answer(row["reference"], row.get("reference_p_yes"), theirs.get(key)),
                 note=notes.get(key),
             )
     return found
 
 
-def _answer(leaning: bool, p_yes: float | None, gap: float, explanation: str | None) -> Answer:
-    """A side's answer; where its P(yes) was not written down, only a wide gap says that the answers differed."""
-    yes = leaning if p_yes is None else p_yes >= 0.5
-    return Answer(yes, p_yes, explanation or None, sure=p_yes is not None or gap > 0.5)
+def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> Answer:
+    """A side's answer. Judges also disagree where both say the same, so only a known P(yes) makes it certain."""
+    return Answer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
 
 
 def group_by_example(evidence: Sequence[Evidence]) -> list[tuple[str, list[Evidence]]]:
@@ -177,10 +180,3 @@ def group_by_example(evidence: Sequence[Evidence]) -> list[tuple[str, list[Evide
     for each in evidence:
         groups.setdefault(each.example, []).append(each)
     return list(groups.items())
-
-
-def dump(value: Any) -> str:
-    """A setting as text."""
-    if isinstance(value, (list, tuple)):
-        return " ".join(dump(each) for each in value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -15,6 +15,10 @@ Choice = Literal["adopt", "keep", "undecided"]
 
 FEW = 30
 """Test examples below which the report says that they are few."""
+TOO_FEW = 10
+"""Test examples below which a bootstrap interval is not trusted to decide anything."""
+ENOUGH = 0.5
+"""Share of the test examples that must have a score from both prompts for the test to decide."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting prompt is the safer choice."
 
 
@@ -29,12 +33,13 @@ class Decision:
     """What a reader has to know before acting on it."""
 
 
-def decide(result: Mapping[str, Any]) -> Decision:
+def decide(result: Mapping[str, Any], test_size: int | None = None) -> Decision:
     """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
 
-    An interval with zero in it, or none, leaves it undecided. Without an accepted edit there is nothing to adopt.
+    An interval with zero in it, or none, leaves it undecided; so do fewer than ``TOO_FEW`` examples, or fewer than
+    the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted edit there is nothing to adopt.
     """
-    return Decision(*_choose(result), tuple(_cautions(result)))
+    return Decision(*_choose(result, test_size), tuple(_cautions(result, test_size)))
 
 
 def reference_name(result: Mapping[str, Any]) -> str:
@@ -42,7 +47,7 @@ def reference_name(result: Mapping[str, Any]) -> str:
     return "people's scores" if result["reference"] == "human" else "the source's scores"
 
 
-def _choose(result: Mapping[str, Any]) -> tuple[Choice, str, str]:
+def _choose(result: Mapping[str, Any], test_size: int | None) -> tuple[Choice, str, str]:
     if not result["accepted_edits"]:
         return "keep", "Keep the starting prompt", _nothing_accepted(result)
     gain = (result.get("gain") or {}).get("test")
@@ -62,6 +67,14 @@ def _choose(result: Mapping[str, Any]) -> tuple[Choice, str, str]:
             "undecided",
             "Undecided: the difference cannot be measured",
             f"{on}, the difference in {what} is undefined ({gain.get('reason') or 'no interval'}). {UNDECIDED_ADVICE}",
+        )
+    if gain["n"] < max(TOO_FEW, ENOUGH * (test_size or 0)):
+        of_all = f"of {count(test_size, 'test example')}" if test_size else "test examples"
+        return (
+            "undecided",
+            "Undecided: too few test examples",
+            f"Only {gain['n']} {of_all} have a score from both prompts. The difference on them is "
+            f"{signed(gain['value'])}, but so few say little about the rest. {UNDECIDED_ADVICE}",
         )
     size = f"{on}, its {what} is {number(abs(gain['value']))}"
     span = f"The 95 % interval of the difference, {interval(gain['low'], gain['high'])},"
@@ -100,7 +113,7 @@ def finish_sentence(result: Mapping[str, Any]) -> str:
     return f"The run ended because {known.get(reason, reason)}."
 
 
-def _cautions(result: Mapping[str, Any]) -> list[str]:
+def _cautions(result: Mapping[str, Any], test_size: int | None) -> list[str]:
     said = []
     gain = (result.get("gain") or {}).get("test") or {}
     best = result["best"]
@@ -109,6 +122,10 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
         said.append(
             "The yardstick is the source judge, not people: the data were compared with the source's scores. Whether "
             "people agree more with the new prompt was not measured."
+        )
+    if test_size is not None and 0 < gain.get("n", test_size) < test_size:
+        said.append(
+            f"Of {count(test_size, 'test example')}, {gain['n']} have a score from both prompts; the others may differ."
         )
     if result["accepted_edits"] and 0 < gain.get("n", FEW) < FEW:
         said.append(f"There are few test examples ({gain['n']}), so the interval is wide and may shift with new data.")
@@ -127,7 +144,7 @@ def _cautions(result: Mapping[str, Any]) -> list[str]:
     said += _fallen_dimensions(result)
     if result["coverage"] < 1:
         said.append(
-            f"{missing_share(result['coverage'])} of the verdicts are missing; an example with a missing verdict has "
+            f"Of the verdicts, {missing_share(result['coverage'])} are missing; an example with a missing verdict has "
             "no score and is left out."
         )
     if result["finish_reason"].startswith("max_c") or result["finish_reason"] == "max_tokens":

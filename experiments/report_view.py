@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from dataclasses import dataclass
-from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.options import LoopOptions
 from .marked_prompt import MarksError, Piece, mark_edits, word_changes
-from .report_data import dump, evidence_by_key, group_by_example
+from .report_data import evidence_by_key, group_by_example
 from .report_words import count
 
 if TYPE_CHECKING:
@@ -22,40 +18,6 @@ SHOWN_CHARACTERS = 6_000
 """Of a text behind a disagreement; the rest is in the run's inputs."""
 SHOWN_EXAMPLES = 12
 """Examples shown in full behind one lesson; further disagreements are named."""
-TRIES_SHOWN = 200
-"""Candidates and questions shown at most."""
-
-_MODELS = ("source", "target", "model", "generator", "judge", "note_taker", "deduplicator", "updater")
-_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\?.*$")
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A horizontal axis; positions are percentages of its width."""
-
-    low: float
-    high: float
-    step: float
-
-    @classmethod
-    def over(cls, values: Iterable[float | None]) -> Scale:
-        """An axis that has zero and all values on it, with a few round ticks."""
-        known = [0.0, *(value for value in values if value is not None)]
-        span = max(known) - min(known)
-        step = next((each for each in (0.05, 0.1, 0.25, 0.5) if span / each <= 6), 0.5)
-        low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
-        return cls(low, max(high, low + step), step)
-
-    def at(self, value: float) -> str:
-        """Where a value lies."""
-        share = (value - self.low) / (self.high - self.low)
-        return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
-
-    @property
-    def ticks(self) -> list[float]:
-        """Round values from one end to the other."""
-        steps = round((self.high - self.low) / self.step)
-        return [round(self.low + number * self.step, 4) for number in range(steps + 1)]
 
 
 @dataclass(frozen=True)
@@ -92,7 +54,10 @@ def candidates(data: RunData) -> list[Candidate]:
     known = sum(event["accepted"] for event in decisions)
     rows: list[tuple[bool, Mapping[str, Any], int | None]]
     if (known, len(decisions) - known) == (len(data.result["accepted_edits"]), len(data.result["rejected_edits"])):
-        rows = [(event["accepted"], next(accepted if event["accepted"] else rejected), event["version"]) for event in decisions]
+        rows = [
+            (event["accepted"], next(accepted if event["accepted"] else rejected), event["version"])
+            for event in decisions
+        ]
     else:
         rows = [(True, row, None) for row in accepted] + [(False, row, None) for row in rejected]
         rows.sort(key=lambda each: each[1]["iteration"])
@@ -203,57 +168,6 @@ def _fate(row: Mapping[str, Any], tried: Sequence[Candidate]) -> tuple[str, str 
 
 
 @dataclass(frozen=True)
-class ScoreRow:
-    """One dimension on one split."""
-
-    name: str
-    whole: bool
-    before: Mapping[str, Any]
-    after: Mapping[str, Any] | None
-    """None where the accepted prompt is the starting prompt."""
-    gain: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class SplitScores:
-    """All dimensions on one split."""
-
-    split: str
-    size: int | None
-    rows: Sequence[ScoreRow]
-    missing: str | None
-
-
-def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
-    """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
-    result = data.result
-    changed = bool(result["accepted_edits"])
-    made = []
-    for split in ("test", "validation"):
-        before, after = result["baseline"][split], result["best"][split]
-        rows = []
-        if before:
-            gain = (result.get("gain") or {}).get(split)
-            names = list(before["dimensions"])
-            whole = names[0] if len(names) == 1 else "All dimensions"
-            rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
-            for name in names if len(names) > 1 else ():
-                now = after["dimensions"][name] if changed and after else None
-                rows.append(ScoreRow(name, False, before["dimensions"][name], now, None))
-        reason = None if before else result["baseline"].get("reason") or "it was not judged"
-        made.append(SplitScores(split, data.split_size(split), rows, reason))
-    ends = [
-        side[end]
-        for each in made
-        for row in each.rows
-        for side in (row.before, row.after)
-        if side
-        for end in ("low", "high", "spearman")
-    ]
-    return made, Scale.over(ends)
-
-
-@dataclass(frozen=True)
 class Iteration:
     """What happened in one round of the loop."""
 
@@ -300,8 +214,9 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     """What is not there, and why: nothing in a report is silently left out."""
     result = data.result
     said = []
-    kinds = {"abstained": "abstained", "parse_error": "answers that could not be read", "api_error": "failed calls"}
-    gone = [f"{result['missing'][name]:,} {what}" for name, what in kinds.items() if (result.get("missing") or {}).get(name)]
+    kinds = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
+    counted = result.get("missing") or {}
+    gone = [count(counted[name], what) for name, what in kinds.items() if counted.get(name)]
     if gone:
         said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
     versions = [("starting", "baseline")] + ([("accepted", "best")] if result["accepted_edits"] else [])
@@ -326,11 +241,11 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
         said.append(f"From {count(lost, 'disagreement')} no usable note could be drawn.")
     failures = sum(ledger["failures"] for ledger in (result.get("roles") or {}).values())
     if failures:
-        said.append(f"{count(failures, 'call')} failed for good, after all retries.")
+        said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
     return said
 
 
-def questions_not_explained(data: RunData) -> str | None:
+def why_unexplained(data: RunData) -> str | None:
     """Why there are no explanations, where there are none."""
     if data.of("reasons"):
         return None
@@ -339,41 +254,6 @@ def questions_not_explained(data: RunData) -> str | None:
     return "This run's journal holds no explanations of the judges."
 
 
-def settings(data: RunData) -> list[tuple[str, str, bool]]:
-    """(name, value, whether it differs from the default) of every setting that the result depends on."""
-    defaults = LoopOptions().model_dump(mode="json")
-    rows = []
-    for name, value in data.config.items():
-        if value is None or value == {} or name == "mode":
-            continue
-        changed = name in defaults and value != defaults[name]
-        rows.append((name, _public(name, value), changed or name in _MODELS))
-    return rows
-
-
-def repeat_command(data: RunData) -> str:
-    """The command that runs the same again, from within the run's directory."""
-    lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"], ["--checklist", "inputs/checklist.yaml"]]
-    lines += [[f"--{name}", str(data.config[name])] for name in ("source", "target") if data.config.get(name)]
-    lines += [["--prompt", "inputs/prompt.md"], ["--source-prompt", "inputs/source_prompt.md"]]
-    defaults = LoopOptions().model_dump(mode="json")
-    for name, value in data.config.items():
-        if name in defaults and value != defaults[name] and value is not None and name not in ("field", "limit"):
-            lines.append(["--" + name.replace("_", "-"), *(_public(name, each) for each in _listed(value))])
-    return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _public(name: str, value: Any) -> str:
-    """A setting as text, without what may be secret in an address."""
-    text = dump(value)
-    return _SECRET.sub("", text) if name == "api_base" else text
-
-
 def clip(text: str) -> tuple[str, int]:
     """The beginning of a text and the number of characters left out."""
     return text[:SHOWN_CHARACTERS], max(0, len(text) - SHOWN_CHARACTERS)
-

@@ -51,10 +51,10 @@ def p_value(value: float | None) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
-def duration(first: str | None, last: str | None) -> str | None:
-    """The time between two instants in ISO format; None where one is missing or unreadable."""
+def duration(first: str, last: str) -> str | None:
+    """The time between two instants in ISO format; None where one is unreadable."""
     try:
-        seconds = (datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")).total_seconds()
+        seconds = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
     except (ValueError, TypeError):
         return None
     if seconds < 90:

@@ -126,16 +126,16 @@ class DirectModel:
             async with self._session.post(f"{base.rstrip('/')}/chat/completions", data=json.dumps(body)) as response:
                 return response.status, response.headers, await response.read()
         except aiohttp.ConnectionTimeoutError:
-            raise ModelError(f"{self.name}: no connection to {shown_address(base)} in time.", retry=True) from None
+            failure = ModelError(f"{self.name}: no connection to {shown_address(base)} in time.", retry=True)
         except TimeoutError:
             text = f"{self.name}: no answer within {self._timeout:g} s from {shown_address(base)}."
-            raise ModelError(text, retry=True) from None
+            failure = ModelError(text, retry=True)
         except aiohttp.InvalidURL:
-            text = f"{self.name}: '{shown_address(base)}' is no usable address (--api-base)."
-            raise ModelError(text, fatal=True) from None
+            failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)
         except aiohttp.ClientError as error:
             text = f"{self.name}: cannot reach {shown_address(base)} ({self._clean(str(error))})."
-            raise ModelError(text, retry=True) from None
+            failure = ModelError(text, retry=True)
+        raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
     def _read(self, payload: bytes, request: Request) -> Answer:
         try:

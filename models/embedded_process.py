@@ -44,7 +44,7 @@ class ServerSettings:
     slots: int = 1
     """Requests answered at the same time."""
     threads: int = field(default_factory=available_threads)
-    prompt_cache_mib: int = 512
+    prompt_cache_mib: int = 2048
     """Memory for the prefixes of earlier prompts, in MiB."""
     ready_seconds: float = 120.0
     """How long loading may take."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError
 from .base import Answer, ModelError
+from .budget import reserved_tokens
 from .direct import RETRY_STATUSES, read_logprobs, read_retry_after
 
 if TYPE_CHECKING:
     from .base import Request
+
+
+_SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
+_NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
 
 
 class LiteLLMModel:
@@ -38,30 +44,55 @@ class LiteLLMModel:
             ) from None
         supported = self._litellm.get_supported_openai_params(model=name) or []
         self._supported = frozenset(supported)
+        self._price = self._find_price()
+        priced_without_schema = self._price is not None and not self._litellm.supports_response_schema(model=name)
+        self._takes_schema = "response_format" in self._supported and not priced_without_schema
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once."""
+        """Ask once; a provider that refuses the JSON schema is asked without it from then on."""
         try:
             response = await self._litellm.acompletion(**self._arguments(request))
-        except self._litellm.exceptions.AuthenticationError as error:
-            text = f"{self.name}: the provider refused the key; check its environment variable ({_said(error)})."
-            raise ModelError(text, fatal=True, status=401) from None
-        except self._litellm.exceptions.NotFoundError as error:
-            raise ModelError(
-                f"{self.name}: the provider does not know this model ({_said(error)}).", fatal=True
-            ) from None
         except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
-            status = getattr(error, "status_code", None)
-            if status is None:
+            if getattr(error, "status_code", None) is None:
                 raise
-            headers = getattr(getattr(error, "response", None), "headers", None) or {}
-            raise ModelError(
-                f"{self.name}: {_said(error)}",
-                retry=int(status) in RETRY_STATUSES,
-                retry_after=read_retry_after(headers.get("retry-after")),
-                status=int(status),
-            ) from None
-        return self._read(response, request)
+            failure = self._error(error)
+        else:
+            return self._read(response, request)
+        schema_sent = self._takes_schema and request.parameters.schema is not None
+        if schema_sent and failure.status in (400, 422) and _SCHEMA_REFUSED.search(failure.message):
+            self._takes_schema = False
+            return await self.answer(request)
+        raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
+        if self._price is None:
+            return 0.0
+        answer = request.parameters.max_tokens
+        return (reserved_tokens(request) - answer) * self._price[0] + answer * self._price[1]
+
+    def _find_price(self) -> tuple[float, float] | None:
+        """US dollars for a prompt token and for one of the answer; None where LiteLLM does not know the model."""
+        try:
+            prompt, answer = self._litellm.cost_per_token(model=self.name, prompt_tokens=1000, completion_tokens=1000)
+        except Exception:  # LiteLLM raises several kinds for a model without a price
+            return None
+        return float(prompt) / 1000, float(answer) / 1000
+
+    def _error(self, error: Any) -> ModelError:
+        status, said = int(error.status_code), _said(error)
+        if status in (401, 403) or _NO_KEY.search(said):
+            text = f"{self.name}: the provider refused the key; check its environment variable ({said})."
+            return ModelError(text, fatal=True, status=401)
+        if status == 404:
+            return ModelError(f"{self.name}: the provider does not know this model ({said}).", fatal=True, status=404)
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        return ModelError(
+            f"{self.name}: {said}",
+            retry=status in RETRY_STATUSES,
+            retry_after=read_retry_after(headers.get("retry-after")),
+            status=status,
+        )
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         parameters = request.parameters
@@ -73,20 +104,24 @@ class LiteLLMModel:
             "timeout": self._timeout,
             "num_retries": 0,
             "caching": False,
+            "drop_params": True,
         }
         if parameters.seed is not None:
             arguments["seed"] = parameters.seed
         if parameters.top_logprobs:
             arguments["logprobs"] = True
             arguments["top_logprobs"] = parameters.top_logprobs
-        if parameters.schema is not None and self._litellm.supports_response_schema(model=self.name):
+        if parameters.schema is not None and self._takes_schema:
             schema = {"name": "answer", "strict": True, "schema": parameters.schema}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        always = {"model", "messages", "timeout", "num_retries", "caching", "response_format"}
+        always = {"model", "messages", "timeout", "num_retries", "caching", "drop_params"}
         return {key: value for key, value in arguments.items() if key in always or key in self._supported}
 
     def _read(self, response: Any, request: Request) -> Answer:
+        if not response.choices:
+            raise ModelError(f"{self.name}: the provider's reply holds no answer.")
         choice = response.choices[0]
+        usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
         try:
             cost = float(self._litellm.completion_cost(completion_response=response))
@@ -95,8 +130,8 @@ class LiteLLMModel:
         return Answer(
             choice.message.content or "",
             read_logprobs(raw) if request.parameters.top_logprobs else None,
-            int(response.usage.prompt_tokens),
-            int(response.usage.completion_tokens),
+            int(getattr(usage, "prompt_tokens", 0) or 0),
+            int(getattr(usage, "completion_tokens", 0) or 0),
             cost,
             str(choice.finish_reason or "stop"),
         )
@@ -106,7 +141,9 @@ def _litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         litellm: Any = importlib.import_module("litellm")
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "litellm":
+            raise
         raise MissingExtraError("providers", "litellm") from None
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -115,4 +152,10 @@ def _litellm() -> Any:
 
 
 def _said(error: BaseException) -> str:
-    return str(getattr(error, "message", error)).strip().splitlines()[0][:300]
+    """The first line of what went wrong, without the keys that some providers put into it."""
+    text = str(getattr(error, "message", error))
+    for name, value in os.environ.items():
+        if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
+            text = text.replace(value, "[key]")
+    text = re.sub(r"([?&][\w-]*key=)[^&\s'\"]+", r"\1[key]", text, flags=re.IGNORECASE)
+    return next(iter(text.strip().splitlines()), type(error).__name__)[:300]

@@ -10,16 +10,17 @@ from ..agents.evaluator import Estimate, Evaluator
 from ..memory.verdict_store import VerdictStore
 from ..models.cache_directory import cache_directory
 from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.default import default_prompt
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
-from ..prompts.templates import template
 from .correlation import correlate, per_group, system_level
-from .options import EvaluateOptions, parse_options
+from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import Silent
 from .results import correlations_dict, documents, statistic_dict
 from .scoring import Coverage, coverage, mean_score, score_examples, to_scale, yes_rates
 from .session import run_sync, session
 from .targets import human_targets
+from .weights import load_weights, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +162,7 @@ def load_inputs(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
-    settings: Any,
+    settings: JudgeOptions,
 ) -> tuple[list[Example], Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked.
 
@@ -169,11 +170,13 @@ def load_inputs(
         InputError: Names the file, line and field at fault.
     """
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    if settings.weights is not None:
+        questions = with_weights(questions, load_weights(settings.weights))
+    examples = load_examples(data, fields=settings.field, limit=settings.limit)
     if prompt is None:
-        text = Prompt(template("evaluator"))
+        text = default_prompt(examples)
     else:
         text = prompt.check() if isinstance(prompt, Prompt) else load_prompt(prompt)
-    examples = load_examples(data, fields=settings.field, limit=settings.limit)
     return examples, questions, text
 
 

@@ -108,7 +108,8 @@ class Loop:
         if parts.signal.agrees(verdicts):
             return best, "converged"
         found = parts.signal.disagreements(verdicts)
-        chosen = [each for each in found if each.key not in self._looked_at][: self._options.max_notes]
+        telling = [each for each in found if each.gap > 0 and each.key not in self._looked_at]
+        chosen = telling[: self._options.max_notes]
         parts.journal.write(
             "disagreements", iteration=iteration, found=len(found), read=[each.model_dump() for each in chosen]
         )

@@ -43,6 +43,7 @@ class JudgeOptions(ModelOptions):
     temperature: float = Field(0.0, ge=0, description="Temperature of the judges.")
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard"] = Field("soft", description="Score from P(yes), or from the yes/no answers.")
+    weights: str | None = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
     human_scale: tuple[float, float] | None = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )

@@ -66,7 +66,7 @@ class TriedEdits:
     def to_dict(self) -> dict[str, Any]:
         """As in ``result.json``."""
         return {
-            "edits": [edit.model_dump() for edit in self.edits],
+            "edits": [edit.model_dump(mode="json") for edit in self.edits],
             "reason": self.reason,
             "gain": difference_dict(self.gain),
             "iteration": self.iteration,

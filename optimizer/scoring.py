@@ -60,16 +60,16 @@ def score_examples(
     answers: dict[str, dict[str, list[float | None]]] = {example.id: {} for example in examples}
     for verdict in verdicts:
         answers[verdict.example].setdefault(verdict.question, []).append(verdict.score(soft=soft))
-    questions = [question for question in checklist.questions if question.weight > 0]
+    weights = {question.id: question.weight for question in checklist.questions if question.weight > 0}
+    members: dict[str, dict[str, float]] = {}
+    for question in checklist.questions:
+        if question.weight > 0:
+            members.setdefault(question.dimension, {})[question.id] = question.weight
     scores = []
     for example in examples:
         means = {question: _mean(values) for question, values in answers[example.id].items()}
-        dimensions = {
-            dimension: _weighted((means.get(q.id), q.weight) for q in questions if q.dimension == dimension)
-            for dimension in dict.fromkeys(question.dimension for question in questions)
-        }
-        overall = _weighted((means.get(question.id), question.weight) for question in questions)
-        scores.append(ExampleScore(example.id, overall, dimensions))
+        dimensions = {dimension: _weighted(means, each) for dimension, each in members.items()}
+        scores.append(ExampleScore(example.id, _weighted(means, weights), dimensions))
     return scores
 
 
@@ -96,15 +96,18 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
+    if len(values) == 1:
+        return values[0]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _weighted(pairs: Iterable[tuple[float | None, float]]) -> float | None:
-    total = weights = 0.0
-    for value, weight in pairs:
+def _weighted(means: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
+    total = weight_sum = 0.0
+    for question, weight in weights.items():
+        value = means.get(question)
         if value is None:
             return None
         total += value * weight
-        weights += weight
-    return total / weights if weights else None
+        weight_sum += weight
+    return total / weight_sum if weight_sum else None

@@ -9,7 +9,7 @@ from ..prompts.lessons import Disagreement
 from .scoring import mean_score, score_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..agents.evaluator import Evaluator
     from ..prompts.checklist import Checklist
@@ -37,7 +37,9 @@ class CrossModelSignal:
     """The source judge's verdicts (BinEval §3.3, Algorithm 1).
 
     Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
-    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts.
+    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. And they
+    are read in the order of what their leniency does not explain: where the source says no to nearly everything, its
+    no is a reason to look only on examples that it likes less than most.
     """
 
     def __init__(
@@ -59,14 +61,13 @@ class CrossModelSignal:
 
     def disagreements(self, verdicts: Sequence[Verdict]) -> list[Disagreement]:
         """Widest gap first, questions taking turns, so that one question does not use up all notes."""
-        found: dict[str, list[Disagreement]] = {}
+        pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in verdicts:
             source = self._verdicts.get((verdict.example, verdict.question))
-            if verdict.replicate or source is None or source.answer is None or verdict.answer is None:
-                continue
-            if (disagreement := self._compare(verdict, source)) is not None:
-                found.setdefault(verdict.question, []).append(disagreement)
-        return take_turns(sorted(group, key=lambda each: -each.gap) for group in found.values())
+            if not verdict.replicate and source and source.p_yes is not None and verdict.p_yes is not None:
+                pairs.setdefault(verdict.question, []).append((verdict, source))
+        found = [sorted(self._compare(group), key=lambda each: -each.gap) for group in pairs.values()]
+        return take_turns(found)
 
     def agrees(self, verdicts: Sequence[Verdict]) -> bool:
         """|S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
@@ -83,16 +84,22 @@ class CrossModelSignal:
         verdicts = [self._verdicts[each.example, each.question] for each in disagreements]
         return await explanations(self._source, verdicts, self._examples)
 
-    def _compare(self, target: Verdict, source: Verdict) -> Disagreement | None:
-        if target.answer is None or source.answer is None or target.p_yes is None or source.p_yes is None:
-            return None
-        gap = abs(target.p_yes - source.p_yes)
-        if target.answer == source.answer and gap < self._margin:
-            return None
-        too_high = target.p_yes > source.p_yes if target.answer == source.answer else target.answer
-        return Disagreement(
-            example=target.example, question=target.question, target=too_high, reference=not too_high, gap=gap
-        )
+    def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
+        """The disagreements on one question; gaps are what is left once each judge's mean is taken out."""
+        levels = [sum(each.p_yes or 0.0 for each in side) / len(pairs) for side in zip(*pairs, strict=True)]
+        for target, source in pairs:
+            theirs, mine = source.p_yes or 0.0, target.p_yes or 0.0
+            if target.answer == source.answer and abs(mine - theirs) < self._margin:
+                continue
+            too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
+            beyond = (mine - levels[0]) - (theirs - levels[1])
+            yield Disagreement(
+                example=target.example,
+                question=target.question,
+                target=too_high,
+                reference=not too_high,
+                gap=beyond if too_high else -beyond,
+            )
 
 
 async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
@@ -101,7 +108,7 @@ async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: 
     Raises:
         ModelError: Every further call would fail too.
     """
-    found = {}
+    found: dict[str, str] = {}
     for verdict in verdicts:
         try:
             explained = await judge.explain([verdict], examples)

@@ -72,8 +72,9 @@ class Checklist(BaseModel):
         raise KeyError(f"the checklist has no question '{question_id}'")
 
 
-_ODD_BREAK = re.compile("[\r\x85\u2028\u2029]")
-"""Line breaks that YAML reads as others, unless they are escaped."""
+_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
+_BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
+"""Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -161,7 +162,7 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """Plain where that is safe, quoted where not."""
-        style = '"' if _ODD_BREAK.search(data) else "|" if "\n" in data else None
+        style = None if not _BREAK.search(data) else "|" if _BLOCK.fullmatch(data) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 

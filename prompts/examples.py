@@ -149,7 +149,8 @@ def _check_field(ours: str) -> None:
 
 def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Example:
     """A row with its columns renamed; null is the same as a field that is not there."""
-    row = {name: value for name, value in source.items() if name not in fields.values() and value is not None}
+    renamed = {*fields, *fields.values()}
+    row = {name: value for name, value in source.items() if name not in renamed and value is not None}
     for ours, column in fields.items():
         name, _, part = ours.partition(".")
         if source.get(column) is None:

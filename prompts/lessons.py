@@ -18,8 +18,9 @@ class Disagreement(BaseModel):
     """What the judge that is being improved answered."""
     reference: bool
     """What it should have answered, according to the source (or to people)."""
-    gap: float = Field(ge=0, le=1)
-    """|p_yes of the reference - p_yes of the target|: how far apart they are."""
+    gap: float
+    """How far apart their P(yes) are beyond each one's mean on this question, in [-2, 2]; positive in the direction of
+    the disagreement. At most 0 where one judge being more lenient than the other explains it all."""
 
     @property
     def key(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import askance
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
@@ -48,6 +49,7 @@ class World:
             task="Summarise the document.",
             questions=[Question(id=name, text=text, dimension="quality") for name, text in TEXTS.items()],
         )
+        self.prompt = Prompt("You are a careful judge.")
         self.source_prompt = Prompt("Be a strict judge.")
         self.options: dict[str, Any] = {"embedder": "words", "resamples": 200, "accept_level": 0.2}
 
@@ -73,16 +75,16 @@ class World:
             rows.append(row)
         return rows
 
-    def p_yes(self, system: str, example: str, question: str) -> float:
+    def p_yes(self, prompt: str, example: str, question: str) -> float:
         flaw = self.flaw(example, question)
         noise = 0.12 * share("noise", example, question)
-        if "strict" in system:
+        if "strict" in prompt:
             return 0.05 + noise if flaw else 0.8 + noise
-        if RULES["style"] in system and flaw is None:
+        if RULES["style"] in prompt and flaw is None:
             return 0.01 + 0.01 * noise
-        if flaw in ("number", "name") and RULES[flaw] in system:
+        if flaw in ("number", "name") and RULES[flaw] in prompt:
             return 0.1 + noise
-        if self.brief(example, question) and RULES["brief"] not in system:
+        if self.brief(example, question) and RULES["brief"] not in prompt:
             return 0.3 + noise
         return 0.8 + noise
 
@@ -98,8 +100,9 @@ class World:
                 return json.dumps({"relation": "duplicate", "of": int(same[0]), "merged": ""})
             return json.dumps({"relation": "new", "of": 0, "merged": ""})
         if "part" in fields:
-            part = max(int(number) for number in re.findall(r"^\[(\d+)\]", last, re.MULTILINE))
-            text = last.split("The lesson that it must say: ")[1]
+            case = messages[1][1]
+            part = max(int(number) for number in re.findall(r"^\[(\d+)\]", case, re.MULTILINE))
+            text = case.split("The lesson that it must say: ")[1]
             return json.dumps({"part": part, "action": "add", "text": text})
         example = re.findall(r"\[(e\d+)\]", everything)[0]
         question = next(name for name, text in TEXTS.items() if text in everything)
@@ -110,8 +113,10 @@ class World:
             return json.dumps(note | {"answer_yes_even_if": RULES["brief"]})
         if "what in the output decides" in last:
             return f"The words of {example} decide."
-        system = messages[0][1] if messages[0][0] == "system" else ""
-        return self.p_yes(system, example, question)
+        p_yes = self.p_yes(everything, example, question)
+        if "explanation" in fields:
+            return json.dumps({"answer": "yes" if p_yes >= 0.5 else "no", "explanation": f"Words of {example}."})
+        return p_yes
 
     def serve(self, body: Mapping[str, Any]) -> str | float:
         """The script of a stand-in server."""
@@ -129,16 +134,32 @@ class World:
 
         return ScriptedModel(script, name=name, slots=slots)
 
+    def migrate(
+        self, run: Path, before: Callable[[Request], None] | None = None, slots: int = 1, **options: Any
+    ) -> askance.RunResult:
+        """A migration in this process."""
+        return askance.migrate(
+            self.rows,
+            checklist=self.checklist,
+            source=self.model("world/source", before, slots),
+            target=self.model("world/target", before, slots),
+            prompt=self.prompt,
+            source_prompt=self.source_prompt,
+            run=run,
+            **self.options | options,
+        )
+
     def write(self, folder: Path) -> list[str]:
         """Write the inputs; returns the arguments of ``migrate`` that name them."""
         folder.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(row) + "\n" for row in self.rows]
         (folder / "data.jsonl").write_text("".join(lines), encoding="utf-8")
         (folder / "checklist.yaml").write_text(dump_checklist(self.checklist), encoding="utf-8")
+        (folder / "prompt.md").write_text(self.prompt.text, encoding="utf-8")
         (folder / "source.md").write_text(self.source_prompt.text, encoding="utf-8")
         arguments = [str(folder / "data.jsonl"), "--checklist", str(folder / "checklist.yaml")]
         arguments += ["--source", "openai/source", "--target", "openai/target"]
-        arguments += ["--source-prompt", str(folder / "source.md")]
+        arguments += ["--prompt", str(folder / "prompt.md"), "--source-prompt", str(folder / "source.md")]
         for name, value in self.options.items():
             arguments += ["--" + name.replace("_", "-"), str(value)]
         return arguments

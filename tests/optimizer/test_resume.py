@@ -64,16 +64,8 @@ class Lab:
 
     def migrate(self, name: str, *, slots: int = 1, **options: Any) -> RunResult:
         self.crashed = False
-        world = self.world
-        return askance.migrate(
-            world.rows,
-            checklist=world.checklist,
-            source=world.model("world/source", self._before, slots),
-            target=world.model("world/target", self._before, slots),
-            source_prompt=world.source_prompt,
-            run=self.folder / name,
-            **world.options | options,
-        )
+        done: RunResult = self.world.migrate(self.folder / name, self._before, slots, **options)
+        return done
 
 
 @pytest.fixture

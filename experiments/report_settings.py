@@ -1,0 +1,56 @@
+"""The settings of a run as its report shows them, and the command that runs the same again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from ..optimizer.options import LoopOptions
+
+if TYPE_CHECKING:
+    from .report_data import RunData
+
+_MODELS = ("source", "target", "model", "generator", "judge", "note_taker", "deduplicator", "updater")
+_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\?.*$")
+
+
+def settings(data: RunData) -> list[tuple[str, str, bool]]:
+    """(name, value, whether it differs from the default) of every setting that the result depends on."""
+    defaults = LoopOptions.model_validate({}).model_dump(mode="json")
+    rows = []
+    for name, value in data.config.items():
+        if value is None or value == {}:
+            continue
+        changed = name in defaults and value != defaults[name]
+        rows.append((name, _public(name, value), changed or name in _MODELS))
+    return rows
+
+
+def repeat_command(data: RunData) -> str:
+    """The command that runs the same again, from within the run's directory."""
+    lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"], ["--checklist", "inputs/checklist.yaml"]]
+    lines += [[f"--{name}", str(data.config[name])] for name in ("source", "target") if data.config.get(name)]
+    lines += [["--prompt", "inputs/prompt.md"], ["--source-prompt", "inputs/source_prompt.md"]]
+    defaults = LoopOptions.model_validate({}).model_dump(mode="json")
+    for name, value in data.config.items():
+        if name in defaults and value != defaults[name] and value is not None and name not in ("field", "limit"):
+            lines.append(["--" + name.replace("_", "-"), *(_public(name, each) for each in _listed(value))])
+    return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _public(name: str, value: Any) -> str:
+    """A setting as text, without what may be secret in an address."""
+    text = _text(value)
+    return _SECRET.sub("", text) if name == "api_base" else text
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(_text(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,38 @@
+"""Learning how question scores add up, from preference pairs and ratings (METHOD section 3, LMUnit §3.5)."""
+
+from __future__ import annotations
+
+from .auto import Auto
+from .from_ratings import RatingWeights, learn_from_ratings
+from .preferences import PreferenceScores, load_preferences, preference_scores
+from .protocol import LearningFailedError, WeightLearner
+from .ratings import RatingScores, load_ratings, rating_scores, ratings_to_pairs
+from .registry import find_learner, learners
+from .report import load_weights, rating_report, rating_sentences, sentences, weights_report, with_weights
+from .result import WeighResult
+from .weigh import weigh
+
+__all__ = [
+    "Auto",
+    "LearningFailedError",
+    "PreferenceScores",
+    "RatingScores",
+    "RatingWeights",
+    "WeighResult",
+    "WeightLearner",
+    "find_learner",
+    "learn_from_ratings",
+    "learners",
+    "load_preferences",
+    "load_ratings",
+    "load_weights",
+    "preference_scores",
+    "rating_report",
+    "rating_scores",
+    "rating_sentences",
+    "ratings_to_pairs",
+    "sentences",
+    "weigh",
+    "weights_report",
+    "with_weights",
+]

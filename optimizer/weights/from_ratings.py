@@ -1,0 +1,256 @@
+"""Learn weights from ratings, or from ratings and pairs, and say whether they beat uniform weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError
+from ..resampling import Kernel, correlation_kernel, resample, resample_weights
+from .comparisons import Comparisons, Floats, codes_of, margins_to_credits
+from .heldout import interval
+from .preferences import PreferenceScores
+from .protocol import LearningFailedError
+from .rating_plan import (
+    METHODS,
+    RatingData,
+    RatingMethod,
+    development_groups,
+    learn_plan,
+    plan_for,
+    resampled_weights,
+)
+from .ratings import RatingScores
+from .result import Verdict
+
+CORRELATION_RESAMPLES = 1_000
+
+
+@dataclass(frozen=True)
+class RatingLearnerScore:
+    """What one learner reaches on held-out outputs (and pairs); None, with a reason, where undefined."""
+
+    name: str
+    spearman: float | None = None
+    """Within the held-out part of each fold, averaged over the folds."""
+    low: float | None = None
+    high: float | None = None
+    kendall: float | None = None
+    difference: float | None = None
+    """Spearman minus that of uniform weights on the same outputs."""
+    difference_low: float | None = None
+    difference_high: float | None = None
+    pair_accuracy: float | None = None
+    """Share of held-out decided pairs in the right order; None when there are no pairs."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RatingWeights:
+    """Weights learned from ratings, and whether they beat uniform ones."""
+
+    method: RatingMethod
+    learner: str
+    """What the method settled on, e.g. ``least-squares (25% uniform)``."""
+    tests: tuple[str, ...]
+    weights: Floats
+    """Shape (tests,), sum 1, learned from everything."""
+    low: Floats | None
+    """Shape (tests,); None for uniform weights and where no resamples were asked for."""
+    high: Floats | None
+    learners: tuple[RatingLearnerScore, ...]
+    verdict: Verdict
+    outputs: int
+    pairs: int
+    left_out: int
+    pair_share: float
+    """How much of the objective is pairs: 0 ratings alone."""
+    resamples: int
+    confidence: float
+    seed: int
+
+
+def learn_from_ratings(
+    ratings: RatingScores,
+    *,
+    pairs: PreferenceScores | None = None,
+    method: RatingMethod = "auto",
+    pair_share: float = 0.5,
+    folds: int = 5,
+    resamples: int = 100,
+    confidence: float = 0.95,
+    seed: int = 42,
+) -> RatingWeights:
+    """Learn weights from ratings, or from ratings and pairs together, judged on held-out data beside
+    simpler ways.
+
+    The objective is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], s being
+    ``pair_share`` (0 without pairs). Groups of the same name in ratings and pairs are one group.
+
+    Args:
+        ratings: Rated outputs with scores.
+        pairs: Preference pairs scored by the same tests.
+        method: What gives the weights; all methods are compared.
+        pair_share: Weight of the pairs in the objective, in [0, 1].
+        folds: Cross-validation folds, whole groups at a time.
+        resamples: Bootstrap resamples for the weights (whole groups).
+        confidence: Of all intervals.
+        seed: Decides folds and resamples.
+
+    Raises:
+        InputError: Tests differ, an option is out of range, or there are too few outputs or groups.
+        LearningFailedError: The method finds no weights.
+    """
+    if method not in METHODS:
+        raise InputError(f"There is no method '{method}' for ratings; choose from: {', '.join(METHODS)}.")
+    if not 0.0 <= pair_share <= 1.0:
+        raise InputError(f"pair_share is {pair_share}; it must lie in [0, 1].")
+    share = pair_share if pairs is not None else 0.0
+    data = _together(ratings, pairs)
+    if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
+        raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
+    scores, verdict = _held_out(data, method, share, folds, confidence, seed)
+    plan = plan_for(data, method, share, seed)
+    weights = learn_plan(data, plan, share)
+    low = high = None
+    if resamples >= 2 and plan.method != "uniform":
+        low, high = interval(resampled_weights(data, plan, share, resamples, seed), confidence)
+    return RatingWeights(
+        method=method,
+        learner=plan.name,
+        tests=ratings.tests,
+        weights=weights,
+        low=low,
+        high=high,
+        learners=scores,
+        verdict=verdict,
+        outputs=len(data.ratings),
+        pairs=len(data.pairs) if data.pairs is not None else 0,
+        left_out=len(ratings.left_out),
+        pair_share=share,
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
+def _together(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingData:
+    if pairs is None:
+        return RatingData(ratings.scores, ratings.ratings, codes_of(ratings.groups), None)
+    if set(pairs.tests) != set(ratings.tests):
+        raise InputError(
+            f"Ratings and pairs were scored by different tests ({', '.join(ratings.tests)}; {', '.join(pairs.tests)})."
+        )
+    codes = codes_of([*ratings.groups, *pairs.groups])
+    outputs = len(ratings.groups)
+    order = [pairs.tests.index(test) for test in ratings.tests]
+    rows = pairs.comparisons()
+    differences = Comparisons(rows.differences[:, order], rows.is_tie, codes[outputs:], rows.sections, rows.counts)
+    return RatingData(ratings.scores, ratings.ratings, codes[:outputs], differences)
+
+
+def _held_out(
+    data: RatingData, method: RatingMethod, share: float, folds: int, confidence: float, seed: int
+) -> tuple[tuple[RatingLearnerScore, ...], Verdict]:
+    """Each method's scores for every output (and pair) from weights learned without its group."""
+    predicted: dict[RatingMethod, Floats] = {name: np.full(len(data.ratings), np.nan) for name in METHODS}
+    parts: list[NDArray[np.intp]] = []
+    credits: dict[RatingMethod, list[Floats]] = {name: [] for name in METHODS}
+    failed: dict[RatingMethod, str] = {}
+    for inside in development_groups(data, folds, seed):
+        development = data.part(inside)
+        rows = np.flatnonzero(~inside[data.groups])
+        if len(rows):
+            parts.append(rows)
+        for name in METHODS:
+            try:
+                weights = learn_plan(development, plan_for(development, name, share, seed), share)
+            except LearningFailedError as error:
+                failed[name] = str(error)
+                continue
+            predicted[name][rows] = data.scores[rows] @ weights
+            if data.pairs is not None:
+                held = data.pairs.take(~inside[data.pairs.groups] & ~data.pairs.is_tie)
+                credits[name].append(margins_to_credits(held.differences @ weights))
+    scores = _compare(data, parts, predicted, credits, failed, confidence, seed)
+    return scores, _verdict(next(score for score in scores if score.name == method))
+
+
+def _compare(
+    data: RatingData,
+    parts: list[NDArray[np.intp]],
+    predicted: dict[RatingMethod, Floats],
+    credits: dict[RatingMethod, list[Floats]],
+    failed: dict[RatingMethod, str],
+    confidence: float,
+    seed: int,
+) -> tuple[RatingLearnerScore, ...]:
+    """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole
+    groups.
+    """
+    working = [name for name in METHODS if name not in failed]
+    kernels = [_mean_correlation("spearman", predicted[name], data.ratings, parts) for name in working]
+    _, codes = np.unique(data.groups, return_inverse=True)
+    draws = resample(kernels, resample_weights(int(codes.max()) + 1, CORRELATION_RESAMPLES, seed, codes))
+    ones = np.ones((len(data.ratings), 1))
+    base = draws[working.index("uniform")]
+    base_point = float(kernels[working.index("uniform")](ones)[0])
+    scores = []
+    for name in METHODS:
+        point = float(kernels[working.index(name)](ones)[0]) if name in working else np.nan
+        if np.isnan(point):
+            reason = failed.get(name, "the score is the same for every output")
+            scores.append(RatingLearnerScore(name, reason=reason))
+            continue
+        mine = draws[working.index(name)]
+        low, high = _span(mine, confidence)
+        gain_low, gain_high = _span(mine - base, confidence)
+        scores.append(
+            RatingLearnerScore(
+                name=name,
+                spearman=point,
+                low=low,
+                high=high,
+                kendall=float(_mean_correlation("kendall", predicted[name], data.ratings, parts)(ones)[0]),
+                difference=None if np.isnan(base_point) else point - base_point,
+                difference_low=gain_low,
+                difference_high=gain_high,
+                pair_accuracy=float(np.concatenate(credits[name]).mean()) if credits[name] else None,
+            )
+        )
+    return tuple(scores)
+
+
+def _mean_correlation(
+    method: Literal["spearman", "kendall"], predicted: Floats, ratings: Floats, parts: list[NDArray[np.intp]]
+) -> Kernel:
+    """Mean over the folds' held-out parts, by size: scores of different folds come from different weights."""
+    kernels = [correlation_kernel(method, predicted[rows], ratings[rows]) for rows in parts]
+
+    def kernel(weights: Floats) -> Floats:
+        sizes = np.array([weights[rows].sum(axis=0) for rows in parts])
+        values = np.array([each(weights[rows]) for each, rows in zip(kernels, parts, strict=True)])
+        mean: Floats = (sizes * values).sum(axis=0) / sizes.sum(axis=0)
+        return mean
+
+    return kernel
+
+
+def _span(draws: Floats, confidence: float) -> tuple[float | None, float | None]:
+    """Percentile interval of the defined draws; None where none is."""
+    defined = draws[~np.isnan(draws)]
+    if not len(defined):
+        return None, None
+    low, high = interval(defined, confidence)
+    return float(low), float(high)
+
+
+def _verdict(score: RatingLearnerScore) -> Verdict:
+    if score.difference is None or score.difference_low is None or score.difference_high is None:
+        return "undefined"
+    if score.difference_low == score.difference_high == 0.0:
+        return "same"
+    return "better" if score.difference_low > 0 else "worse" if score.difference_high < 0 else "cannot tell"

@@ -1,0 +1,161 @@
+"""How sure the weights are: bootstrap over pairs, stability of the ranking of tests, and pairs needed to
+tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from .comparisons import Codes, Comparisons, Floats
+from .heldout import interval
+from .protocol import LearningFailedError
+from .sections import Recipe, Weighting
+
+Z_TWO_SIDED_05 = 1.959964
+Z_POWER_80 = 0.841621
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSamples:
+    """Weights learned again on resamples of the pairs."""
+
+    overall: Floats
+    """Shape (resamples, tests)."""
+    by_section: Floats | None
+    """Shape (resamples, sections, tests), or None."""
+    failed: int
+    """Resamples on which the learner found no weights; they are not among the others."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether few enough resamples failed for an interval."""
+        total = len(self.overall) + self.failed
+        return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
+
+
+@dataclass(frozen=True)
+class RankOfTest:
+    """Where one test stands among the others."""
+
+    rank: int
+    """1 is the heaviest; equal weights share the better rank."""
+    low: int
+    """Best rank in the interval."""
+    high: int
+    """Worst rank in the interval."""
+    first_share: float
+    """Share of resamples in which it is the heaviest (equals share)."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far the ranking of tests by weight survives resampling."""
+
+    ranks: tuple[RankOfTest, ...]
+    """One for each test, in the order of the tests."""
+    kendall: float | None
+    """Mean Kendall tau-b between the ranking and those of the resamples; None where a ranking is all ties."""
+    reason: str | None = None
+    """Why ``kendall`` is None."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """How many pairs would tell a difference from uniform weights (two-sided 5 % test, 80 % power)."""
+
+    learner: str
+    """Whose difference from uniform weights this is about."""
+    observed: int | None
+    """Pairs needed in all for the difference observed; None when there is none."""
+    one_point: int | None
+    """Pairs needed in all for a difference of one percentage point."""
+    more: int | None
+    """Pairs needed beyond those there are, for the difference observed; 0 when there are enough."""
+    reason: str | None = None
+    """Why a number is None."""
+
+
+def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
+    """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
+    _, codes = np.unique(groups, return_inverse=True)
+    count = int(codes.max()) + 1
+    rng = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.bincount(rng.integers(0, count, count), minlength=count)
+        yield drawn[codes].astype(np.float64)
+
+
+def bootstrap_weights(
+    recipe: Recipe, pairs: Comparisons, fitted: Weighting, *, resamples: int, seed: int
+) -> WeightSamples:
+    """Learn again on resamples of the pairs (whole groups), starting from the weights found.
+
+    The choices in ``recipe`` (learner, shrinkage, pooling) stay as they are, so the spread is that of the
+    weights given those choices. For learners of the 0-1 objective the bootstrap is a rough guide only:
+    maximisers of piecewise constant objectives converge with the cube root of the number of pairs (Manski's
+    maximum score), which it does not reproduce.
+    """
+    overall, by_section, failed = [], [], 0
+    for number, counts in enumerate(bootstrap_counts(pairs.groups, resamples, seed)):
+        try:
+            again = recipe.fit(pairs.reweighted(counts), seed=seed + number, start=fitted)
+        except LearningFailedError:
+            failed += 1
+            continue
+        overall.append(again.overall)
+        if again.by_section is not None:
+            by_section.append(again.by_section)
+    tests = pairs.tests
+    return WeightSamples(np.array(overall).reshape(-1, tests), np.array(by_section) if by_section else None, failed)
+
+
+def rank_stability(weights: Floats, samples: Floats, confidence: float) -> Stability:
+    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    ranks = _ranks(samples)
+    low, high = interval(ranks.astype(np.float64), confidence)
+    leaders = ranks == 1
+    first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
+    now = _ranks(weights[None, :])[0]
+    tests = tuple(
+        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        for test in range(len(weights))
+    )
+    upper = np.triu_indices(len(weights), 1)
+    signs = np.sign(now[upper[0]] - now[upper[1]])
+    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
+    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+        return Stability(tests, None, "all weights are equal, so there is no ranking")
+    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+
+
+def _ranks(weights: Floats) -> Codes:
+    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    rounded = np.round(weights, 9)
+    ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
+    return ranks
+
+
+def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
+    """Pairs needed to tell a difference in held-out accuracy from 0 in a paired comparison.
+
+    Args:
+        learner: Whose difference from uniform weights it is.
+        difference: Observed difference of shares, in [-1, 1].
+        standard_error: Its standard error on the pairs held out, groups taken into account.
+        pairs: Decided pairs in all; as many of them are assumed to be held out as now.
+    """
+    if not np.isfinite(standard_error) or standard_error <= 0.0:
+        return Power(learner, None, None, None, "both weightings order every held-out pair alike")
+    per_pair = (standard_error * (Z_TWO_SIDED_05 + Z_POWER_80)) ** 2 * pairs
+    one_point = ceil(per_pair / 0.01**2)
+    if abs(difference) < 1e-12:
+        return Power(learner, None, one_point, None, "the observed difference is exactly 0")
+    observed = ceil(per_pair / difference**2)
+    return Power(learner, observed, one_point, max(0, observed - pairs))

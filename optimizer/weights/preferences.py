@@ -1,0 +1,302 @@
+"""Preference pairs with test scores, as arrays; and their file format.
+
+One line a pair: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores_a`` and ``scores_b``
+(objects: test id to number in [0, 1]; true and false count as 1 and 0; null is a missing score). Optional:
+``section``, ``dataset``, ``group`` (each also found under ``metadata``), ``input``. Pairs of one group
+never straddle development and test; without ``group``, pairs with the same ``input`` are one group, and
+without ``input`` each pair is its own.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.jsonl import read_rows
+from .comparisons import Comparisons, Floats, codes_of
+
+Level = Literal["global", "dataset", "section"]
+FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "metadata")
+_SIGN = {"a": 1, "b": -1, "tie": 0}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A pair that takes no part in learning because scores are missing; they are never filled in."""
+
+    id: str
+    missing: tuple[str, ...]
+    """Test ids without a score on at least one side."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceScores:
+    """Pairs with every score present, and the pairs that had to be left out."""
+
+    ids: tuple[str, ...]
+    tests: tuple[str, ...]
+    scores_a: Floats
+    """Shape (pairs, tests), in [0, 1]."""
+    scores_b: Floats
+    """Shape (pairs, tests), in [0, 1]."""
+    preferred: NDArray[np.int8]
+    """Shape (pairs,): 1 where people preferred a, -1 where b, 0 for a tie."""
+    groups: tuple[str, ...]
+    """Name of each pair's context."""
+    sections: tuple[str | None, ...]
+    datasets: tuple[str | None, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def missing_by_test(self) -> dict[str, int]:
+        """Pairs in which a test has no score on at least one side; tests with none missing are left out."""
+        return dict(Counter(test for pair in self.left_out for test in pair.missing))
+
+    def section_names(self, level: Level) -> tuple[str, ...]:
+        """Names of the parts that get weights of their own, in order of first appearance; () for global
+        weights.
+        """
+        return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
+
+    def comparisons(self, level: Level = "global") -> Comparisons:
+        """Score differences for a learner, with section numbers as in ``section_names(level)``.
+
+        Raises:
+            InputError: Sections or data sets are asked for and no pair names one.
+        """
+        sign = np.where(self.preferred < 0, -1.0, 1.0)[:, None]
+        differences = self.scores_a - self.scores_b
+        differences *= sign
+        sections = codes_of(self._keys(level)) if level != "global" else np.zeros(len(self.ids), dtype=np.int64)
+        return Comparisons(
+            differences=differences,
+            is_tie=self.preferred == 0,
+            groups=codes_of(self.groups),
+            sections=sections,
+            counts=np.ones(len(self.ids)),
+        )
+
+    def _keys(self, level: Level) -> list[str]:
+        names = self.datasets if level == "dataset" else self.sections
+        if all(name is None for name in names):
+            raise InputError(
+                f"Weights for each {level} are asked for, but no pair has a '{level}'. "
+                f"Put a field '{level}' on every line, or learn global weights."
+            )
+        if level == "section":
+            return [
+                section if data is None else f"{data}/{section}"
+                for data, section in zip(self.datasets, (name or "(none)" for name in names), strict=True)
+            ]
+        return [name or "(none)" for name in names]
+
+
+def preference_scores(
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores_a: Sequence[Sequence[float | None]] | Floats,
+    scores_b: Sequence[Sequence[float | None]] | Floats,
+    preferred: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    sections: Sequence[str | None] | None = None,
+    datasets: Sequence[str | None] | None = None,
+) -> PreferenceScores:
+    """Make preference scores from tables in memory, for instance from verdicts of a model.
+
+    Args:
+        ids: One for each pair, unique.
+        tests: Ids of the tests (columns), unique, in the order of the checklist.
+        scores_a: Shape (pairs, tests), in [0, 1]; None or NaN where a score is missing.
+        scores_b: The same for the other output.
+        preferred: ``"a"``, ``"b"`` or ``"tie"`` for each pair.
+        groups: Name of each pair's context; each pair its own when None.
+        sections: Section of each pair, if any.
+        datasets: Data set of each pair, if any.
+
+    Raises:
+        InputError: Names the pair and test of the first problem.
+    """
+    pairs = len(ids)
+    a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
+    columns = {"scores_a": a, "scores_b": b, "preferred": preferred, "groups": groups}
+    for name, column in (columns | {"sections": sections, "datasets": datasets}).items():
+        if column is not None and len(column) != pairs:
+            raise InputError(f"There are {pairs} pairs, but '{name}' has {len(column)} entries.")
+    for what, names in (("pair", ids), ("test", tests)):
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InputError(f"The {what} id '{repeated[0]}' is used more than once.")
+    for name, scores in (("scores_a", a), ("scores_b", b)):
+        wrong = np.argwhere((scores < 0) | (scores > 1))
+        if len(wrong):
+            row, test = wrong[0]
+            raise InputError(
+                f"Pair '{ids[row]}', {name}.{tests[test]}: {scores[row, test]} is outside [0, 1]; rescale the scores."
+            )
+    signs = [_SIGN.get(answer) for answer in preferred]
+    if None in signs:
+        at = signs.index(None)
+        raise InputError(f'Pair \'{ids[at]}\': preferred is {preferred[at]!r}; it must be "a", "b" or "tie".')
+    absent = np.isnan(a) | np.isnan(b)
+    keep = ~absent.any(axis=1)
+    kept: list[int] = np.flatnonzero(keep).tolist()
+    dropped: list[int] = np.flatnonzero(~keep).tolist()
+    names_of_groups = list(ids) if groups is None else list(groups)
+    return PreferenceScores(
+        ids=tuple(ids[row] for row in kept),
+        tests=tuple(tests),
+        scores_a=a[keep],
+        scores_b=b[keep],
+        preferred=np.array([_SIGN[preferred[row]] for row in kept], dtype=np.int8),
+        groups=tuple(names_of_groups[row] for row in kept),
+        sections=tuple(sections[row] if sections is not None else None for row in kept),
+        datasets=tuple(datasets[row] if datasets is not None else None for row in kept),
+        left_out=tuple(
+            LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(absent[row]).tolist())) for row in dropped
+        ),
+    )
+
+
+def load_preferences(path: str | Path, *, tests: Sequence[str] | None = None) -> PreferenceScores:
+    """Read pairs with scores from a JSONL (or CSV) file.
+
+    Args:
+        path: The file; see the module's description for its fields.
+        tests: Use only these tests, in this order; every test that occurs, in order of appearance, when None.
+
+    Raises:
+        InputError: Names the file, line and field of the first problem.
+    """
+    path = Path(path)
+    columns = Columns(tests, sides=2)
+    ids: dict[str, int] = {}
+    preferred: list[str] = []
+    groups, sections, datasets = [], [], []
+    for number, row in read_rows(path):
+        where = f"{path}, line {number}"
+        identity = identity_of(row, where)
+        if identity in ids:
+            raise InputError(f"{where}: the id '{identity}' was used before, in line {ids[identity]}.")
+        ids[identity] = number
+        if row.get("preferred") not in _SIGN:
+            raise InputError(f"{where}: {_wrong_preferred(row)}")
+        preferred.append(row["preferred"])
+        columns.add(scores_of(row, "scores_a", where), scores_of(row, "scores_b", where))
+        groups.append(group_of(row, identity, where))
+        sections.append(_label(row, "section", where))
+        datasets.append(_label(row, "dataset", where))
+    if not ids:
+        raise InputError(f"{path}: there are no pairs in it.")
+    if not columns.tests:
+        raise InputError(f"{path}: the scores are empty; 'scores_a' must hold a number for each test.")
+    for test in columns.unseen():
+        raise InputError(f"{path}: no pair has a score for the test '{test}'.{did_you_mean(test, columns.other)}")
+    a, b = columns.tables()
+    return preference_scores(
+        list(ids), columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets
+    )
+
+
+class Columns:
+    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the
+    arrays.
+    """
+
+    def __init__(self, tests: Sequence[str] | None, *, sides: int = 1) -> None:
+        self.fixed = tests is not None
+        self.rows = 0
+        self.sides: list[dict[str, array[float]]] = [{test: array("d") for test in tests or ()} for _ in range(sides)]
+        self.other: set[str] = set()
+
+    @property
+    def tests(self) -> list[str]:
+        """Test ids, in order of appearance or as given."""
+        return list(self.sides[0])
+
+    def add(self, *scores: dict[str, float]) -> None:
+        """Add a row: the scores of each side. A test that a row does not name is missing there."""
+        for test in dict.fromkeys(test for side in scores for test in side):
+            if test in self.sides[0]:
+                continue
+            if self.fixed:
+                self.other.add(test)
+                continue
+            for side in self.sides:
+                side[test] = array("d", [nan]) * self.rows
+        for side, values in zip(self.sides, scores, strict=True):
+            for test, column in side.items():
+                column.append(values.get(test, nan))
+        self.rows += 1
+
+    def unseen(self) -> list[str]:
+        """Tests without a single score."""
+        return [test for test in self.tests if all(np.isnan(side[test]).all() for side in self.sides)]
+
+    def tables(self) -> list[Floats]:
+        """One table for each side, shape (rows, tests), NaN where a score is missing."""
+        return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
+
+
+def identity_of(row: dict[str, Any], where: str) -> str:
+    """The row's ``id`` as text; raises InputError."""
+    if "id" not in row:
+        raise InputError(f"{where}: the field 'id' is missing.{did_you_mean('id', row)}")
+    if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)) or row["id"] == "":
+        raise InputError(f"{where}, field 'id': a text that is not empty is needed, not {row['id']!r}.")
+    return str(row["id"])
+
+
+def _wrong_preferred(row: dict[str, Any]) -> str:
+    if "preferred" not in row:
+        return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
+    return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie".'
+
+
+def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
+    """The row's scores by test, NaN where null; raises InputError."""
+    if field not in row:
+        raise InputError(
+            f"{where}: the field '{field}' is missing.{did_you_mean(field, row)} "
+            "Give the scores of each test, or a checklist and a model that can score the outputs."
+        )
+    if not isinstance(row[field], dict):
+        raise InputError(f"{where}, field '{field}': an object from test id to number is needed.")
+    scores = {}
+    for test, value in row[field].items():
+        if value is None:
+            scores[test] = nan
+        elif not isinstance(value, (bool, int, float)) or not isfinite(value) or not 0 <= value <= 1:
+            raise InputError(f"{where}, field '{field}.{test}': {value!r} is not a number in [0, 1] (null: missing).")
+        else:
+            scores[test] = float(value)
+    return scores
+
+
+def _label(row: dict[str, Any], field: str, where: str) -> str | None:
+    metadata = row.get("metadata")
+    value = row.get(field, metadata.get(field) if isinstance(metadata, dict) else None)
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return None if value is None else str(value)
+    raise InputError(f"{where}, field '{field}': a text is needed, not {value!r}.")
+
+
+def group_of(row: dict[str, Any], identity: str, where: str) -> str:
+    """The row's ``group``, else one made of its ``input``, else its own; raises InputError."""
+    group = _label(row, "group", where)
+    if group is not None:
+        return group
+    text = row.get("input")
+    if isinstance(text, str) and text:
+        return "input " + blake2b(text.encode(), digest_size=8).hexdigest()
+    return f"pair {identity}"

@@ -1,0 +1,75 @@
+"""What a weight learner is, and the form that all weights take."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ...prompts.errors import AskanceError
+from .comparisons import Comparisons, Floats
+
+
+class LearningFailedError(AskanceError):
+    """A learner found no weights; the message says why. The comparison of learners shows it beside the
+    others.
+    """
+
+
+@runtime_checkable
+class WeightLearner(Protocol):
+    """A strategy for learning how test scores add up."""
+
+    @property
+    def name(self) -> str:
+        """What the tables call it."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether learning again on a few hundred resamples is affordable."""
+
+    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+        """Learn weights from ``pairs``.
+
+        Args:
+            pairs: Development pairs only; whatever is held out is never passed here.
+            seed: Same pairs and seed, same weights.
+            start: Weights to begin the search from, shape (tests,); uniform when None.
+
+        Returns:
+            Weights, shape (tests,), in [0, 1] with sum 1.
+
+        Raises:
+            LearningFailedError: The pairs determine no weights.
+        """
+
+
+def uniform_weights(tests: int) -> Floats:
+    """Equal weights, shape (tests,), sum 1."""
+    return np.full(tests, 1.0 / tests)
+
+
+def normalised(weights: Floats) -> Floats:
+    """Scale to sum 1: the objective is scale-free, so weights are reported as shares.
+
+    Raises:
+        LearningFailedError: No weight is positive.
+    """
+    total = float(weights.sum())
+    if not np.isfinite(total) or total <= 0.0:
+        raise LearningFailedError("every weight is 0, so there is no score")
+    shares: Floats = np.clip(weights / total, 0.0, 1.0)
+    return shares
+
+
+def require_decided(pairs: Comparisons) -> None:
+    """Refuse pairs that decide nothing.
+
+    Raises:
+        LearningFailedError: People preferred an output in none of the pairs, or no score ever differs.
+    """
+    differences, counts = pairs.decided()
+    if not len(differences) or counts.sum() <= 0:
+        raise LearningFailedError("there is no pair in which people preferred one output")
+    if not np.any(differences[counts > 0]):
+        raise LearningFailedError("the two outputs have the same scores in every pair")

@@ -1,0 +1,146 @@
+"""Ways to learn weights from ratings, and the choice between them by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .comparisons import Codes, Comparisons, Floats
+from .heldout import ABOUT_AS_GOOD, grouped_folds
+from .protocol import LearningFailedError, uniform_weights
+from .rank_search import Objective, least_squares, maximise
+
+RatingMethod = Literal["auto", "rank-search", "least-squares", "best-single", "uniform"]
+METHODS: tuple[RatingMethod, ...] = ("uniform", "best-single", "least-squares", "rank-search", "auto")
+SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
+FEW_OUTPUTS = 20
+"""With fewer rated outputs than this ``auto`` learns nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class RatingData:
+    """Rated outputs and, where there are pairs, their differences; rows are taken together by group."""
+
+    scores: Floats
+    ratings: Floats
+    groups: Codes
+    pairs: Comparisons | None
+
+    def part(self, inside: NDArray[np.bool_]) -> RatingData:
+        """The outputs and pairs of the groups for which ``inside`` (groups,) is true."""
+        rows = inside[self.groups]
+        pairs = self.pairs.take(inside[self.pairs.groups]) if self.pairs is not None else None
+        return RatingData(self.scores[rows], self.ratings[rows], self.groups[rows], pairs)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A method without open choices."""
+
+    method: RatingMethod
+    uniform_share: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The method and how much of it is uniform."""
+        return f"{self.method} ({self.uniform_share:.0%} uniform)" if self.uniform_share else self.method
+
+
+def plan_for(data: RatingData, method: RatingMethod, share: float, seed: int) -> Plan:
+    """Resolve ``auto`` by cross-validation inside ``data``; of what is about as good as the best the most
+    uniform.
+    """
+    if method != "auto":
+        return Plan(method)
+    groups = len(np.unique(data.groups))
+    if len(data.ratings) < FEW_OUTPUTS or groups < 2:
+        return Plan("uniform")
+    plans = [
+        Plan("uniform"),
+        *(Plan(name, mix) for name in ("least-squares", "rank-search") for mix in SHRINKAGE),
+    ]
+    folds = []
+    for inside in development_groups(data, min(5, groups), seed):
+        development, test = data.part(inside), data.part(~inside)
+        if len(test.ratings) < 3 or np.ptp(test.ratings) == 0 or np.ptp(development.ratings) == 0:
+            continue
+        try:
+            candidates = np.array([learn_plan(development, plan, share) for plan in plans])
+        except LearningFailedError:
+            return Plan("uniform")
+        values = Objective(test.scores, test.ratings, test.pairs, share).values(candidates)
+        if np.isfinite(values).all():
+            folds.append(values)
+    if len(folds) < 2:
+        return Plan("uniform")
+    table = np.array(folds)
+    means = table.mean(axis=0)
+    best = int(np.argmax(means))
+    lost = table[:, [best]] - table
+    errors = lost.std(axis=0, ddof=1) / np.sqrt(len(table))
+    close = [option for option in range(len(plans)) if means[best] - means[option] <= ABOUT_AS_GOOD * errors[option]]
+    closeness = {option: 1.0 if option == 0 else plans[option].uniform_share for option in close}
+    return plans[max(close, key=lambda option: (closeness[option], means[option]))]
+
+
+def development_groups(data: RatingData, folds: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Which groups are inside the development part of each fold; shape (groups,)."""
+    every = data.groups if data.pairs is None else np.concatenate([data.groups, data.pairs.groups])
+    present, codes = np.unique(every, return_inverse=True)
+    for split in grouped_folds(codes.astype(np.int64), folds, seed):
+        inside = np.ones(int(every.max()) + 1, dtype=np.bool_)
+        inside[present[codes[split.test]]] = False
+        yield inside
+
+
+def learn_plan(data: RatingData, plan: Plan, share: float) -> Floats:
+    """Weights (tests,), sum 1, by ``plan``, ``share`` of the objective being pairs.
+
+    Raises:
+        LearningFailedError: Least squares finds no test that rises with the ratings.
+    """
+    tests = data.scores.shape[1]
+    even = uniform_weights(tests)
+    if plan.method == "uniform":
+        return even
+    objective = Objective(data.scores, data.ratings, data.pairs, share)
+    if plan.method == "best-single":
+        weights: Floats = np.eye(tests)[int(np.argmax(objective.values(np.eye(tests))))]
+        return weights
+    try:
+        learned = least_squares(data.scores, data.ratings)
+    except LearningFailedError:
+        if plan.method == "least-squares":
+            raise
+        learned = even  # where the search begins; it goes on from there
+    if plan.method == "rank-search":
+        learned = maximise(objective, learned)
+    return (1.0 - plan.uniform_share) * learned + plan.uniform_share * even
+
+
+def resampled_weights(data: RatingData, plan: Plan, share: float, resamples: int, seed: int) -> Floats:
+    """Weights learned again on resamples of whole groups; shape (resamples that gave weights, tests)."""
+    every = data.groups if data.pairs is None else np.concatenate([data.groups, data.pairs.groups])
+    count = int(every.max()) + 1
+    rng = np.random.default_rng(seed)
+    samples = []
+    for _ in range(resamples):
+        times = np.bincount(rng.integers(0, count, count), minlength=count)
+        rows = np.repeat(np.arange(len(data.groups)), times[data.groups])
+        pairs = data.pairs
+        if pairs is not None:
+            pairs = pairs.take(np.repeat(np.arange(len(pairs)), times[pairs.groups]))
+        part = RatingData(data.scores[rows], data.ratings[rows], data.groups[rows], pairs)
+        if len(rows) < 3 or np.ptp(part.ratings) == 0:
+            continue
+        try:
+            samples.append(learn_plan(part, plan, share))
+        except LearningFailedError:
+            continue
+    if len(samples) < 0.9 * resamples:
+        raise LearningFailedError(f"{plan.name} found weights on only {len(samples)} of {resamples} resamples")
+    return np.array(samples)

@@ -1,0 +1,182 @@
+"""Ratings instead of preference pairs: their file format, and how ratings become pairs.
+
+One line a rated output: ``id``, ``scores`` (object: test id to number in [0, 1], null for missing),
+``rating`` (a number on any scale), or ``human`` (object: dimension to number or list of numbers) with the
+dimension named; optional ``group``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.jsonl import read_rows
+from .comparisons import Floats
+from .preferences import (
+    Columns,
+    LeftOut,
+    PreferenceScores,
+    group_of,
+    identity_of,
+    preference_scores,
+    scores_of,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RatingScores:
+    """Rated outputs with every score present, and those that had to be left out."""
+
+    ids: tuple[str, ...]
+    tests: tuple[str, ...]
+    scores: Floats
+    """Shape (outputs, tests), in [0, 1]."""
+    ratings: Floats
+    """Shape (outputs,), on the scale of the data; higher is better."""
+    groups: tuple[str, ...]
+    """Name of each output's context; outputs of one context never straddle development and test."""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def rating_scores(
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores: Sequence[Sequence[float | None]] | Floats,
+    ratings: Sequence[float | None] | Floats,
+    *,
+    groups: Sequence[str] | None = None,
+) -> RatingScores:
+    """Make rating scores from tables in memory.
+
+    Args:
+        ids: One for each output, unique.
+        tests: Ids of the tests (columns), unique.
+        scores: Shape (outputs, tests), in [0, 1]; None or NaN where a score is missing.
+        ratings: Shape (outputs,); None or NaN where nobody rated. Such outputs are left out and counted.
+        groups: Name of each output's context; each output its own when None.
+
+    Raises:
+        InputError: Names the first problem.
+    """
+    table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
+    rated = np.asarray(ratings, dtype=np.float64)
+    names = list(ids) if groups is None else list(groups)
+    for what, length in (("scores", len(table)), ("ratings", len(rated)), ("groups", len(names))):
+        if length != len(ids):
+            raise InputError(f"There are {len(ids)} outputs, but '{what}' has {length} entries.")
+    for what, entries in (("output", ids), ("test", tests)):
+        if len(set(entries)) < len(entries):
+            raise InputError(f"An {what} id is used more than once.")
+    wrong = np.argwhere((table < 0) | (table > 1))
+    if len(wrong):
+        row, test = wrong[0]
+        raise InputError(f"Output '{ids[row]}', scores.{tests[test]}: {table[row, test]} is outside [0, 1].")
+    missing = np.isnan(table)
+    keep = ~(missing.any(axis=1) | np.isnan(rated))
+    return RatingScores(
+        ids=tuple(each for each, used in zip(ids, keep, strict=True) if used),
+        tests=tuple(tests),
+        scores=table[keep],
+        ratings=rated[keep],
+        groups=tuple(each for each, used in zip(names, keep, strict=True) if used),
+        left_out=tuple(
+            LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(missing[row]).tolist()))
+            for row in np.flatnonzero(~keep).tolist()
+        ),
+    )
+
+
+def load_ratings(path: str | Path, *, dimension: str | None = None) -> RatingScores:
+    """Read rated outputs with scores from a JSONL (or CSV) file.
+
+    Args:
+        path: The file; see the module's description for its fields.
+        dimension: Take the rating from ``human.DIMENSION`` (the mean over raters) instead of ``rating``.
+
+    Raises:
+        InputError: Names the file, line and field of the first problem.
+    """
+    path = Path(path)
+    columns = Columns(None)
+    ids: dict[str, int] = {}
+    ratings, groups = [], []
+    for number, row in read_rows(path):
+        where = f"{path}, line {number}"
+        identity = identity_of(row, where)
+        if identity in ids:
+            raise InputError(f"{where}: the id '{identity}' was used before, in line {ids[identity]}.")
+        ids[identity] = number
+        columns.add(scores_of(row, "scores", where))
+        ratings.append(_rating(row, dimension, where))
+        groups.append(group_of(row, identity, where))
+    if not ids:
+        raise InputError(f"{path}: there are no rated outputs in it.")
+    if not columns.tests:
+        raise InputError(f"{path}: the scores are empty; 'scores' must hold a number for each test.")
+    return rating_scores(list(ids), columns.tests, columns.tables()[0], ratings, groups=groups)
+
+
+def _rating(row: dict[str, Any], dimension: str | None, where: str) -> float:
+    if dimension is None:
+        field, value = "rating", row.get("rating")
+        known = list(row)
+    else:
+        human = row.get("human")
+        known = list(human) if isinstance(human, dict) else []
+        field, value = f"human.{dimension}", human.get(dimension) if isinstance(human, dict) else None
+    if value is None:
+        raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
+    several = value if isinstance(value, list) else [value]
+    if not several or not all(_is_number(each) for each in several):
+        raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
+    return float(np.mean(several))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def ratings_to_pairs(
+    ratings: RatingScores, *, within_groups: bool = True, most_pairs: int = 20_000, seed: int = 42
+) -> PreferenceScores:
+    """Turn rated outputs into preference pairs; equal ratings make a data tie.
+
+    Args:
+        ratings: Rated outputs.
+        within_groups: Pair only outputs of one context. Otherwise every two outputs are a pair, and all
+            pairs that touch each other would be one group, so nothing could be held out: only for learning,
+            not for ``weigh``.
+        most_pairs: With more pairs a seeded sample of this size is taken.
+        seed: Decides the sample.
+
+    Raises:
+        InputError: No two outputs can be paired.
+    """
+    codes = np.unique(np.array(ratings.groups), return_inverse=True)[1] if within_groups else np.zeros(len(ratings.ids))
+    order = np.argsort(codes, kind="stable")
+    firsts, seconds = [], []
+    for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        left, right = np.triu_indices(len(members), 1)
+        firsts.append(members[left])
+        seconds.append(members[right])
+    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    if not len(first):
+        raise InputError("No two rated outputs share a group, so there are no pairs; name the 'group' of each output.")
+    if len(first) > most_pairs:
+        chosen = np.sort(np.random.default_rng(seed).choice(len(first), most_pairs, replace=False))
+        first, second = first[chosen], second[chosen]
+    signs = np.sign(ratings.ratings[first] - ratings.ratings[second])
+    return preference_scores(
+        [f"{ratings.ids[a]} | {ratings.ids[b]}" for a, b in zip(first, second, strict=True)],
+        ratings.tests,
+        ratings.scores[first],
+        ratings.scores[second],
+        ["tie" if sign == 0 else "a" if sign > 0 else "b" for sign in signs],
+        groups=[ratings.groups[a] if within_groups else "all" for a in first],
+    )

@@ -1,0 +1,302 @@
+"""Weights as a file, as sentences, and as the weights of a checklist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...prompts.checklist import Checklist
+from ...prompts.errors import InputError, did_you_mean
+from .comparisons import Floats
+from .from_ratings import RatingWeights
+from .result import LearnerScore, SectionWeights, WeighResult
+
+SCHEMA = "askance.weights/1"
+
+
+def weights_report(result: WeighResult) -> dict[str, Any]:
+    """The content of ``weights.json``: JSON types only, an undefined number being None with a reason beside
+    it.
+    """
+    return {
+        "schema": SCHEMA,
+        "weights": _named(result.tests, result.weights),
+        "conclusion": sentences(result),
+        "beats_uniform": result.verdict,
+        "method": result.method,
+        "learner": result.learner,
+        "learner_reason": result.reason,
+        "level": result.level,
+        "intervals": _intervals(result.tests, result.low, result.high),
+        "intervals_reason": result.no_interval,
+        "sections": {section.name: _section(result.tests, section) for section in result.sections},
+        "ranking": _ranking(result),
+        "held_out": _learner(result.tests, result.held_out),
+        "learners": [_learner(result.tests, score) for score in result.learners],
+        "power": asdict(result.power),
+        "pairs": asdict(result.counts),
+        "folds": result.folds,
+        "resamples": result.resamples,
+        "failed_resamples": result.failed_resamples,
+        "confidence": result.confidence,
+        "seed": result.seed,
+    }
+
+
+def sentences(result: WeighResult) -> list[str]:
+    """What was found, in words: whether the weights beat uniform ones, how many pairs would tell, and what
+    was counted.
+    """
+    said = [_verdict(result)]
+    if result.method != result.learner == "uniform":
+        said.append("The weights given are uniform: learning is not worth it on these pairs.")
+    if result.reason:
+        said.append(f"Chosen by cross-validation: {result.reason}.")
+    said += [*_power(result), _heaviest(result)]
+    if result.low is not None and result.learner.startswith("local-search"):
+        said.append(
+            "The intervals of these weights are too narrow: in simulations 95% intervals of local-search weights held "
+            "about two thirds of the true weights (those of robust and logistic held 94%)."
+        )
+    said += _counted(result)
+    said += [f"The learner {score.name} gave nothing: {score.failure}" for score in result.learners if score.failure]
+    return said
+
+
+def _verdict(result: WeighResult) -> str:
+    score, level = result.held_out, f"{result.confidence:.0%}"
+    uniform = next(each for each in result.learners if each.name == "uniform")
+    if result.method == "uniform":
+        share = f"{uniform.accuracy:.1%} of {result.counts.held_out} held-out pairs"
+        return f"Uniform weights put {share} in the right order."
+    if result.verdict == "undefined" or score.difference is None:
+        return f"Nothing can be said about {result.method} on held-out pairs: {score.failure}"
+    facts = (
+        f"On {result.counts.held_out} held-out pairs {result.method} puts {score.accuracy:.1%} in the "
+        "right order, uniform "
+        f"weights {uniform.accuracy:.1%}"
+    )
+    if result.verdict == "same":
+        return f"{facts}: they order every pair alike, so learning weights bought nothing."
+    gain = (
+        f"{facts}: a difference of {100 * score.difference:+.1f} points "
+        f"({level} interval {_points(score.difference_low)} to {_points(score.difference_high)})."
+    )
+    return {
+        "better": f"{gain} The learned weights beat uniform weights beyond noise.",
+        "worse": f"{gain} The learned weights are worse than uniform ones beyond noise; use uniform weights.",
+        "cannot tell": f"{gain} This is within noise: learned weights are not shown to beat uniform weights.",
+    }[result.verdict]
+
+
+def _points(share: float | None) -> str:
+    return "undefined" if share is None else f"{100 * share:+.1f}"
+
+
+def _power(result: WeighResult) -> list[str]:
+    power = result.power
+    if result.verdict in ("better", "worse") or power.one_point is None:
+        return []
+    small = f"a difference of one point would take about {power.one_point:,} decided pairs in all (80% power)"
+    if power.observed is None:
+        return [f"How many pairs would tell: {small}."]
+    if power.more == 0:
+        return [f"The pairs would suffice to tell a difference of the size seen with {power.learner}; {small}."]
+    return [
+        f"To tell a difference of the size seen with {power.learner} about {power.more:,} more decided "
+        "pairs are "
+        f"needed; {small}."
+    ]
+
+
+def _heaviest(result: WeighResult) -> str:
+    if np.ptp(result.weights) == 0:
+        return f"All {len(result.tests)} tests have the same weight."
+    order = sorted(range(len(result.tests)), key=lambda test: -result.weights[test])[:3]
+    parts = []
+    for test in order:
+        span = (
+            "" if result.low is None or result.high is None else f" ({result.low[test]:.2f} to {result.high[test]:.2f})"
+        )
+        parts.append(f"{result.tests[test]} {result.weights[test]:.2f}{span}")
+    said = f"Heaviest tests (weights sum to 1): {', '.join(parts)}."
+    if result.stability and result.stability.kendall is not None:
+        agreement = f"Kendall {result.stability.kendall:.2f}"
+        said += f" The ranking of the tests agrees with that of resamples at {agreement}."
+    return said
+
+
+def _counted(result: WeighResult) -> list[str]:
+    counts, score = result.counts, result.held_out
+    said = []
+    if score.score_ties:
+        said.append(f"In {score.score_ties} held-out pairs the two scores tie; each counts as half right.")
+    if counts.data_ties:
+        said.append(
+            f"People called {counts.data_ties} pairs a tie; they have no right order and are in no "
+            "accuracy (the scores tie "
+            f"in {counts.data_ties_tied_by_score} of them)."
+        )
+    if counts.left_out:
+        worst = max(counts.missing_by_test, key=lambda test: counts.missing_by_test[test])
+        said.append(
+            f"{counts.left_out} of {counts.read} pairs were left out because scores are missing "
+            f"(most often {worst}, {counts.missing_by_test[worst]} times); nothing was filled in."
+        )
+    return said
+
+
+def rating_report(result: RatingWeights) -> dict[str, Any]:
+    """The content of ``weights.json`` for weights learned from ratings: JSON types only."""
+    fields = asdict(result)
+    for name in ("tests", "weights", "low", "high", "verdict"):
+        del fields[name]
+    return {
+        "schema": SCHEMA,
+        "weights": _named(result.tests, result.weights),
+        "conclusion": rating_sentences(result),
+        "beats_uniform": result.verdict,
+        "intervals": _intervals(result.tests, result.low, result.high),
+        **fields,
+    }
+
+
+def rating_sentences(result: RatingWeights) -> list[str]:
+    """Whether weights learned from ratings rank held-out outputs better than uniform ones, in words."""
+    score = next(each for each in result.learners if each.name == result.method)
+    uniform = next(each for each in result.learners if each.name == "uniform")
+    if score.spearman is None or score.difference is None or uniform.spearman is None:
+        reason = score.reason or uniform.reason
+        said = [f"Nothing can be said about {result.method} on held-out outputs: {reason}."]
+    else:
+        said = [
+            f"On {result.outputs} held-out outputs the score by {result.method} reaches a Spearman "
+            "correlation of "
+            f"{score.spearman:.3f} with the ratings, uniform weights {uniform.spearman:.3f}."
+        ]
+        if score.difference_low is not None and score.difference_high is not None:
+            said.append(
+                f"The difference is {score.difference:+.3f} ({result.confidence:.0%} interval "
+                f"{score.difference_low:+.3f} to {score.difference_high:+.3f}): "
+                f"{_RATING_VERDICTS[result.verdict]}."
+            )
+    if result.learner == "uniform" != result.method:
+        said.append("The weights given are uniform: learning is not worth it on these ratings.")
+    if result.left_out:
+        said.append(f"{result.left_out} outputs were left out because a score or the rating is missing.")
+    return said
+
+
+_RATING_VERDICTS = {
+    "better": "learned weights beat uniform weights beyond noise",
+    "worse": "learned weights are worse than uniform ones beyond noise",
+    "cannot tell": "within noise, so learned weights are not shown to beat uniform weights",
+    "same": "both rank every output alike",
+    "undefined": "nothing can be said",
+}
+
+
+def _named(tests: tuple[str, ...], values: Floats | tuple[float, ...]) -> dict[str, float]:
+    return {test: float(value) for test, value in zip(tests, values, strict=True)}
+
+
+def _intervals(tests: tuple[str, ...], low: Floats | None, high: Floats | None) -> dict[str, Any] | None:
+    if low is None or high is None:
+        return None
+    return {
+        test: {"low": float(lowest), "high": float(highest)}
+        for test, lowest, highest in zip(tests, low, high, strict=True)
+    }
+
+
+def _section(tests: tuple[str, ...], section: SectionWeights) -> dict[str, Any]:
+    return {
+        "weights": _named(tests, section.weights),
+        "intervals": _intervals(tests, section.low, section.high),
+        "decided": section.decided,
+    }
+
+
+def _ranking(result: WeighResult) -> dict[str, Any]:
+    if result.stability is None:
+        return {"tests": None, "kendall": None, "reason": result.no_interval}
+    ranks = zip(result.tests, result.stability.ranks, strict=True)
+    return {
+        "tests": {test: asdict(rank) for test, rank in ranks},
+        "kendall": result.stability.kendall,
+        "reason": result.stability.reason,
+    }
+
+
+def _learner(tests: tuple[str, ...], score: LearnerScore) -> dict[str, Any]:
+    fields = asdict(score)
+    fields["weights"] = None if score.weights is None else _named(tests, score.weights)
+    fields["reason"] = fields.pop("failure")
+    return fields
+
+
+def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
+    """Read the weights of a ``weights.json``, or of a plain object from test id to number.
+
+    Args:
+        path: The file.
+        section: Take the weights of this section or data set; the overall weights when None.
+
+    Raises:
+        InputError: The file cannot be read, has no such section, or a weight is not a number of at least 0.
+    """
+    try:
+        data: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: an object with 'weights' is needed, or one from test id to number.")
+    if section is not None:
+        sections = data.get("sections")
+        if not isinstance(sections, dict) or section not in sections:
+            known = list(sections) if isinstance(sections, dict) else []
+            raise InputError(f"{path}: there is no section '{section}'.{did_you_mean(section, known)}")
+        data = sections[section]
+    weights = data.get("weights", data) if isinstance(data, dict) else data
+    return _checked(weights, str(path))
+
+
+def _checked(weights: Any, where: str) -> dict[str, float]:
+    if not isinstance(weights, dict) or not weights:
+        raise InputError(f"{where}, field 'weights': an object from test id to number is needed.")
+    for test, value in weights.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not isfinite(value) or value < 0:
+            raise InputError(f"{where}, field 'weights.{test}': {value!r} is not a number of at least 0.")
+    if not any(weights.values()):
+        raise InputError(f"{where}, field 'weights': every weight is 0, so there is no score.")
+    return {str(test): float(value) for test, value in weights.items()}
+
+
+def with_weights(checklist: Checklist, weights: Mapping[str, float]) -> Checklist:
+    """The checklist with ``weights`` as the weights of its questions, scaled to a mean of 1.
+
+    Raises:
+        InputError: A question has no weight, or a weight belongs to no question.
+    """
+    ids = [question.id for question in checklist.questions]
+    for missing in (each for each in ids if each not in weights):
+        raise InputError(f"There is no weight for the question '{missing}'.{did_you_mean(missing, weights)}")
+    for unknown in (each for each in weights if each not in ids):
+        raise InputError(
+            f"The weights name '{unknown}', but the checklist has no such question.{did_you_mean(unknown, ids)}"
+        )
+    total = sum(weights.values())
+    questions = [
+        question.model_copy(update={"weight": weights[question.id] * len(ids) / total})
+        for question in checklist.questions
+    ]
+    return Checklist(task=checklist.task, questions=tuple(questions))

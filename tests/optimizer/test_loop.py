@@ -1,0 +1,257 @@
+"""When the loop stops, what it keeps, and what it does not ask twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.memory.journal import read_events
+from askance.models.base import Answer, Request
+from askance.optimizer.loop import bundle, check_length
+from askance.optimizer.results import FINISH_SENTENCES
+from askance.prompts.lessons import Edit
+from askance.prompts.prompt import EditRefusedError, Prompt
+from askance.testing import ScriptedModel, as_answer
+
+PLAIN_STYLE = "is written in a plain style"
+
+
+def decisions(run: Path) -> list[dict[str, Any]]:
+    return [event for event in read_events(run / "journal.jsonl") if event["event"] == "decision"]
+
+
+def note_requests(seen: Sequence[Request]) -> list[Request]:
+    return [
+        each for each in seen if "answer_no_if" in each.messages[-1][1] or "answer_yes_even" in each.messages[-1][1]
+    ]
+
+
+# --- every reason to stop ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "iterations"),
+    [
+        ({"tolerance": 1.0}, "converged", 1),
+        ({}, "no_disagreements", 3),
+        ({"accept_level": 0.001, "patience": 1}, "no_gain", 1),
+        ({"accept_level": 0.001, "patience": 2}, "no_gain", 2),
+        ({"max_iterations": 1}, "max_iterations", 1),
+        ({"max_iterations": 2, "patience": 5}, "max_iterations", 2),
+        ({"max_lessons": 1}, "max_lessons", 2),
+        ({"max_calls": 100}, "max_calls", 1),
+        ({"max_tokens": 12_000}, "max_tokens", 1),
+    ],
+)
+def test_the_loop_stops_for_each_of_its_reasons(
+    world: Any, tmp_path: Path, options: dict[str, Any], reason: str, iterations: int
+) -> None:
+    done = world.migrate(tmp_path / "run", **options)
+    assert done.finish_reason == reason
+    assert done.result["iterations"] == iterations
+    assert reason in FINISH_SENTENCES
+    stopped = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if event["event"] == "stopped"]
+    assert [event["reason"] for event in stopped] == [reason]
+
+
+def test_a_budget_of_money_ends_the_run(world: Any, tmp_path: Path) -> None:
+    def priced(request: Request) -> Answer:
+        reply = as_answer(world.reply(request.messages, request.parameters.schema), request)
+        return Answer(reply.text, reply.logprobs, reply.prompt_tokens, reply.completion_tokens, 0.001)
+
+    done = askance.migrate(
+        world.rows,
+        checklist=world.checklist,
+        source=ScriptedModel(priced, name="world/source", slots=1),
+        target=ScriptedModel(priced, name="world/target", slots=1),
+        source_prompt=world.source_prompt,
+        run=tmp_path / "run",
+        max_cost=0.1,
+        **world.options,
+    )
+    assert done.finish_reason == "max_cost"
+    assert done.result["cost_usd"] == pytest.approx(0.1, abs=0.0015)
+
+
+def test_a_loop_that_has_converged_buys_no_notes(world: Any, tmp_path: Path) -> None:
+    seen: list[Request] = []
+    world.migrate(tmp_path / "run", seen.append, tolerance=1.0)
+    assert note_requests(seen) == []
+
+
+def test_a_full_prompt_buys_no_further_notes(world: Any, tmp_path: Path) -> None:
+    seen: list[Request] = []
+    done = world.migrate(tmp_path / "run", seen.append, max_lessons=1)
+    assert done.finish_reason == "max_lessons"
+    assert len(note_requests(seen)) == 8, "those of the first iteration"
+    assert sum(len(each["edits"]) for each in done.result["accepted_edits"]) == 1
+
+
+def test_the_note_taker_reads_no_more_than_max_notes_and_nothing_twice(world: Any, tmp_path: Path) -> None:
+    world.migrate(tmp_path / "run", max_notes=3)
+    rounds = [
+        [f"{each['example']}/{each['question']}" for each in event["read"]]
+        for event in read_events(tmp_path / "run" / "journal.jsonl")
+        if event["event"] == "disagreements"
+    ]
+    assert len(rounds[0]) == 3
+    assert all(len(each) <= 3 for each in rounds)
+    read = [key for each in rounds for key in each]
+    assert len(read) == len(set(read))
+
+
+# --- what a user gets ----------------------------------------------------------------------------------------------
+
+
+def test_a_harmful_edit_is_rejected_and_the_best_version_is_what_the_user_gets(world: Any, tmp_path: Path) -> None:
+    done = world.migrate(tmp_path / "run")
+    assert PLAIN_STYLE not in done.prompt
+    assert (tmp_path / "run" / "prompt.md").read_text() == done.prompt == done.result["best"]["prompt"]
+    tried = decisions(tmp_path / "run")
+    assert tried[-1]["accepted"] is False, "the last thing that was tried was worse"
+    harmful = {lesson["id"] for lesson in done.result["lessons"] if PLAIN_STYLE in lesson["text"]}
+    assert harmful
+    assert not any(harmful & set(each["lessons"]) for each in tried if each["accepted"])
+    assert done.result["best"]["validation"]["spearman"] > (done.result["baseline"]["validation"]["spearman"])
+
+
+def test_every_accepted_version_is_better_on_validation_than_the_one_before(world: Any, tmp_path: Path) -> None:
+    done = world.migrate(tmp_path / "run")
+    gains = [each["gain"]["value"] for each in done.result["accepted_edits"]]
+    assert len(gains) == 2
+    assert all(gain > 0 for gain in gains)
+    total = done.result["best"]["validation"]["spearman"] - done.result["baseline"]["validation"]["spearman"]
+    assert sum(gains) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("cap", [200, 240, 300])
+def test_what_was_accepted_before_a_budget_ended_the_run_is_kept(world: Any, tmp_path: Path, cap: int) -> None:
+    done = world.migrate(tmp_path / "run", max_calls=cap)
+    assert done.finish_reason == "max_calls"
+    accepted = [each for each in decisions(tmp_path / "run") if each["accepted"]]
+    assert accepted
+    for each in done.result["accepted_edits"]:
+        for edit in each["edits"]:
+            assert edit["new"].splitlines()[-1] in done.prompt
+    assert (tmp_path / "run" / "prompt.md").read_text() == done.prompt
+
+
+def test_nothing_accepted_leaves_the_prompt_as_it_was(world: Any, tmp_path: Path) -> None:
+    done = world.migrate(tmp_path / "run", accept_level=0.001)
+    assert done.result["accepted_edits"] == []
+    assert done.prompt == done.result["baseline"]["prompt"] == (tmp_path / "run" / "prompt.md").read_text()
+    assert (tmp_path / "run" / "changes.diff").read_text() == ""
+    assert done.result["gain"] == {"validation": None, "test": None}
+    assert {lesson["status"] for lesson in done.result["lessons"]} == {"rejected"}
+
+
+def test_an_edit_that_was_rejected_alone_is_not_judged_again(world: Any, tmp_path: Path) -> None:
+    done = world.migrate(tmp_path / "run", accept_level=0.001, patience=5)
+    alone = [
+        (each["edits"][0]["old"], each["edits"][0]["new"])
+        for each in done.result["rejected_edits"]
+        if len(each["edits"]) == 1
+    ]
+    assert len(alone) >= 4
+    assert len(alone) == len(set(alone))
+    style = next(lesson for lesson in done.result["lessons"] if PLAIN_STYLE in lesson["text"])
+    assert len(style["evidence"]) > 2, "its evidence grew in the second iteration"
+    assert sum(PLAIN_STYLE in new for _, new in alone) == 1
+
+
+def test_lessons_say_what_became_of_them_and_why(world: Any, tmp_path: Path) -> None:
+    done = world.migrate(tmp_path / "run")
+    for lesson in done.result["lessons"]:
+        assert lesson["status"] in ("applied", "rejected")
+        assert lesson["reason"]
+        assert (lesson["text"] in done.prompt) == (lesson["status"] == "applied")
+
+
+def test_every_version_that_was_judged_is_kept(world: Any, tmp_path: Path) -> None:
+    world.migrate(tmp_path / "run")
+    versions = sorted(path.name for path in (tmp_path / "run" / "prompts").iterdir())
+    assert len(versions) == 1 + len(decisions(tmp_path / "run"))
+    for name in versions:
+        text = (tmp_path / "run" / "prompts" / name).read_text()
+        assert name.endswith(f"-{Prompt(text).hash}.md")
+
+
+def test_no_version_is_longer_than_max_prompt_chars(world: Any, tmp_path: Path) -> None:
+    start = world.migrate(tmp_path / "start", tolerance=1.0).prompt
+    limit = len(start) + 60
+    done = world.migrate(tmp_path / "run", max_prompt_chars=limit)
+    lengths = [len(path.read_text()) for path in (tmp_path / "run" / "prompts").iterdir()]
+    assert max(lengths) <= limit
+    assert len(done.result["accepted_edits"]) == 1
+    assert any("more than" in (lesson["reason"] or "") for lesson in done.result["lessons"])
+
+
+# --- helpers that fail ---------------------------------------------------------------------------------------------
+
+
+class Unhelpful:
+    """A world in which one helper talks prose."""
+
+    def __init__(self, world: Any, field: str) -> None:
+        self.reply = world.reply
+        self.field = field
+
+    def __call__(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        if self.field in (schema or {}).get("properties", {}):
+            return "Well, let me think about that."
+        reply: str | float = self.reply(messages, schema)
+        return reply
+
+
+def test_notes_that_cannot_be_used_are_left_out(world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "reply", Unhelpful(world, "answer_no_if"))
+    done = world.migrate(tmp_path / "run")
+    assert {lesson["direction"] for lesson in done.result["lessons"]} == {"more lenient"}
+
+
+def test_lessons_that_cannot_be_compared_are_kept_as_new(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "reply", Unhelpful(world, "relation"))
+    done = world.migrate(tmp_path / "run", max_iterations=1)
+    assert len(done.result["lessons"]) == 8
+
+
+def test_a_lesson_without_an_edit_is_rejected_with_the_reason(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "reply", Unhelpful(world, "part"))
+    done = world.migrate(tmp_path / "run")
+    assert done.finish_reason == "no_gain"
+    assert done.result["rejected_edits"] == []
+    assert all(lesson["reason"].startswith("no edit: ") for lesson in done.result["lessons"])
+
+
+# --- several edits together ----------------------------------------------------------------------------------------
+
+PROMPT = Prompt("One.\nTwo.")
+
+
+def test_edits_that_fit_are_bundled_in_their_order() -> None:
+    edits = [Edit(old="Two.", new="Two.\nThree."), Edit(old="One.", new="1."), Edit(old="One.", new="I.")]
+    assert bundle(PROMPT, edits) == tuple(edits[:2])
+
+
+def test_a_bundle_stays_within_the_length() -> None:
+    edits = [
+        Edit(old="Two.", new="Two.\n" + "x" * 10),
+        Edit(old="One.", new="One.\n" + "y" * 10),
+        Edit(old="One.", new="1"),
+    ]
+    assert bundle(PROMPT, edits, 25) == (edits[0], edits[2])
+
+
+def test_a_prompt_that_is_too_long_is_refused() -> None:
+    assert check_length(PROMPT, 9) is PROMPT
+    assert check_length(PROMPT, None) is PROMPT
+    with pytest.raises(EditRefusedError, match="9 characters, more than 8"):
+        check_length(PROMPT, 8)

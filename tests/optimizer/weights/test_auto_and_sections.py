@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from askance.optimizer.weights import Auto, PreferenceScores, weigh
+from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
+from askance.optimizer.weights.comparisons import Comparisons
+from askance.optimizer.weights.robust import Robust
+from askance.optimizer.weights.sections import Recipe, Weighting, prepare
+from askance.optimizer.weights.uniform import Uniform
+
+Simulate = Callable[..., PreferenceScores]
+
+
+def test_few_pairs_keep_uniform_weights_and_say_so(simulate: Simulate) -> None:
+    choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).comparisons(), seed=0)
+    assert isinstance(choice.learner, Uniform)
+    assert "too few to learn from" in choice.reason
+
+
+def test_pairs_of_one_context_are_too_few_however_many(simulate: Simulate) -> None:
+    pairs = simulate([0.9, 0.1], 100).comparisons()
+    one = Comparisons(pairs.differences, pairs.is_tie, np.zeros(100, dtype=np.int64), pairs.sections, pairs.counts)
+    assert isinstance(Auto().choose(one, seed=0).learner, Uniform)
+
+
+def test_uniform_weights_are_kept_when_they_are_right(simulate: Simulate) -> None:
+    kept = [Auto().choose(simulate([0.25] * 4, 150, seed=seed).comparisons(), seed=seed) for seed in range(4)]
+    assert sum(isinstance(choice.learner, Uniform) for choice in kept) >= 3
+
+
+def test_weights_are_learned_when_they_are_far_from_uniform(simulate: Simulate) -> None:
+    choice = Auto().choose(simulate([0.9, 0.1, 0.0, 0.0], 150).comparisons(), seed=0)
+    assert not isinstance(choice.learner, Uniform)
+    best = max(candidate.share_right for candidate in choice.candidates)
+    uniform = next(candidate for candidate in choice.candidates if candidate.learner == "uniform")
+    assert best > uniform.share_right + 0.1
+
+
+def test_shrunk_weights_lie_between_learned_and_uniform_ones(simulate: Simulate) -> None:
+    pairs = simulate([0.7, 0.2, 0.1], 300).comparisons()
+    learned = Robust().learn(pairs, seed=0)
+    mixed = Shrunk(Robust(), 0.25).learn(pairs, seed=0)
+    assert mixed == pytest.approx(0.75 * learned + 0.25 / 3)
+
+
+def test_a_shrunk_learner_started_at_its_own_weights_stays_there(simulate: Simulate) -> None:
+    pairs = simulate([0.7, 0.2, 0.1], 300).comparisons()
+    learner = Shrunk(Robust(), 0.5)
+    once = learner.learn(pairs, seed=0)
+    assert learner.learn(pairs, seed=0, start=once) == pytest.approx(once, abs=2e-3)
+
+
+def opposed(simulate: Simulate, pairs: int) -> PreferenceScores:
+    """Two sections that want opposite tests."""
+    from askance.optimizer.weights import preference_scores
+
+    first, second = simulate([0.95, 0.05], pairs, seed=1), simulate([0.05, 0.95], pairs, seed=2)
+    labels = ["a" if sign > 0 else "b" for sign in (*first.preferred, *second.preferred)]
+    return preference_scores(
+        [*first.ids, *second.ids],
+        first.tests,
+        np.concatenate([first.scores_a, second.scores_a]),
+        np.concatenate([first.scores_b, second.scores_b]),
+        labels,
+        sections=["chat"] * pairs + ["code"] * pairs,
+    )
+
+
+def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> None:
+    prefs = opposed(simulate, 150)
+    apart = weigh(prefs, level="section", compare=(), resamples=20)
+    together = weigh(prefs, compare=(), resamples=0)
+    chat, code = apart.sections
+    assert (chat.name, code.name) == ("chat", "code")
+    assert chat.weights[0] > 0.8
+    assert code.weights[1] > 0.8
+    assert chat.low is not None
+    assert chat.high is not None
+    assert chat.low[0] <= chat.weights[0] <= chat.high[0]
+    assert apart.verdict == "better"
+    assert apart.held_out.accuracy is not None
+    assert together.held_out.accuracy is not None
+    assert apart.held_out.accuracy > together.held_out.accuracy + 0.1
+
+
+def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate) -> None:
+    sections = [f"s{number % 8}" for number in range(240)]
+    pairs = simulate([0.6, 0.3, 0.1], 240, sections=sections).comparisons("section")
+    recipe, reason = prepare(pairs, Robust(), sections=8, pooling="partial", seed=0)
+    fitted = recipe.fit(pairs, seed=0)
+    apart = Recipe(Robust(), Robust(), 8, 0.0).fit(pairs, seed=0)
+    assert fitted.by_section is not None
+    assert apart.by_section is not None
+    spread, unpooled = (np.ptp(each.by_section, axis=0).max() for each in (fitted, apart))
+    assert spread < unpooled / 3
+    assert reason.startswith("partial pooling")
+
+
+def test_partial_pooling_weighs_own_pairs_against_the_whole(simulate: Simulate) -> None:
+    pairs = simulate([0.6, 0.4], 90, sections=["x"] * 30 + ["y"] * 60).comparisons("section")
+    own = Recipe(Robust(), Robust(), 2, 0.0).fit(pairs, seed=0)
+    pooled = Recipe(Robust(), Robust(), 2, 30.0).fit(pairs, seed=0)
+    assert own.by_section is not None
+    assert pooled.by_section is not None
+    assert pooled.by_section[0] == pytest.approx((own.by_section[0] + own.overall) / 2)
+    assert pooled.by_section[1] == pytest.approx((2 * own.by_section[1] + own.overall) / 3)
+
+
+def test_a_section_without_decided_pairs_gets_the_overall_weights(simulate: Simulate) -> None:
+    pairs = simulate([0.6, 0.4], 60, sections=["x"] * 30 + ["y"] * 30).comparisons("section")
+    ties = Comparisons(pairs.differences, np.arange(60) >= 30, pairs.groups, pairs.sections, pairs.counts)
+    fitted = Recipe(Robust(), Robust(), 2, 0.0).fit(ties, seed=0)
+    assert fitted.by_section is not None
+    assert fitted.by_section[1] == pytest.approx(fitted.overall)
+
+
+def test_a_section_never_seen_uses_the_overall_weights(simulate: Simulate) -> None:
+    pairs = simulate([0.5, 0.5], 4, sections=["x", "x", "y", "y"]).comparisons("section")
+    weighting = Weighting(np.array([0.5, 0.5]), np.array([[1.0, 0.0]]))
+    margins = weighting.margins(pairs)
+    assert margins[:2] == pytest.approx(pairs.differences[:2, 0])
+    assert margins[2:] == pytest.approx(pairs.differences[2:].mean(axis=1))

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance.optimizer.weights import load_preferences, preference_scores
+from askance.prompts.errors import InputError
+
+
+def line(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": f"p{number}",
+        "preferred": "a",
+        "scores_a": {"clear": 1.0, "true": 0.5},
+        "scores_b": {"clear": 0.25, "true": 0.5},
+    } | fields
+
+
+def write(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "prefs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_scores_and_preferences_become_differences_towards_the_preferred_output(tmp_path: Path) -> None:
+    prefs = load_preferences(write(tmp_path, line(1), line(2, preferred="b"), line(3, preferred="tie")))
+    assert prefs.tests == ("clear", "true")
+    pairs = prefs.comparisons()
+    assert pairs.differences.tolist() == [[0.75, 0.0], [-0.75, 0.0], [0.75, 0.0]]
+    assert pairs.is_tie.tolist() == [False, False, True]
+
+
+def test_a_pair_with_a_missing_score_is_left_out_and_counted_by_test(tmp_path: Path) -> None:
+    rows = [
+        line(1),
+        line(2, scores_a={"clear": None, "true": 1}),
+        line(3, scores_b={"clear": 0.5}),
+        line(4, scores_a={"clear": None}),
+    ]
+    prefs = load_preferences(write(tmp_path, *rows))
+    assert prefs.ids == ("p1",)
+    assert [pair.id for pair in prefs.left_out] == ["p2", "p3", "p4"]
+    assert prefs.missing_by_test == {"clear": 2, "true": 2}
+
+
+def test_a_test_that_appears_late_is_missing_in_earlier_pairs(tmp_path: Path) -> None:
+    late = {"clear": 1, "true": 0, "short": 1}
+    prefs = load_preferences(write(tmp_path, line(1), line(2, scores_a=late, scores_b=late)))
+    assert prefs.tests == ("clear", "true", "short")
+    assert prefs.ids == ("p2",)
+    assert prefs.missing_by_test == {"short": 1}
+
+
+def test_chosen_tests_are_used_in_the_order_given(tmp_path: Path) -> None:
+    prefs = load_preferences(write(tmp_path, line(1)), tests=["true", "clear"])
+    assert prefs.scores_a.tolist() == [[0.5, 1.0]]
+
+
+def test_an_unknown_chosen_test_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'cleer'.*Did you mean 'clear'"):
+        load_preferences(write(tmp_path, line(1)), tests=["cleer"])
+
+
+def test_booleans_count_as_one_and_zero(tmp_path: Path) -> None:
+    prefs = load_preferences(write(tmp_path, line(1, scores_a={"q": True}, scores_b={"q": False})))
+    assert prefs.comparisons().differences.tolist() == [[1.0]]
+
+
+def test_pairs_with_the_same_input_share_a_group_unless_one_is_named(tmp_path: Path) -> None:
+    rows = [
+        line(1, input="x"),
+        line(2, input="x"),
+        line(3, input="y"),
+        line(4, input="x", metadata={"group": "g"}),
+        line(5),
+    ]
+    groups = load_preferences(write(tmp_path, *rows)).comparisons().groups
+    assert groups.tolist() == [0, 0, 1, 2, 3]
+
+
+def test_sections_are_named_with_their_data_set(tmp_path: Path) -> None:
+    rows = [
+        line(1, section="chat", dataset="bench"),
+        line(2, metadata={"section": "code", "dataset": "bench"}),
+        line(3, section="chat", dataset="bench"),
+    ]
+    prefs = load_preferences(write(tmp_path, *rows))
+    assert prefs.section_names("section") == ("bench/chat", "bench/code")
+    assert prefs.comparisons("section").sections.tolist() == [0, 1, 0]
+    assert prefs.section_names("dataset") == ("bench",)
+
+
+def test_asking_for_sections_that_no_pair_names_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no pair has a 'section'"):
+        load_preferences(write(tmp_path, line(1))).comparisons("section")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"preferred": "first"}, r"line 2: field 'preferred': 'first' is not"),
+        (
+            {"scores_a": {"clear": 1.5, "true": 0}},
+            r"line 2, field 'scores_a.clear': 1.5 is not a number in \[0, 1\]",
+        ),
+        ({"scores_b": {"clear": "high", "true": 0}}, r"line 2, field 'scores_b.clear': 'high'"),
+        ({"scores_a": {"clear": float("nan"), "true": 0}}, r"line 2, field 'scores_a.clear': nan"),
+        ({"scores_b": [1, 0]}, r"line 2, field 'scores_b': an object"),
+        ({"id": "p1"}, r"line 2: the id 'p1' was used before, in line 1"),
+        ({"group": ["g"]}, r"line 2, field 'group': a text is needed"),
+    ],
+)
+def test_errors_name_the_file_line_and_field(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    path = write(tmp_path, line(1), line(2, **fields))
+    with pytest.raises(InputError, match=message) as caught:
+        load_preferences(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["id", "preferred", "scores_a", "scores_b"])
+def test_a_missing_field_is_named(tmp_path: Path, field: str) -> None:
+    row = line(1)
+    del row[field]
+    with pytest.raises(InputError, match=f"line 1: the field '{field}' is missing"):
+        load_preferences(write(tmp_path, row))
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there are no pairs"):
+        load_preferences(write(tmp_path))
+
+
+def test_tables_in_memory_take_none_as_missing() -> None:
+    prefs = preference_scores(["1", "2"], ["q"], [[1.0], [None]], [[0.0], [0.5]], ["a", "b"])
+    assert prefs.ids == ("1",)
+    assert prefs.missing_by_test == {"q": 1}
+
+
+def test_tables_of_different_lengths_are_refused() -> None:
+    with pytest.raises(InputError, match="2 pairs, but 'preferred' has 1"):
+        preference_scores(["1", "2"], ["q"], np.ones((2, 1)), np.ones((2, 1)), ["a"])
+
+
+def test_tables_name_the_pair_and_test_out_of_range() -> None:
+    with pytest.raises(InputError, match=r"Pair '2', scores_b.q: 3.0 is outside \[0, 1\]"):
+        preference_scores(["1", "2"], ["q"], np.ones((2, 1)), [[1.0], [3.0]], ["a", "b"])

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance.optimizer.weights import (
+    RatingScores,
+    learn_from_ratings,
+    load_ratings,
+    load_weights,
+    rating_report,
+    rating_scores,
+    rating_sentences,
+    ratings_to_pairs,
+    weigh,
+)
+from askance.optimizer.weights.rank_search import Objective, least_squares, maximise
+from askance.prompts.errors import InputError
+
+
+def simulate(weights: list[float], outputs: int, *, noise: float = 0.05, seed: int = 0) -> RatingScores:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((outputs, len(weights)))
+    ratings = np.exp(5 * (scores @ np.array(weights) + noise * rng.normal(size=outputs)))
+    names = [f"t{number}" for number in range(len(weights))]
+    groups = [f"context {number // 4}" for number in range(outputs)]
+    return rating_scores([str(number) for number in range(outputs)], names, scores, ratings, groups=groups)
+
+
+def write(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "ratings.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_weights_are_recovered_from_ratings_on_any_scale() -> None:
+    result = learn_from_ratings(simulate([0.6, 0.3, 0.1, 0.0], 240), method="rank-search", resamples=0)
+    assert result.weights == pytest.approx([0.6, 0.3, 0.1, 0.0], abs=0.05)
+    assert result.verdict == "better"
+
+
+def test_ratings_and_pairs_are_learned_from_together() -> None:
+    ratings = simulate([0.6, 0.3, 0.1], 120)
+    both = learn_from_ratings(ratings, pairs=ratings_to_pairs(ratings), resamples=0)
+    assert both.pair_share == 0.5
+    assert both.pairs == 180
+    assert both.weights == pytest.approx([0.6, 0.3, 0.1], abs=0.1)
+    assert all(score.pair_accuracy is not None for score in both.learners)
+
+
+def test_uniform_weights_are_kept_when_they_are_right() -> None:
+    result = learn_from_ratings(simulate([0.25] * 4, 80, noise=0.2), resamples=0)
+    assert result.verdict in ("cannot tell", "same")
+    assert "within noise" in " ".join(rating_sentences(result)) or result.learner == "uniform"
+
+
+def test_the_objective_is_spearmans_correlation() -> None:
+    from scipy.stats import spearmanr
+
+    ratings = simulate([0.5, 0.5], 50, noise=0.3)
+    coarse = np.round(ratings.scores * 3) / 3
+    candidates = np.array([[0.5, 0.5], [0.9, 0.1]])
+    values = Objective(coarse, ratings.ratings, None, 0.0).values(candidates)
+    expected = [spearmanr(coarse @ weights, ratings.ratings).statistic for weights in candidates]
+    assert values == pytest.approx(expected)
+
+
+def test_a_constant_score_never_wins_the_search() -> None:
+    scores = np.column_stack([np.full(20, 0.5), np.arange(20) / 20])
+    objective = Objective(scores, -np.arange(20.0), None, 0.0)
+    assert objective.values(np.array([[1.0, 0.0]])).tolist() == [-np.inf]
+    assert maximise(objective, np.array([0.5, 0.5]))[1] > 0
+
+
+def test_the_search_never_ends_below_its_start() -> None:
+    ratings = simulate([0.4, 0.3, 0.2, 0.1], 60, noise=0.3)
+    objective = Objective(ratings.scores, ratings.ratings, None, 0.0)
+    start = least_squares(ratings.scores, ratings.ratings)
+    end = maximise(objective, start)
+    assert objective.values(end[None, :])[0] >= objective.values(start[None, :])[0]
+
+
+def test_pairs_are_made_within_contexts_and_equal_ratings_are_ties() -> None:
+    ratings = rating_scores(
+        ["w", "x", "y", "z"], ["q"], np.zeros((4, 1)), [1.0, 2.0, 2.0, 5.0], groups=["g", "g", "g", "h"]
+    )
+    pairs = ratings_to_pairs(ratings)
+    assert pairs.ids == ("w | x", "w | y", "x | y")
+    assert pairs.preferred.tolist() == [-1, -1, 0]
+    assert pairs.groups == ("g", "g", "g")
+    assert len(ratings_to_pairs(ratings, within_groups=False).ids) == 6
+    assert len(ratings_to_pairs(ratings, most_pairs=2).ids) == 2
+
+
+def test_outputs_that_share_no_context_make_no_pairs() -> None:
+    ratings = rating_scores(["w", "x"], ["q"], np.zeros((2, 1)), [1.0, 2.0])
+    with pytest.raises(InputError, match="No two rated outputs share a group"):
+        ratings_to_pairs(ratings)
+
+
+def test_pairs_made_of_ratings_go_through_weigh() -> None:
+    result = weigh(ratings_to_pairs(simulate([0.9, 0.1], 120)), method="robust", compare=(), resamples=5)
+    assert result.counts.groups == 30
+    assert result.weights[0] > 0.8
+
+
+def test_ratings_are_read_from_a_field_or_from_human_scores(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "scores": {"q": 1}, "rating": 4, "human": {"fluency": [1, 2]}},
+        {"id": 2, "scores": {"q": None}, "rating": 5, "human": {"fluency": 3}},
+    ]
+    path = write(tmp_path, *rows)
+    plain = load_ratings(path)
+    assert (plain.ids, plain.ratings.tolist()) == (("1",), [4.0])
+    assert [output.id for output in plain.left_out] == ["2"]
+    assert load_ratings(path, dimension="fluency").ratings.tolist() == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"id": "1", "scores": {"q": 1}}, "line 1: the field 'rating' is missing"),
+        ({"id": "1", "scores": {"q": 1}, "rating": "good"}, "line 1, field 'rating'"),
+        ({"id": "1", "scores": {"q": 2}, "rating": 1}, "line 1, field 'scores.q'"),
+        ({"id": "1", "rating": 1}, "line 1: the field 'scores' is missing"),
+    ],
+)
+def test_errors_name_the_line_and_field(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_ratings(write(tmp_path, row))
+
+
+def test_a_dimension_that_is_not_there_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": "1", "scores": {"q": 1}, "human": {"fluency": 3}})
+    with pytest.raises(InputError, match="Did you mean 'fluency'"):
+        load_ratings(path, dimension="fluencey")
+
+
+def test_ratings_and_pairs_of_different_tests_are_refused() -> None:
+    pairs = ratings_to_pairs(simulate([0.5, 0.5], 20))
+    with pytest.raises(InputError, match="different tests"):
+        learn_from_ratings(simulate([0.5, 0.3, 0.2], 20), pairs=pairs)
+
+
+def test_ratings_that_are_all_the_same_are_refused() -> None:
+    ratings = rating_scores(["x", "y", "z"], ["q"], np.random.default_rng(0).random((3, 1)), [1.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="not all rated the same"):
+        learn_from_ratings(ratings)
+
+
+def test_the_report_is_json_and_its_weights_can_be_loaded(tmp_path: Path) -> None:
+    result = learn_from_ratings(simulate([0.6, 0.3, 0.1], 60), resamples=5)
+    path = tmp_path / "weights.json"
+    path.write_text(json.dumps(rating_report(result), allow_nan=False), encoding="utf-8")
+    assert list(load_weights(path).values()) == pytest.approx(result.weights)
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    first, second = (learn_from_ratings(simulate([0.6, 0.4], 60), resamples=5, seed=3) for _ in range(2))
+    assert rating_report(first) == rating_report(second)
+
+
+def test_choices_are_made_without_the_held_out_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from askance.optimizer.weights import from_ratings
+
+    seen: list[int] = []
+    plan_for = from_ratings.plan_for
+
+    def noting(data: Any, *rest: Any) -> Any:
+        seen.append(len(data.ratings))
+        return plan_for(data, *rest)
+
+    monkeypatch.setattr(from_ratings, "plan_for", noting)
+    learn_from_ratings(simulate([0.5, 0.5], 40), folds=5, resamples=0)
+    assert set(seen[:-1]) == {32}
+    assert seen[-1] == 40

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from askance.prompts.checklist import Checklist, Question, dump_checklist, load_checklist, parse_checklist
+from askance.prompts.errors import InputError
+
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
+WORDS = """1 010 1.10 yes No null ~ on 12:30 2024-01-01 # ' " | > &a *a !x % @ ` {a} [a] ... --- << \\n é😀"""
+LINES = ["a: b", "- x", "# no", " x ", "x\ny", "x\n\n y\n", "\n", "\t", "a\n  b\n c", "x" * 300, "word " * 60]
+AWKWARD = st.sampled_from([*WORDS.split(), *LINES, "\u00a0x", "a\u2028b", "a\x85b", "a\rb", "\ufeff"])
+QUESTIONS = st.lists(
+    st.builds(
+        Question,
+        id=TEXT | AWKWARD,
+        text=TEXT | AWKWARD,
+        dimension=TEXT | AWKWARD,
+        violation=st.none() | TEXT | AWKWARD,
+        weight=st.floats(1e-6, 1e6),
+        rubric=st.none() | AWKWARD,
+        reference=st.none() | AWKWARD,
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda question: question.id,
+)
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        parse_checklist(text, "c.yaml")
+    return str(caught.value)
+
+
+@given(st.text(st.characters(codec="utf-8")) | AWKWARD, QUESTIONS)
+@example("a\n\nb", [Question(id="yes", text="no", violation="no: it is 'not'", weight=2)])
+def test_what_is_written_is_read_back(task: str, questions: list[Question]) -> None:
+    checklist = Checklist(task=task, questions=questions)
+    assert parse_checklist(dump_checklist(checklist), "c.yaml") == checklist
+
+
+def test_a_file_keeps_every_character(tmp_path: Path) -> None:
+    checklist = Checklist(task="Über\nzwei Zeilen", questions=[Question(id="1", text="Größe: »5«?")])
+    (tmp_path / "c.yaml").write_text(dump_checklist(checklist), encoding="utf-8")
+    assert load_checklist(tmp_path / "c.yaml") == checklist
+
+
+def test_the_file_is_pleasant_to_edit() -> None:
+    questions = [
+        Question(id="facts", text="Are the facts right?", dimension="consistency", violation="The year is wrong."),
+        Question(id="short", text="Is it short?", weight=2),
+    ]
+    assert dump_checklist(Checklist(task="Summarise.\n\nBe brief.", questions=questions)) == (
+        "task: |-\n"
+        "  Summarise.\n"
+        "\n"
+        "  Be brief.\n"
+        "\n"
+        "questions:\n"
+        "  - id: facts\n"
+        "    text: Are the facts right?\n"
+        "    dimension: consistency\n"
+        "    violation: The year is wrong.\n"
+        "\n"
+        "  - id: short\n"
+        "    text: Is it short?\n"
+        "    dimension: overall\n"
+        "    weight: 2.0\n"
+        "\n"
+    )
+
+
+def test_plain_words_that_yaml_takes_for_something_else_stay_words() -> None:
+    text = "questions:\n- id: 010\n  text: 12:30\n  violation: No\n  rubric: 2024-01-01\n  reference: 1.10\n"
+    question = parse_checklist(text, "c.yaml").questions[0]
+    assert (question.id, question.text, question.violation) == ("010", "12:30", "No")
+    assert (question.rubric, question.reference) == ("2024-01-01", "1.10")
+
+
+def test_an_empty_or_null_field_is_one_that_is_not_there() -> None:
+    question = parse_checklist("questions:\n- id: a\n  text: b\n  violation:\n  rubric: null\n", "c").questions[0]
+    assert (question.violation, question.rubric) == (None, None)
+
+
+def test_json_is_read_with_tabs_and_numbers() -> None:
+    data = {"task": "t", "questions": [{"id": 1, "text": "a", "weight": 0.5}, {"id": "b", "text": "true"}]}
+    checklist = parse_checklist(json.dumps(data, indent="\t"), "c.json")
+    assert [(each.id, each.text, each.weight) for each in checklist.questions] == [("1", "a", 0.5), ("b", "true", 1.0)]
+
+
+def test_dimensions_come_in_order_and_questions_by_id() -> None:
+    checklist = Checklist(questions=[Question(id=str(n), text="x", dimension=d) for n, d in enumerate("bab")])
+    assert checklist.dimensions == ["b", "a"]
+    assert checklist.question("1").dimension == "a"
+    with pytest.raises(KeyError, match="no question '9'"):
+        checklist.question("9")
+
+
+ONE = "questions:\n- id: a\n  text: x\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ONE + "- id: a\n  text: y\n", "the id 'a' is used again by question 2"),
+        (ONE + "- id: b\n  txt: y\n", "entry 2 of 'questions': the field 'txt' is not known"),
+        (ONE + "- id: b\n", "entry 2 of 'questions': the field 'text' is missing"),
+        (ONE + "  weight: -1\n", "field 'weight'"),
+        (ONE + "  weight: .nan\n", "field 'weight'"),
+        (ONE + "  weight: heavy\n", "field 'weight'"),
+        (ONE + "  weight: 0\n", "every weight is 0"),
+        (ONE + "  text: twice\n", "line 4: not valid YAML ('text' stands here twice)"),
+        (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
+        (ONE + "  violation: 'open\n", "not valid YAML"),
+        (ONE + "  violation: a: b\n", "line 4: not valid YAML"),
+        (ONE + "tasks: x\n", "the field 'tasks' is not known"),
+        ("questions: []\n", "field 'questions'"),
+        ("questions: a\n", "field 'questions'"),
+        ("task: x\n", "the field 'questions' is missing"),
+        ("", "has the keys 'task' and 'questions'"),
+        ("- a\n", "has the keys 'task' and 'questions'"),
+        ("just words", "has the keys 'task' and 'questions'"),
+        ("a: \x00", "not valid YAML"),
+        ("[" * 1200, "c.yaml"),
+        ("? [a, b]\n: c\n", "c.yaml"),
+    ],
+)
+def test_a_bad_checklist_is_refused_with_its_place(text: str, said: str) -> None:
+    message = refusal(text)
+    assert said in message
+    assert message.startswith("c.yaml")
+
+
+def test_a_checklist_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes("é".encode("latin-1"))
+    for path, said in [("nowhere", "no such checklist"), ("latin", "UTF-8"), (".", "cannot be read")]:
+        with pytest.raises(InputError, match=said):
+            load_checklist(tmp_path / path)

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.prompts.errors import InputError, did_you_mean
+from askance.prompts.examples import Example, human_dimensions, load_examples, parse_field_map
+
+GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
+
+
+def jsonl(folder: Path, *rows: object, name: str = "data.jsonl") -> Path:
+    path = folder / name
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def refusal(source: Any, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_examples(source, **options)
+    return str(caught.value)
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_is_no_json_is_named_with_file_line_and_column(tmp_path: Path) -> None:
+    path = jsonl(tmp_path, GOOD, "", '{"id": "b", "input": }')
+    message = refusal(path)
+    assert f"{path}, line 3" in message
+    assert "column 22" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[1, 2]", "a JSON object is needed, not list"),
+        ('"text"', "a JSON object is needed, not str"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"id": ' + "9" * 5000 + "}", "too long"),
+        ('{"id": "b", "input": "x"}', "the field 'output' is missing"),
+        ('{"id": "b", "output": "x"}', "the field 'input' is missing"),
+        ('{"input": "x", "output": "y"}', "the field 'id' is missing"),
+        ('{"id": null, "input": "x", "output": "y"}', "the field 'id' is missing"),
+        ('{"id": "", "input": "x", "output": "y"}', "field 'id'"),
+        ('{"id": ["b"], "input": "x", "output": "y"}', "field 'id'"),
+        ('{"id": true, "input": "x", "output": "y"}', "field 'id'"),
+        ('{"id": 1.5, "input": "x", "output": "y"}', "field 'id'"),
+        ('{"id": "b", "input": 3, "output": "y"}', "field 'input'"),
+        ('{"id": "b", "input": "x", "output": "y", "metadata": 1}', "field 'metadata'"),
+        ('{"id": "b", "input": "x", "output": "half \\ud83d"}', "half a surrogate pair at character 6"),
+        ('{"id": "b", "input": "x", "output": "y", "human": 3}', "dimension to number"),
+        ('{"id": "b", "input": "x", "output": "y", "human": {"d": "3"}}', "'d' must be a number"),
+        ('{"id": "b", "input": "x", "output": "y", "human": {"d": true}}', "'d' must be a number"),
+        ('{"id": "b", "input": "x", "output": "y", "human": {"d": []}}', "empty list"),
+        ('{"id": "b", "input": "x", "output": "y", "human": {"d": NaN}}', "finite"),
+        ('{"id": "b", "input": "x", "output": "y", "human": {"d": [1, Infinity]}}', "entry 2 of 'human.d'"),
+        ('{"id": "a", "input": "x", "output": "y"}', "the id 'a' was used before, in"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: str, said: str) -> None:
+    message = refusal(jsonl(tmp_path, GOOD, line))
+    assert said in message
+    assert "line 2" in message
+
+
+def test_a_missing_field_with_a_similar_name_nearby_gets_a_hint(tmp_path: Path) -> None:
+    message = refusal(jsonl(tmp_path, {"id": "a", "input": "x", "Ouput": "y"}))
+    assert "Did you mean 'Ouput'? A field map renames it" in message
+
+
+def test_the_hint_does_not_depend_on_capitals() -> None:
+    assert did_you_mean("id", ["ID", "text"]) == " Did you mean 'ID'?"
+    assert did_you_mean("zebra", ["id"]) == ""
+
+
+@pytest.mark.parametrize("content", ["", "\n\n  \n"])
+def test_an_empty_file_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content)
+    assert "there are no examples in it" in refusal(path)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "nowhere.jsonl")
+    assert "directory" in refusal(tmp_path)
+    (tmp_path / "latin.jsonl").write_bytes('{"id": "é"}'.encode("latin-1"))
+    assert "not UTF-8" in refusal(tmp_path / "latin.jsonl")
+    (tmp_path / "wide.jsonl").write_bytes(json.dumps(GOOD).encode("utf-16"))
+    assert "not UTF-8" in refusal(tmp_path / "wide.jsonl")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "bom.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode())
+    assert load_examples(path)[0].id == "a"
+
+
+def test_line_separators_inside_a_text_do_not_end_the_line(tmp_path: Path) -> None:
+    text = "one\u2028two\x85three\x0bfour"
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps(GOOD | {"output": text}, ensure_ascii=False) + "\r\n", encoding="utf-8", newline="")
+    assert load_examples(path)[0].output == text
+
+
+def test_lines_behind_the_limit_are_not_looked_at(tmp_path: Path) -> None:
+    path = jsonl(tmp_path, GOOD, GOOD | {"id": "b"}, "not JSON")
+    assert [example.id for example in load_examples(path, limit=2)] == ["a", "b"]
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------------
+
+
+def table(folder: Path, *rows: list[str]) -> Path:
+    path = folder / "data.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_csv_texts_stay_texts_whatever_they_look_like(tmp_path: Path) -> None:
+    text = '{"a": [1]}'
+    path = table(tmp_path, ["id", "input", "output", "human"], ["7", "[1, 2]", text, '{"fluency": [4, 5]}'])
+    example = load_examples(path)[0]
+    assert (example.id, example.input, example.output) == ("7", "[1, 2]", text)
+    assert example.human == {"fluency": (4.0, 5.0)}
+
+
+def test_csv_texts_stay_texts_under_another_name_too(tmp_path: Path) -> None:
+    path = table(tmp_path, ["id", "doc", "summary"], ["7", "[1, 2]", "{}"])
+    example = load_examples(path, fields={"input": "doc", "output": "summary"})[0]
+    assert (example.input, example.output) == ("[1, 2]", "{}")
+
+
+def test_an_empty_csv_cell_is_a_field_that_is_not_there(tmp_path: Path) -> None:
+    path = table(
+        tmp_path, ["id", "input", "output", "context", "flow"], ["a", "x", "y", "", "3"], ["b", "x", "y", "c", ""]
+    )
+    first, second = load_examples(path, fields={"human.fluency": "flow"})
+    assert first.context is None
+    assert first.human == {"fluency": (3.0,)}
+    assert second.human == {}
+
+
+def test_csv_cells_may_be_longer_than_the_csv_module_likes_and_have_several_lines(tmp_path: Path) -> None:
+    long = "word\n" * 50_000
+    assert load_examples(table(tmp_path, ["id", "input", "output"], ["a", long, "y"]))[0].input == long
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,input,output\na,x,y,z\n", "line 2: more cells than the header"),
+        ("id,input,output,output\na,x,y,z\n", "two columns are called 'output'"),
+        ('id,input,output\na,x,"y\n', "line 1: not valid CSV"),
+        ("id,input,output\na,x\n", "line 2: the field 'output' is missing"),
+        ("id,input,output\n", "no examples"),
+    ],
+)
+def test_a_bad_csv_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    assert said in refusal(path)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+class Dataset:
+    """Iterates like a Hugging Face dataset: fields that a row does not have are None, at every depth."""
+
+    def __iter__(self) -> Any:
+        yield {"id": 1, "input": "x", "output": "y", "context": None, "human": {"a": 3, "b": None}, "split": None}
+        yield {"id": 2, "input": "x", "output": "y", "context": "c", "human": None, "split": "train"}
+
+
+def test_a_hugging_face_dataset_is_read_and_its_none_means_not_there() -> None:
+    first, second = load_examples(Dataset())
+    assert (first.id, first.human, second.human) == ("1", {"a": (3.0,)}, {})
+    assert second.metadata == {"split": "train"}
+
+
+def test_numbers_as_ids_become_text_and_still_have_to_be_unique() -> None:
+    assert load_examples([GOOD | {"id": 7}])[0].id == "7"
+    assert "row 2: the id '7' was used before, in row 1" in refusal([GOOD | {"id": 7}, GOOD | {"id": "7"}])
+
+
+@pytest.mark.parametrize("rows", [["abc"], {"train": []}, [None], [[1, 2]]])
+def test_rows_that_are_no_mappings_are_refused(rows: Any) -> None:
+    assert "row 1: a mapping from field to value is needed" in refusal(rows)
+
+
+def test_columns_that_are_not_ours_are_kept_as_metadata() -> None:
+    example = load_examples([GOOD | {"source": "news", "metadata": {"page": 3}}])[0]
+    assert example.metadata == {"source": "news", "page": 3}
+
+
+def test_examples_are_taken_as_they_are() -> None:
+    example = Example(**GOOD)
+    assert load_examples([example]) == [example]
+
+
+def test_an_output_is_needed_only_where_there_is_no_generator() -> None:
+    row = {"id": "a", "input": "x"}
+    assert load_examples([row], need_output=False)[0].output is None
+    assert "row 1: the field 'output' is missing" in refusal([row])
+
+
+# --- human scores -------------------------------------------------------------------------------------------------
+
+
+def test_several_raters_are_averaged_and_kept_apart() -> None:
+    example = Example(**GOOD, human={"fluency": [4, 5], "relevance": 2})
+    assert example.human == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
+    assert example.human_score("fluency") == 4.5
+    assert example.human_score("coherence") is None
+
+
+def test_dimensions_come_in_the_order_of_their_first_rating() -> None:
+    examples = [Example(**GOOD, human={"b": 1}), Example(**GOOD, human={"a": 1, "b": 2})]
+    assert human_dimensions(examples) == ["b", "a"]
+
+
+# --- field maps ---------------------------------------------------------------------------------------------------
+
+
+def test_a_field_map_renames_columns_and_builds_human_scores() -> None:
+    row = {"key": 1, "text": "x", "summary": "y", "flow": "3.5"}
+    fields = {"id": "key", "input": "text", "output": "summary", "human.fluency": "flow"}
+    example = load_examples([row], fields=fields)[0]
+    assert (example.id, example.input, example.output, example.human) == ("1", "x", "y", {"fluency": (3.5,)})
+    assert example.metadata == {}
+
+
+def test_a_field_map_can_swap_two_columns() -> None:
+    row = {"id": "a", "input": "the output", "output": "the input"}
+    example = load_examples([row], fields={"input": "output", "output": "input"})[0]
+    assert (example.input, example.output) == ("the input", "the output")
+
+
+def test_one_column_may_serve_as_two_fields() -> None:
+    example = load_examples([{"id": "a", "text": "x"}], fields={"input": "text", "output": "text"})[0]
+    assert (example.input, example.output) == ("x", "x")
+
+
+def test_loading_does_not_change_the_rows() -> None:
+    row = GOOD | {"human": {"a": 1}, "flow": 2}
+    before = json.dumps(row)
+    assert load_examples([row], fields={"human.b": "flow"})[0].human == {"a": (1.0,), "b": (2.0,)}
+    assert json.dumps(row) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"ouput": "summary"}, "'ouput' is not one of our fields. Did you mean 'output'?"),
+        ({"output.x": "summary"}, "human.NAME"),
+        ({"human.": "summary"}, "human.NAME"),
+        ({"output": "sumary"}, "row 1: there is no column 'sumary'"),
+        ({"id": "key"}, "row 1: there is no column 'key'"),
+        ({"human.fluency": "flow"}, "no example has anything in a column 'flow'"),
+    ],
+)
+def test_a_bad_field_map_is_refused(fields: dict[str, str], said: str) -> None:
+    assert said in refusal([GOOD | {"summary": "s"}], fields=fields)
+
+
+def test_a_field_map_is_read_from_pairs() -> None:
+    assert parse_field_map(["output=summary", "human.a=b=c"]) == {"output": "summary", "human.a": "b=c"}
+    with pytest.raises(InputError, match="write it as our_name=column"):
+        parse_field_map(["output"])
