@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..experiments.report import write_report
 from ..prompts.errors import BudgetExceededError
 from .output import echo_json
 from .tables import run_summary
@@ -16,12 +17,15 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     """Print the result.
 
     Raises:
+        CoverageError: Too many verdicts are missing.
         BudgetExceededError: A budget ended the run; its result so far was printed and is kept.
     """
+    write_report(done.directory)
     if as_json:
         echo_json(done.result)
     else:
         run_summary(done)
+    done.require_coverage()
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):
         option = "--" + done.finish_reason.replace("_", "-")
         raise BudgetExceededError(

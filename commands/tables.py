@@ -57,15 +57,12 @@ def run_summary(done: RunResult) -> None:
     result = done.result
     reason = result["finish_reason"]
     out.print(f"\nThe run ended because {FINISH_SENTENCES[reason]}.", soft_wrap=True)
-    table = _table(
-        f"Spearman with {'people' if result['reference'] == 'human' else 'the source'}",
-        "starting prompt",
-        "accepted prompt",
-        "difference",
-    )
+    out.print(f"Spearman with {'people' if result['reference'] == 'human' else 'the source'}, 95% intervals:")
+    table = _table("split", "n", "at the start", "accepted", "difference")
     for split in ("validation", "test"):
-        gain = (result["gain"] or {}).get(split)
-        table.add_row(split, _measure(result["baseline"][split]), _measure(result["best"][split]), _gain(gain, result))
+        first, best = result["baseline"][split], result["best"][split]
+        gain = _gain((result["gain"] or {}).get(split), result)
+        table.add_row(split, "" if first is None else str(first["n"]), _measure(first), _measure(best), gain)
     out.print(table)
     lessons = {lesson["id"]: lesson for lesson in result["lessons"]}
     if not result["accepted_edits"]:
@@ -138,12 +135,12 @@ def _measure(row: Mapping[str, Any] | None) -> str:
     if row["spearman"] is None:
         return f"undefined: {row['reason']}"
     interval = f" [{row['low']:.2f}, {row['high']:.2f}]" if row["low"] is not None else ""
-    return f"{row['spearman']:.3f}{interval}, n = {row['n']}"
+    return f"{row['spearman']:.3f}{interval}"
 
 
 def _gain(row: Mapping[str, Any] | None, result: Mapping[str, Any]) -> str:
     if row is None:
-        return "" if result["accepted_edits"] else "none: the same prompt"
+        return "" if result["accepted_edits"] else "the same prompt"
     if row["value"] is None:
         return f"undefined: {row['reason']}"
     interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]" if row["low"] is not None else ""

@@ -59,7 +59,7 @@ def read_run(path: Path) -> RunData:
     header = directory.read_config()
     try:
         result = directory.read_result()
-        events = effective(read_events(path / "journal.jsonl"))
+        events = read_events(path / "journal.jsonl")
     except ValueError as error:
         raise InputError(f"{path}: result.json or journal.jsonl is damaged ({error}).") from None
     if result is None:
@@ -79,17 +79,6 @@ def read_run(path: Path) -> RunData:
         checklist=load_checklist(path / "inputs" / "checklist.yaml"),
         examples=_examples(path / "inputs" / "examples.jsonl", wanted),
     )
-
-
-def effective(events: Iterable[Event]) -> list[Event]:
-    """The events that count: where a resumed run diverged from what was there, what came after is replaced."""
-    kept: list[Event] = []
-    for event in events:
-        if event.get("event") == "diverged":
-            del kept[max(0, int(event["at"]) - 1) :]
-        else:
-            kept.append(event)
-    return kept
 
 
 def _examples(path: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:

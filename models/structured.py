@@ -32,7 +32,10 @@ def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
             return [tighten(each) for each in node]
         if not isinstance(node, dict):
             return node
-        node = {key: tighten(value) for key, value in node.items() if key not in ("title", "description", "default")}
+        node = {key: value for key, value in node.items() if key not in ("title", "description", "default")}
+        for key, value in node.items():
+            named = key in ("properties", "$defs") and isinstance(value, dict)
+            node[key] = {name: tighten(each) for name, each in value.items()} if named else tighten(value)
         if node.get("type") == "object" and "properties" in node:
             node["required"] = list(node["properties"])
             node["additionalProperties"] = False

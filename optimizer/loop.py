@@ -139,6 +139,7 @@ class Loop:
             parts.watcher.advance(len(chosen), 2 * len(chosen))
             theirs = dict(await parts.signal.reasons(chosen))
             parts.watcher.advance(2 * len(chosen), 2 * len(chosen))
+            parts.journal.write("reasons", target=mine, reference=theirs)
         lessons = await parts.desk.learn(chosen, mine, theirs)
         for lesson in lessons:
             parts.watcher.say(f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}): {lesson.text}")

@@ -58,6 +58,20 @@ class RunResult:
         """Why the run ended."""
         return str(self.result["finish_reason"])
 
+    def require_coverage(self) -> RunResult:
+        """Return this result if it has ``min_coverage``.
+
+        Raises:
+            CoverageError: It has not.
+        """
+        seen, least = self.result["coverage"], self.result["min_coverage"]
+        if seen < least:
+            raise CoverageError(
+                f"Only {seen:.1%} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
+                f"is in {self.directory}; resuming the run asks for the missing ones again."
+            )
+        return self
+
 
 def migrate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
@@ -90,11 +104,11 @@ def migrate(
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
     job = prepare(data, checklist, source, target, prompt, source_prompt, options)
-    return run_job(job, RunDirectory(run), watcher or Silent())
+    return run_job(job, RunDirectory(run), watcher or Silent()).require_coverage()
 
 
 def run_job(job: Job, run: RunDirectory, watcher: Watcher) -> RunResult:
-    """Run a job in its directory, or go on with it.
+    """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
     Raises:
         AskanceError: As :func:`migrate`.
@@ -298,14 +312,7 @@ class Migration:
         self._run.save_lessons(self._memory.lessons)
         self._journal.write("finished", reason=outcome.finish_reason, best=outcome.best.number)
         self._run.write("result.json", json.dumps(result, ensure_ascii=False, indent=2) + "\n")
-        done = RunResult(self._run.path, outcome.best.prompt.text, result)
-        if result["coverage"] < self._job.options.min_coverage:
-            raise CoverageError(
-                f"Only {result['coverage']:.1%} of the verdicts are there, less than --min-coverage "
-                f"{self._job.options.min_coverage:.1%}. The result so far is in {self._run.path}; resuming the run "
-                "asks for the missing ones again."
-            )
-        return done
+        return RunResult(self._run.path, outcome.best.prompt.text, result)
 
     async def _look_at_test(self, outcome: Outcome, targets: Targets) -> tuple[Targets, dict[int, list[ExampleScore]]]:
         """Targets for the test examples too, and the scores on them of the first and the best version."""

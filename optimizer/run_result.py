@@ -85,6 +85,7 @@ def build_result(
         "cost_usd": _money(budget.cost_usd),
         "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
         "coverage": seen.share,
+        "min_coverage": options.min_coverage,
         "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
         "test_looked_at": bool(tests),
     }

@@ -99,6 +99,8 @@ class CrossModelSignal:
                 target=too_high,
                 reference=not too_high,
                 gap=beyond if too_high else -beyond,
+                target_p_yes=mine,
+                reference_p_yes=theirs,
             )
 
 

@@ -50,7 +50,7 @@ def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.rstrip())
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{path}, line {number}: not valid JSON ({error.msg} at column {error.colno}). "

@@ -21,6 +21,8 @@ class Disagreement(BaseModel):
     gap: float
     """How far apart their P(yes) are beyond each one's mean on this question, in [-2, 2]; positive in the direction of
     the disagreement. At most 0 where one judge being more lenient than the other explains it all."""
+    target_p_yes: float | None = None
+    reference_p_yes: float | None = None
 
     @property
     def key(self) -> str:

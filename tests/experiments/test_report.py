@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from askance.commands.report import command
 from askance.experiments.report import write_report
-from askance.experiments.report_data import effective, evidence_by_key, read_run
+from askance.experiments.report_data import evidence_by_key, read_run
 from askance.experiments.report_scores import Scale
 from askance.experiments.report_settings import repeat_command
 from askance.experiments.report_view import candidates, clip, lessons
@@ -281,10 +281,6 @@ def test_the_command_to_repeat_names_what_differs_from_the_defaults(run):
     assert "--patience" not in repeated
     assert "--source 'big/<u>judge'" in repeated
 
-
-def test_where_a_resumed_run_diverged_the_later_events_count():
-    events = [{"event": "a"}, {"event": "b"}, {"event": "c"}, {"event": "diverged", "at": 2}, {"event": "d"}]
-    assert [event["event"] for event in effective(events)] == ["a", "d"]
 
 
 @pytest.mark.parametrize(

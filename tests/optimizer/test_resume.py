@@ -28,7 +28,7 @@ SNAPSHOTS = ("result.json", "prompt.md", "changes.diff", "lessons.jsonl", "confi
 
 def fingerprint(run: Path) -> dict[str, Any]:
     """Everything that a resumed run must have in common with one that was left alone."""
-    files = {name: (run / name).read_bytes() for name in SNAPSHOTS}
+    files = {name: (run / name).read_bytes().decode().splitlines() for name in SNAPSHOTS}
     versions = {path.name: path.read_bytes() for path in sorted((run / "prompts").glob("*.md"))}
     events = [
         {key: value for key, value in event.items() if key != "time"} for event in read_events(run / "journal.jsonl")
@@ -232,10 +232,11 @@ def test_a_finished_run_asks_nothing_when_it_is_run_again(lab: Lab) -> None:
     assert (lab.folder / "whole" / "journal.jsonl").read_bytes() == journal
 
 
-@pytest.mark.parametrize("cap", [60, 130, 250, 340])
-def test_more_budget_gives_the_result_of_a_run_without_a_limit(lab: Lab, cap: int) -> None:
+@pytest.mark.parametrize("part", [0.2, 0.4, 0.7, 0.95])
+def test_more_budget_gives_the_result_of_a_run_without_a_limit(lab: Lab, part: float) -> None:
     whole, requests = run_to_the_end(lab, "whole")
     lab.answered.clear()
+    cap = int(part * len(requests))
     stopped = lab.migrate("capped", max_calls=cap)
     assert stopped.finish_reason == "max_calls"
     assert stopped.result["calls"] == len(lab.answered) == cap
@@ -392,7 +393,7 @@ def test_killed_processes_resume_to_the_same_result_and_repeat_no_answered_reque
     one = ("--max-concurrency", "1")
     assert victim.migrate("whole", *one).returncode == 0
     whole, requests = fingerprint(home / "whole"), list(killer.answered)
-    assert len(requests) == json.loads(whole["result.json"])["calls"]
+    assert len(requests) == json.loads("".join(whole["result.json"]))["calls"]
 
     points = sorted({0, *phases(requests).values(), len(requests) - 20, len(requests) - 1})
     killer.answered.clear()

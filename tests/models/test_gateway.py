@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from askance.memory.verdict_store import VerdictStore
+from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.budget import Budget
+from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
+from askance.prompts.errors import AskanceError, BudgetExceededError
+from askance.testing import Reply, ScriptedModel
+
+QUICK = RetryPolicy(attempts=3, first=0.001)
+
+
+class Store:
+    """Answers in memory, counting what is put in."""
+
+    def __init__(self) -> None:
+        self.answers: dict[bytes, Answer] = {}
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        return {key: self.answers[key] for key in keys if key in self.answers}
+
+    def put(self, key: bytes, answer: Answer) -> None:
+        assert key not in self.answers, "bought twice"
+        self.answers[key] = answer
+
+
+class FullStore(Store):
+    def put(self, key: bytes, answer: Answer) -> None:
+        raise AskanceError("the disk is full")
+
+
+def request(text: str = "x", max_tokens: int = 4) -> Request:
+    return make_request("scripted/model", [("user", text)], Parameters(max_tokens))
+
+
+def busy(status: int = 429, after: float | None = None) -> ModelError:
+    return ModelError(f"HTTP {status}", retry=True, retry_after=after, status=status)
+
+
+async def outcomes(*works: object) -> list[object]:
+    return await asyncio.gather(*works, return_exceptions=True)  # type: ignore[call-overload, no-any-return]
+
+
+# --- store and single flight --------------------------------------------------------------------------------------
+
+
+async def test_an_answer_is_bought_once_and_then_reused() -> None:
+    model, gateway = ScriptedModel(["a"]), Gateway(Store())
+    first = await gateway.ask("judge", model, request())
+    assert await gateway.ask("judge", model, request()) == first
+    assert (gateway.budget.calls, gateway.budget.cached_calls) == (1, 1)
+
+
+async def test_without_a_store_each_ask_is_bought() -> None:
+    model, gateway = ScriptedModel(["a", "b"]), Gateway()
+    assert [(await gateway.ask("judge", model, request())).text for _ in "ab"] == ["a", "b"]
+
+
+async def test_the_same_request_asked_at_once_is_bought_once() -> None:
+    model, gateway = ScriptedModel(["a"], delay=0.01), Gateway(Store())
+    answers = await outcomes(*(gateway.ask("judge", model, request()) for _ in range(5)))
+    assert len(model.requests) == 1
+    assert len(set(map(str, answers))) == 1
+    assert (gateway.budget.calls, gateway.budget.cached_calls) == (1, 4)
+
+
+async def test_one_that_was_not_in_the_store_when_looked_up_is_not_bought_again() -> None:
+    model, gateway = ScriptedModel(["a"]), Gateway(Store())
+    await gateway.buy("judge", model, request())
+    await gateway.buy("judge", model, request())
+    assert len(model.requests) == 1
+
+
+async def test_who_waits_for_a_call_that_is_cancelled_buys_it() -> None:
+    model, gateway = ScriptedModel(["lost", "a"], delay=0.02), Gateway(Store())
+    first = asyncio.ensure_future(gateway.ask("judge", model, request()))
+    second = asyncio.ensure_future(gateway.ask("judge", model, request()))
+    await asyncio.sleep(0.005)
+    first.cancel()
+    assert (await second).text == "a"
+    assert first.cancelled()
+
+
+async def test_who_waits_and_is_cancelled_does_not_spoil_the_call() -> None:
+    model, gateway = ScriptedModel(["a"], delay=0.02), Gateway(Store())
+    first = asyncio.ensure_future(gateway.ask("judge", model, request()))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(gateway.ask("judge", model, request()))
+    await asyncio.sleep(0.005)
+    second.cancel()
+    assert (await first).text == "a"
+
+
+async def test_a_defect_in_a_model_is_raised_as_it_is_to_everybody() -> None:
+    model, gateway = ScriptedModel([KeyError("bug"), KeyError("bug")], delay=0.001), Gateway(Store())
+    found = await outcomes(gateway.ask("judge", model, request()), gateway.ask("judge", model, request()))
+    assert [type(each) for each in found] == [KeyError, KeyError]
+
+
+async def test_nothing_failed_is_stored_and_it_is_asked_again() -> None:
+    store = Store()
+    model = ScriptedModel([ModelError("no"), "a"])
+    gateway = Gateway(store, retry=QUICK)
+    with pytest.raises(ModelError, match="no"):
+        await gateway.ask("judge", model, request())
+    assert store.answers == {}
+    assert gateway.budget.role("judge").failures == 1
+    assert (await gateway.ask("judge", model, request())).text == "a"
+
+
+async def test_what_was_paid_is_booked_even_where_it_cannot_be_kept() -> None:
+    gateway = Gateway(FullStore())
+    with pytest.raises(AskanceError, match="disk is full"):
+        await gateway.ask("judge", ScriptedModel(["a"]), request())
+    assert gateway.budget.calls == 1
+
+
+async def test_answers_that_the_run_paid_for_before_are_counted_once_as_paid(tmp_path: Path) -> None:
+    with VerdictStore(tmp_path / "v.db") as store:
+        paid = Gateway(store, stored_answers_are_ours=True)
+        await paid.ask("judge", ScriptedModel([Answer("a", None, 10, 5, 0.5)]), request())
+        resumed = Gateway(store, stored_answers_are_ours=True)
+        for _ in range(3):
+            await resumed.ask("judge", ScriptedModel([]), request())
+    assert resumed.budget.role("judge") == paid.budget.role("judge").__class__(1, 2, 0, 0, 10, 5, 0.5)
+
+
+# --- retries ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+async def test_a_call_that_may_succeed_is_tried_again(status: int) -> None:
+    waits: list[float] = []
+    gateway = Gateway(retry=QUICK)
+    gateway.on_wait = lambda text, seconds: waits.append(seconds)
+    model = ScriptedModel([busy(status), busy(status), "a"])
+    assert (await gateway.ask("judge", model, request())).text == "a"
+    assert len(waits) == gateway.budget.role("judge").retries == 2
+    assert gateway.budget.calls == 1
+
+
+async def test_the_last_attempt_is_the_last() -> None:
+    model, gateway = ScriptedModel([busy()] * 9), Gateway(retry=QUICK)
+    with pytest.raises(ModelError, match="HTTP 429"):
+        await gateway.ask("judge", model, request())
+    assert len(model.requests) == 3
+
+
+async def test_an_error_that_stays_is_not_tried_again() -> None:
+    model, gateway = ScriptedModel([ModelError("HTTP 400")] * 2), Gateway(retry=QUICK)
+    with pytest.raises(ModelError):
+        await gateway.ask("judge", model, request())
+    assert len(model.requests) == 1
+
+
+async def test_the_endpoints_wish_to_wait_is_honoured() -> None:
+    model, gateway = ScriptedModel([busy(after=0.2), "a"]), Gateway(retry=QUICK)
+    start = time.monotonic()
+    await gateway.ask("judge", model, request())
+    assert 0.2 <= time.monotonic() - start < 1
+
+
+def test_waits_grow_with_jitter_up_to_a_limit() -> None:
+    policy = RetryPolicy(first=1.0, longest=5.0)
+    for attempt, longest in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 5.0), (40, 5.0)]:
+        waits = {policy.wait(attempt, None) for _ in range(50)}
+        assert longest / 2 <= min(waits) <= max(waits) <= longest
+        assert len(waits) > 1
+    assert 7 <= policy.wait(1, 7.0) < 7.5
+
+
+async def test_no_slot_is_held_while_waiting() -> None:
+    order: list[str] = []
+
+    def script(asked: Request) -> Reply:
+        text = asked.messages[0][1]
+        order.append(text)
+        return busy(after=0.1) if order == ["first"] else "done"
+
+    model, gateway = ScriptedModel(script, slots=1), Gateway(retry=QUICK)
+    await asyncio.gather(*(gateway.ask("judge", model, request(text)) for text in ("first", "second")))
+    assert order == ["first", "second", "first"]
+
+
+async def test_no_more_calls_are_under_way_than_the_model_takes() -> None:
+    under_way: list[int] = [0, 0]
+
+    class Counting(ScriptedModel):
+        async def answer(self, request: Request) -> Answer:
+            under_way[0] += 1
+            under_way[1] = max(under_way)
+            await asyncio.sleep(0.001)
+            under_way[0] -= 1
+            return Answer("a")
+
+    for slots, common, wanted in [(3, 16, 3), (16, 2, 2)]:
+        under_way[:] = [0, 0]
+        model, gateway = Counting([], slots=slots), Gateway(max_concurrency=common)
+        await asyncio.gather(*(gateway.ask("judge", model, request(str(n))) for n in range(12)))
+        assert under_way == [0, wanted]
+
+
+async def test_an_endpoint_that_never_answers_ends_the_run() -> None:
+    model, gateway = ScriptedModel(lambda request: ModelError("HTTP 400")), Gateway(retry=QUICK)
+    errors = [await outcomes(gateway.ask("judge", model, request(str(n)))) for n in range(HOPELESS)]
+    fatal = [error.fatal for [error] in errors if isinstance(error, ModelError)]
+    assert fatal == [False] * (HOPELESS - 1) + [True]
+    assert f"{HOPELESS} calls in a row failed" in str(errors[-1][0])
+    assert "HTTP 400" in str(errors[-1][0])
+
+
+async def test_one_answer_in_between_gives_hope() -> None:
+    replies: list[Reply] = [ModelError("no")] * (HOPELESS - 1)
+    model, gateway = ScriptedModel([*replies, "a", *replies]), Gateway(retry=QUICK)
+    errors = [await outcomes(gateway.ask("judge", model, request(str(n)))) for n in range(2 * HOPELESS - 1)]
+    assert not any(error.fatal for [error] in errors if isinstance(error, ModelError))
+
+
+# --- budget -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_cap_on_calls_is_exact_however_many_are_asked_at_once() -> None:
+    model, gateway = ScriptedModel(lambda request: "a", delay=0.002), Gateway(budget=Budget(max_calls=7))
+    found = await outcomes(*(gateway.ask("judge", model, request(str(n))) for n in range(30)))
+    assert sum(isinstance(each, Answer) for each in found) == 7 == gateway.budget.calls == len(model.requests)
+    assert {each.limit for each in found if isinstance(each, BudgetExceededError)} == {"max_calls"}
+
+
+async def test_calls_that_fail_do_not_use_up_the_cap() -> None:
+    model = ScriptedModel([busy(), ModelError("no"), "a", "b"], slots=1)
+    gateway = Gateway(retry=QUICK, budget=Budget(max_calls=1))
+    found = [(await outcomes(gateway.ask("judge", model, request(str(n)))))[0] for n in range(3)]
+    assert [type(each) for each in found] == [ModelError, Answer, BudgetExceededError]
+
+
+async def test_the_cap_on_tokens_is_never_passed_where_answers_keep_to_their_length() -> None:
+    def script(asked: Request) -> Reply:
+        return Answer("a", None, 1, asked.parameters.max_tokens)
+
+    model, gateway = ScriptedModel(script, delay=0.001), Gateway(budget=Budget(max_tokens=100))
+    await outcomes(*(gateway.ask("judge", model, request(str(n), max_tokens=9)) for n in range(50)))
+    assert gateway.budget.tokens == 100
+
+
+async def test_the_cap_on_money_is_never_passed_where_prices_are_known() -> None:
+    class Priced(ScriptedModel):
+        def highest_cost(self, request: Request) -> float:
+            return 0.25
+
+    model = Priced(lambda request: Answer("a", cost_usd=0.25), delay=0.001)
+    gateway = Gateway(budget=Budget(max_cost=1.6))
+    found = await outcomes(*(gateway.ask("judge", model, request(str(n))) for n in range(50)))
+    assert gateway.budget.cost_usd == 1.5
+    assert {each.limit for each in found if isinstance(each, BudgetExceededError)} == {"max_cost"}
+
+
+async def test_what_is_stored_costs_nothing() -> None:
+    gateway = Gateway(Store(), Budget(max_calls=1))
+    model = ScriptedModel(["a"])
+    for _ in range(3):
+        assert (await gateway.ask("judge", model, request())).text == "a"
+
+
+async def test_each_role_has_its_own_ledger() -> None:
+    model, gateway = ScriptedModel(lambda request: Answer("a", None, 3, 2, 0.5)), Gateway()
+    for role, count in [("judge", 2), ("writer", 1)]:
+        for number in range(count):
+            await gateway.ask(role, model, request(f"{role}{number}"))
+    roles = gateway.budget.roles
+    assert {name: (ledger.calls, ledger.prompt_tokens) for name, ledger in roles.items()} == (
+        {"judge": (2, 6), "writer": (1, 3)}
+    )
+    assert gateway.budget.cost_usd == 1.5

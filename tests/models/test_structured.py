@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from askance.models.base import Answer, ModelError
+from askance.models.gateway import Gateway
+from askance.models.structured import ParseError, ask_for, json_in, strict_schema
+from askance.prompts.errors import AskanceError
+from askance.testing import Reply, ScriptedModel
+
+GOOD = '{"kind": "a", "size": 2}'
+
+
+class Note(BaseModel):
+    kind: Literal["a", "b"]
+    size: int = Field(default=1, ge=0, description="How big.")
+
+
+async def ask(*replies: Reply, **options: Any) -> tuple[Note | str, ScriptedModel]:
+    """The record or the error, and the model that was asked."""
+    model = ScriptedModel(replies)
+    try:
+        return await ask_for(Gateway(), "role", model, [("user", "Note?")], Note, max_tokens=50, **options), model
+    except ParseError as error:
+        return str(error), model
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, f" \n{GOOD}\n", f"```json\n{GOOD}\n```", f"\n```\n{GOOD}```\n", f"```JSON {GOOD}```"]
+)
+async def test_json_and_json_in_one_code_block_are_read(text: str) -> None:
+    found, model = await ask(text)
+    assert found == Note(kind="a", size=2)
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"Sure! {GOOD}", "not valid JSON"),
+        (f"{GOOD} I hope it helps.", "not valid JSON"),
+        (f"```json\n{GOOD}\n```\nor\n```json\n{GOOD}\n```", "not valid JSON"),
+        ("", "not valid JSON"),
+        ("null", "valid dictionary"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"size": 1}', "the field 'kind' is missing"),
+        ('{"kind": "c"}', "field 'kind'"),
+        ('{"kind": "a", "size": -1}', "field 'size'"),
+        ('{"kind": "a", "size": ' + "9" * 5000 + "}", "4300"),
+        (Answer(GOOD, finish="length"), "cut off"),
+    ],
+)
+async def test_an_unusable_reply_is_asked_again_once_with_what_was_wrong(text: Reply, said: str) -> None:
+    found, model = await ask(text, GOOD)
+    assert found == Note(kind="a", size=2)
+    first, second = model.requests
+    assert second.messages[: len(first.messages)] == first.messages
+    assert second.messages[1][0] == "assistant"
+    assert second.messages[1][1]
+    role, complaint = second.messages[2]
+    assert role == "user"
+    assert said in complaint
+    assert '"kind", "size"' in complaint
+
+
+async def test_a_second_unusable_reply_is_an_error_that_says_why() -> None:
+    found, model = await ask("prose", '{"kind": "z"}', GOOD)
+    assert isinstance(found, str)
+    assert found.startswith("scripted/model gave no usable Note, twice: field 'kind'")
+    assert len(model.requests) == 2
+
+
+async def test_a_check_beyond_the_schema_can_refuse() -> None:
+    def is_small(note: Note) -> None:
+        if note.size > 1:
+            raise ValueError("too big")
+
+    found, model = await ask(GOOD, '{"kind": "b"}', check=is_small)
+    assert found == Note(kind="b")
+    assert "too big" in model.requests[1].messages[-1][1]
+
+
+async def test_a_model_that_fails_is_no_parse_error() -> None:
+    with pytest.raises(ModelError, match="gone"):
+        await ask(ModelError("gone"))
+
+
+def test_a_parse_error_reaches_a_user_as_a_sentence() -> None:
+    assert issubclass(ParseError, AskanceError)
+
+
+async def test_the_schema_the_seed_and_the_replicate_go_along() -> None:
+    _, model = await ask(GOOD, seed=3, replicate=2, temperature=0.5)
+    parameters = model.requests[0].parameters
+    assert (parameters.max_tokens, parameters.temperature, parameters.seed) == (50, 0.5, 3)
+    assert parameters.schema == strict_schema(Note)
+    assert model.requests[0].replicate == 2
+
+
+def test_a_strict_schema_requires_every_field_and_allows_no_other() -> None:
+    class Outer(BaseModel):
+        notes: list[Note]
+        title: str | None = None
+
+    schema = strict_schema(Outer)
+    note = schema["$defs"]["Note"]
+    assert schema["required"] == ["notes", "title"]
+    assert note["required"] == ["kind", "size"]
+    assert schema["additionalProperties"] is note["additionalProperties"] is False
+    assert not {"default", "description"} & set(json.dumps(schema).replace('"', " ").split())
+
+
+def test_json_is_not_searched_for_in_prose() -> None:
+    with pytest.raises(ValueError, match="Expecting value"):
+        json_in(f"Here: {GOOD}")
