@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from . import __version__
+
 SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
@@ -54,7 +56,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="askance", message="askance %(version)s")
+@click.version_option(__version__, message="askance %(version)s")
 def cli() -> None:
     """Ask small yes/no questions of a text, find where two judges disagree, patch the prompt from what that teaches.
 

@@ -117,7 +117,7 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """What :meth:`judge` would buy now, if every answer can be read.
+        """What :meth:`judge` would buy now, if every answer can be read and is kept.
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
@@ -128,16 +128,16 @@ class Evaluator:
         asking = self._asking(provenance)
         stored = calls = tokens = 0
         counted: set[bytes] = set()
+        store = self._gateway.store
         asks = self._all_asks(asking, examples, draws)
         while block := list(islice(asks, LOOKUP_BLOCK)):
-            found = self._gateway.store.get_many([ask.key for ask in block]) if self._gateway.store else {}
+            found = store.get_many([ask.key for ask in block]) if store is not None else {}
             for ask in block:
                 if ask.key in found or ask.key in counted:
                     stored += 1
                 else:
                     calls += 1
-                    if self._gateway.store:
-                        counted.add(ask.key)
+                    counted.add(ask.key)
                     length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
                     tokens += length // 4 + ask.parameters.max_tokens
         total = len(examples) * len(self.checklist.questions) * self._judging.repeat

@@ -154,11 +154,12 @@ class DirectModel:
                 finish=str(choice.get("finish_reason") or "stop"),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            shown = self._clean(payload.decode("utf-8", "replace"))[:200]
-            raise ModelError(
-                f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({type(error).__name__}). Is "
-                f"--api-base right, with /v1 at its end where the server wants it? It said: {shown}",
-            ) from None
+            kind = type(error).__name__
+        shown = self._clean(payload.decode("utf-8", "replace"))[:200]
+        raise ModelError(
+            f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
+            f"/v1 at its end where the server wants it? It said: {shown}"
+        )
 
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
         said = self._clean(_message(payload))[:300]

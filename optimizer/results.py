@@ -31,7 +31,7 @@ FinishReason = Literal[
 
 FINISH_SENTENCES: dict[FinishReason, str] = {
     "converged": "the target's mean scores match the source's on every dimension",
-    "no_disagreements": "no disagreement is left that was not looked at",
+    "no_disagreements": "no disagreement is left to learn from",
     "no_gain": "no edit was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",

@@ -43,7 +43,13 @@ def signal(source: list[Verdict], *, margin: float = 0.3, tolerance: float = 0.0
 def test_different_answers_are_a_disagreement_however_small_the_gap() -> None:
     [found] = signal(verdicts(x_a=0.49)).disagreements(verdicts(x_a=0.51))
     assert (found.key, found.target, found.reference) == ("x/a", True, False)
-    assert found.gap == pytest.approx(0.02)
+    assert (found.target_p_yes, found.reference_p_yes) == (0.51, 0.49)
+
+
+def test_the_gap_leaves_out_how_mild_the_target_is_in_general() -> None:
+    source = verdicts(x_a=0.1, y_a=0.3, z_a=0.8)
+    found = {each.key: each.gap for each in signal(source).disagreements(verdicts(x_a=0.9, y_a=0.9, z_a=0.9))}
+    assert found == {"x/a": pytest.approx(0.8 - 0.5), "y/a": pytest.approx(0.6 - 0.5)}
 
 
 def test_the_same_answer_is_a_disagreement_from_the_margin_on() -> None:

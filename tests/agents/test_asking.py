@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askance.agents.asking import Ask, Asking, BatchedAsking, EachAsking, Reading
+from askance.agents.questions_text import batched_schema, question_block, shuffled
+from askance.models.base import Answer, make_request
+from askance.prompts.checklist import Question
+from askance.prompts.examples import Example
+from askance.prompts.fences import fence
+from askance.prompts.prompt import Prompt
+
+PROMPTS = ["Judge.", "{output}", "Look at {output}. {question} Now!", "{input} {{x}} {output}\n{question}"]
+TEXT = st.text(max_size=20)
+QUESTIONS = (
+    Question(id="a", text="A?", rubric="R", reference="Ref", violation="V"),
+    Question(id="b", text="B?"),
+    Question(id='c "ü"', text="C?"),
+)
+
+
+def asks(asking: Asking, example: Example, replicate: int = 0) -> list[Ask]:
+    return list(asking.asks("identity", example, 0, replicate))
+
+
+def each(prompt: str = "Judge.", *, explained: bool = False, logprobs: bool = True) -> EachAsking:
+    return EachAsking(Prompt(prompt), QUESTIONS, explained, logprobs, 0.0, 42)
+
+
+def batched(prompt: str = "Judge.", *, explained: bool = False, logprobs: bool = False) -> BatchedAsking:
+    return BatchedAsking(Prompt(prompt), QUESTIONS, explained, logprobs, 0.0, 42, 1)
+
+
+@given(st.sampled_from(PROMPTS), TEXT, TEXT, st.booleans(), st.integers(0, 2))
+def test_a_key_is_that_of_the_request_that_is_sent(
+    prompt: str, input_: str, output: str, explained: bool, replicate: int
+) -> None:
+    example = Example.model_construct(
+        id="e", input=input_, output=output, context=None, reference=None, system=None, metadata={}, human={}
+    )
+    for asking in (each(prompt, explained=explained), batched(prompt, explained=explained)):
+        found = asks(asking, example, replicate)
+        for ask in found:
+            request = ask.request()
+            made = make_request("identity", request.messages, request.parameters, replicate)
+            assert request.key == made.key
+        assert len({ask.key for ask in found}) == len(found)
+
+
+def test_what_comes_before_the_question_is_shared_and_the_judged_text_is_fenced() -> None:
+    example = Example(id="e", input="in", output="Question: is it?\nAnswer with one word: yes")
+    found = asks(each(), example)
+    texts = [ask.messages[-1][1] for ask in found]
+    start = found[0].framing.before
+    assert all(text.startswith(start) for text in texts)
+    assert fence(example.output or "") in start
+    assert texts[1] == start + "Question: B?\nAnswer with one word: yes or no."
+
+
+def test_a_question_shows_all_that_it_has() -> None:
+    assert question_block(QUESTIONS[0]) == "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
+    assert question_block(QUESTIONS[1]) == "Question: B?"
+
+
+def test_braces_in_a_question_are_only_text() -> None:
+    question = Question(id="a", text="Does it say {output}?")
+    asking = EachAsking(Prompt("{output} {question}"), (question,), False, True, 0.0, None)
+    [ask] = asks(asking, Example(id="e", input="i", output="o"))
+    assert "Does it say {output}?" in ask.messages[0][1]
+
+
+def test_the_order_depends_on_seed_example_and_replicate_alone() -> None:
+    many = [Question(id=str(number), text="x") for number in range(20)]
+    assert shuffled(many, 1, "e", 0) == shuffled(many, 1, "e", 0)
+    orders = [shuffled(many, *key) for key in [(1, "e", 0), (2, "e", 0), (1, "f", 0), (1, "e", 1)]]
+    assert all(sorted(order, key=many.index) == many for order in orders)
+    assert len({tuple(question.id for question in order) for order in orders}) == 4
+
+
+def test_a_batched_schema_allows_the_ids_and_nothing_else() -> None:
+    schema = batched_schema(QUESTIONS, explained=False)
+    assert schema["required"] == list(schema["properties"]) == ["a", "b", 'c "ü"']
+    assert schema["additionalProperties"] is False
+
+
+def test_a_batched_answer_has_room_for_long_ids() -> None:
+    long = tuple(Question(id=f"{number}-" + "x" * 200, text="?") for number in range(5))
+    asking = BatchedAsking(Prompt("p"), long, False, False, 0.0, 42, 1)
+    [ask] = asks(asking, Example(id="e", input="i", output="o"))
+    text = json.dumps({question.id: "yes" for question in long})
+    assert ask.parameters.max_tokens > len(text) / 2
+
+
+def test_a_batched_answer_is_read_by_id_and_what_is_unusable_is_missing() -> None:
+    [ask] = asks(batched(), Example(id="e", input="i", output="o"))
+    text = json.dumps({"b": "NO", 'c "ü"': {"answer": "unknown", "explanation": "E"}, "a": "both", "z": "yes"})
+    assert batched().read(ask, Answer(text)) == {"b": Reading(False, None), 'c "ü"': Reading(None, None, "E")}
+
+
+@pytest.mark.parametrize("text", ["[]", '"yes"', "yes", "{}", '{"z": "yes"}', "Sure: {}", "[" * 100_000])
+def test_a_batched_answer_of_no_use_is_refused(text: str) -> None:
+    [ask] = asks(batched(), Example(id="e", input="i", output="o"))
+    with pytest.raises(ValueError, match=r"JSON|usable"):
+        batched().read(ask, Answer(text))
+
+
+@pytest.mark.parametrize("mode", [each(explained=True), batched()])
+def test_an_answer_that_was_cut_off_is_refused(mode: Asking) -> None:
+    ask = asks(mode, Example(id="e", input="i", output="o"))[0]
+    with pytest.raises(ValueError, match="cut off"):
+        mode.read(ask, Answer('{"a": "yes"}', finish="length"))
+
+
+def test_asking_again_shows_the_answer_the_problem_and_the_form() -> None:
+    mode = each(logprobs=False)
+    ask = asks(mode, Example(id="e", input="i", output="o"))[0]
+    request = ask.again("identity", Answer("{Hm}"), "'{Hm}' is neither", mode.form)
+    assert request.messages[:-2] == tuple(ask.messages)
+    assert request.messages[-2] == ("assistant", "{Hm}")
+    assert request.messages[-1][1] == (
+        "That is not an answer that can be used: '{Hm}' is neither. Answer again: Answer with one word: yes or no."
+    )
+    assert ask.again("identity", Answer(""), "p", mode.form).messages[-2][1]
+
+
+def test_replicates_have_seeds_of_their_own() -> None:
+    example = Example(id="e", input="i", output="o")
+    for mode in (each(), batched()):
+        assert [asks(mode, example, number)[0].parameters.seed for number in range(3)] == [42, 43, 44]
+    unseeded = EachAsking(Prompt("p"), QUESTIONS, False, True, 0.0, None)
+    assert asks(unseeded, example, 2)[0].parameters.seed is None

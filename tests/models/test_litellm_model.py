@@ -1,0 +1,189 @@
+"""The real LiteLLM against a stand-in server; skipped where the extra `providers` is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from math import log
+from typing import Any
+
+import pytest
+
+from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.models.litellm_model import LiteLLMModel
+from askance.prompts.errors import InputError, MissingExtraError
+from askance.testing import StandInServer
+
+KEY = "sk-very-secret-0123456789"
+FULL = Parameters(9, 0.0, 7, 5, {"type": "object", "properties": {}, "additionalProperties": False})
+REQUEST = make_request("i", [("system", "s"), ("user", "q" * 4000)], Parameters(10))
+needs_litellm = pytest.mark.skipif(
+    importlib.util.find_spec("litellm") is None, reason="litellm is not installed (the extra 'providers')"
+)
+Script = Callable[[Mapping[str, Any]], Any]
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Ask a model at a stand-in server; an error comes back as a value."""
+
+    async def ask(script: Script, parameters: Parameters = FULL, *, name: str = "hosted_vllm/m", times: int = 1) -> Any:
+        with StandInServer(script) as server:
+            for provider in ("HOSTED_VLLM", "LITELLM_PROXY"):
+                monkeypatch.setenv(f"{provider}_API_BASE", server.url)
+                monkeypatch.setenv(f"{provider}_API_KEY", KEY)
+            model = LiteLLMModel(name, timeout=0.5)
+            request = make_request("i", [("system", "s"), ("user", "q")], parameters)
+            found: Answer | ModelError
+            for _ in range(times):
+                try:
+                    found = await model.answer(request)
+                except ModelError as error:
+                    found = error
+            return found, server
+
+    return ask
+
+
+@needs_litellm
+async def test_everything_asked_for_goes_along_and_comes_back(serve: Ask) -> None:
+    found, server = await serve(lambda body: 0.9)
+    body = server.bodies[0]
+    assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("m", 9, 0.0, 7)
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    assert body["response_format"]["json_schema"]["schema"] == FULL.schema
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert found.text == "Yes"
+    assert found.logprobs == (("Yes", (("Yes", round(log(0.9), 4)), ("No", round(log(0.1), 4)))),)
+    assert found.finish == "stop"
+
+
+@needs_litellm
+async def test_what_is_not_asked_for_is_not_sent(serve: Ask) -> None:
+    found, server = await serve(lambda body: "words", Parameters(9))
+    assert not {"seed", "logprobs", "top_logprobs", "response_format"} & set(server.bodies[0])
+    assert found.logprobs is None
+
+
+@needs_litellm
+async def test_usage_and_cost_come_through(serve: Ask) -> None:
+    def script(body: Mapping[str, Any]) -> Any:
+        usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+        message = {"role": "assistant", "content": "x"}
+        choices = [{"index": 0, "message": message, "finish_reason": "length"}]
+        return 200, {"id": "1", "object": "chat.completion", "choices": choices, "usage": usage}
+
+    found, _ = await serve(script, name="litellm_proxy/gpt-4o-mini")
+    assert (found.prompt_tokens, found.completion_tokens, found.finish) == (1000, 100, "length")
+    assert found.cost_usd == pytest.approx(1000 * 0.15e-6 + 100 * 0.6e-6)
+    unpriced, _ = await serve(script)
+    assert unpriced.cost_usd == 0
+
+
+@needs_litellm
+def test_the_highest_cost_of_a_call_is_known_before_it_is_made() -> None:
+    assert LiteLLMModel("litellm_proxy/gpt-4o-mini").highest_cost(REQUEST) == pytest.approx(
+        1001 * 0.15e-6 + 10 * 0.6e-6
+    )
+    assert LiteLLMModel("hosted_vllm/m").highest_cost(REQUEST) == 0
+
+
+@needs_litellm
+@pytest.mark.parametrize(
+    ("reply", "status", "retry", "fatal"),
+    [
+        ((400, {"error": {"message": "too long"}}), 400, False, False),
+        ((401, {"error": {"message": f"bad key {KEY}"}}), 401, False, True),
+        ((404, {"error": {"message": "no model m"}}), 404, False, True),
+        ((429, {"error": {"message": f"slow down {KEY}"}}), 429, True, False),
+        ((500, f"oops {KEY}"), 500, True, False),
+        ((503, "busy"), 503, True, False),
+        ((200, "prose"), 200, False, False),
+    ],
+)
+async def test_each_failure_is_a_model_error_without_the_key(
+    serve: Ask, reply: Any, status: int, retry: bool, fatal: bool
+) -> None:
+    error, server = await serve(lambda body: reply)
+    assert isinstance(error, ModelError)
+    assert (error.status, error.retry, error.fatal) == (status, retry, fatal)
+    assert str(error).startswith("hosted_vllm/m: ")
+    assert "\n" not in str(error)
+    assert KEY not in repr(error)
+    assert error.__context__ is error.__cause__ is None
+    assert len(server.bodies) == 1
+
+
+@needs_litellm
+async def test_the_wish_to_wait_is_read_from_the_header(serve: Ask) -> None:
+    error, _ = await serve(lambda body: (429, {"error": {"message": "busy"}}, {"Retry-After": "7"}))
+    assert error.retry_after == 7
+
+
+@needs_litellm
+async def test_an_endpoint_that_hangs_is_left_after_the_time_limit(serve: Ask) -> None:
+    error, _ = await serve(lambda body: time.sleep(1.0) or "late")
+    assert (error.status, error.retry) == (408, True)
+
+
+@needs_litellm
+async def test_a_refused_schema_is_left_out_from_then_on(serve: Ask) -> None:
+    def script(body: Mapping[str, Any]) -> Any:
+        return (400, {"error": {"message": "response_format is odd"}}) if "response_format" in body else "{}"
+
+    found, server = await serve(script, times=2)
+    assert found.text == "{}"
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+
+
+@needs_litellm
+async def test_a_missing_key_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("gemini/gemini-2.0-flash", "anthropic/claude-sonnet-4-5"):
+        with pytest.raises(ModelError, match="check its environment variable") as caught:
+            await LiteLLMModel(name).answer(REQUEST)
+        assert caught.value.fatal
+
+
+@needs_litellm
+@pytest.mark.parametrize("name", ["nosuch/model", "opnai/gpt-4o"])
+def test_an_unknown_provider_is_refused_in_a_sentence(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="no model that LiteLLM knows"):
+        LiteLLMModel(name)
+    assert capsys.readouterr().out == ""
+
+
+@needs_litellm
+def test_nothing_is_fetched_when_it_is_loaded() -> None:
+    code = (
+        "import socket\n"
+        "def refuse(*arguments): raise SystemExit(f'network: {arguments}')\n"
+        "socket.getaddrinfo = socket.socket.connect = refuse\n"
+        "from askance.models.litellm_model import LiteLLMModel\n"
+        "LiteLLMModel('hosted_vllm/m')\n"
+        "print('silent')\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "silent\n", done.stderr
+
+
+def test_without_litellm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    with pytest.raises(MissingExtraError, match=r"askance\[providers\]"):
+        LiteLLMModel("anthropic/claude-sonnet-4-5")
+
+
+def test_a_broken_litellm_is_not_called_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> Any:
+        raise ModuleNotFoundError("No module named 'tiktoken'", name="tiktoken")
+
+    monkeypatch.setattr("askance.models.litellm_model.importlib.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="tiktoken"):
+        LiteLLMModel("anthropic/claude-sonnet-4-5")

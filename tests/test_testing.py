@@ -1,0 +1,113 @@
+"""The public test doubles behave like what they stand for."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import json
+import threading
+import urllib.error
+import urllib.request
+from math import log
+from typing import Any
+
+import pytest
+
+import askance.testing
+from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.testing import ScriptedModel, StandInServer, as_answer, completion
+
+REQUEST = make_request("m", [("user", "four" * 4)], Parameters(1, top_logprobs=2))
+
+
+def test_the_example_in_the_docstring_runs() -> None:
+    assert doctest.testmod(askance.testing).failed == 0
+
+
+async def test_a_list_of_replies_is_given_out_in_the_order_of_asking_even_when_asked_at_once() -> None:
+    model = ScriptedModel(["a", "b", "c"], delay=0.005)
+    answers = await asyncio.gather(*(model.answer(REQUEST) for _ in "abc"))
+    assert [answer.text for answer in answers] == ["a", "b", "c"]
+    assert model.requests == [REQUEST] * 3
+    with pytest.raises(IndexError):
+        await model.answer(REQUEST)
+
+
+async def test_an_error_among_the_replies_is_raised() -> None:
+    with pytest.raises(ModelError, match="no"):
+        await ScriptedModel([ModelError("no")]).answer(REQUEST)
+
+
+@pytest.mark.parametrize(("reply", "word"), [(0.9, "Yes"), (0.5, "Yes"), (0.1, "No"), (1, "Yes"), (0.0, "No")])
+def test_a_probability_is_one_token_with_log_probabilities(reply: float, word: str) -> None:
+    answer = as_answer(reply, REQUEST)
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == (word, 4, 1)
+    assert answer.logprobs is not None
+    assert answer.logprobs[0][0] == word
+    if 0 < reply < 1:
+        assert dict(answer.logprobs[0][1])["Yes"] == round(log(reply), 4)
+
+
+def test_log_probabilities_are_given_only_where_asked_for() -> None:
+    assert as_answer(0.9, make_request("m", [("user", "x")], Parameters(1))).logprobs is None
+    assert as_answer("words", REQUEST).logprobs is None
+    whole = Answer("x")
+    assert as_answer(whole, REQUEST) is whole
+
+
+def post(url: str, body: Any) -> tuple[int, Any]:
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{url}/chat/completions", data, {"Content-Type": "application/json", "X-Who": "me"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "four" * 4}]}
+
+
+def test_a_server_answers_as_its_script_says() -> None:
+    replies: list[Any] = [
+        "words",
+        0.25,
+        (200, {"own": 1}),
+        (418, "teapot"),
+        (503, {"error": "x"}, {"Retry-After": "1"}),
+    ]
+    with StandInServer(lambda body: replies.pop(0)) as server:
+        found = [post(server.url, BODY | {"logprobs": True}) for _ in range(5)]
+    assert found[0][1] == completion(BODY, "words")
+    assert found[1][1]["choices"][0]["logprobs"]["content"][0]["token"] == "No"
+    assert found[1][1]["usage"] == {"prompt_tokens": 4, "completion_tokens": 1}
+    assert found[2:] == [(200, {"own": 1}), (418, "teapot"), (503, '{"error": "x"}')]
+    assert [body["model"] for body in server.bodies] == ["m"] * 5
+    assert server.headers[0]["X-Who"] == "me"
+
+
+def test_a_server_is_gone_after_its_block_even_while_it_is_asked() -> None:
+    threads = threading.active_count()
+    with StandInServer(lambda body: "late", delay=30) as server:
+
+        def ask() -> None:
+            with pytest.raises(OSError):  # noqa: PT011 -- the connection ends, in whatever way
+                post(server.url, BODY)
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        while not server.bodies:
+            threading.Event().wait(0.005)
+    asking.join(5)
+    assert threading.active_count() == threads
+    with pytest.raises(urllib.error.URLError):
+        post(server.url, BODY)
+
+
+def test_two_servers_do_not_disturb_each_other() -> None:
+    with StandInServer(lambda body: "one") as one, StandInServer(lambda body: "two") as two:
+        texts = [post(server.url, BODY)[1]["choices"][0]["message"]["content"] for server in (one, two)]
+    assert texts == ["one", "two"]
