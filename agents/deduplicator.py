@@ -49,8 +49,8 @@ class Deduplicator:
         def is_complete(relation: Relation) -> None:
             if relation.relation != "new" and not 1 <= relation.of <= len(neighbours):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
-            if relation.relation == "merge" and not relation.merged.strip():
-                raise ValueError('"merged" is empty')
+            if relation.relation == "merge" and _beginning(relation.merged) != _beginning(lesson.text):
+                raise ValueError(f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"')
 
         listed = "\n".join(f"{number}. {each.text}" for number, each in enumerate(neighbours, 1))
         relation = await ask_for(
@@ -67,3 +67,8 @@ class Deduplicator:
             check=is_complete,
         )
         return relation, None if relation.relation == "new" else neighbours[relation.of - 1]
+
+
+def _beginning(text: str) -> str:
+    """The first three words: what a rule orders, e.g. "Answer no if"."""
+    return " ".join(text.split()[:3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 LONG_LINE = 160
 """Characters; longer lines are taken apart into sentences."""
 _PLACEHOLDER_LINE = re.compile(r"\{[A-Za-z_]\w*\}")
+LEAST_KEPT = 0.7
+"""Share of a part's words that a replacement must keep."""
+LEAST_SAID = 0.6
+"""Share of a lesson's words that the edit must have."""
 _BULLET = re.compile(r"[ \t]*([-*•]|\d+[.)])[ \t]+")
 
 
@@ -72,7 +77,12 @@ class Updater:
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
             if " ".join(proposal.text.split()).lstrip("-*• ") in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
-            edit = make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+            start, end = spans[proposal.part - 1]
+            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < LEAST_KEPT:
+                raise ValueError('a replacement must keep what the part says; use "add" to put the lesson after it')
+            if shared_words(lesson.text, proposal.text) < LEAST_SAID:
+                raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
+            edit = make_edit(prompt.text, (start, end), proposal, lesson.id)
             changed = prompt.apply(edit)
             if self._max_prompt_chars is not None and len(changed.text) > self._max_prompt_chars:
                 raise ValueError(
@@ -109,7 +119,7 @@ def split_parts(text: str) -> list[tuple[int, int]]:
     protected = False
     position = 0
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         if "{question}" in line:
             break
         protected = protected or "<!-- protect -->" in line
@@ -150,3 +160,10 @@ def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str)
 
 def _without_bullet(line: str) -> str:
     return _BULLET.sub("", line, count=1) if _BULLET.match(line) else line
+
+
+def shared_words(wanted: str, text: str) -> float:
+    """Share of the words of ``wanted`` that occur in ``text``, in [0, 1]."""
+    words = re.findall(r"\w+", wanted.lower())
+    there = set(re.findall(r"\w+", text.lower()))
+    return sum(word in there for word in words) / len(words) if words else 1.0

@@ -69,7 +69,7 @@ async def ask_for(
     temperature: float = 0.0,
     seed: int | None = None,
     replicate: int = 0,
-    check: Callable[[Reply], None] | None = None,
+    check: Callable[[Reply], object] | None = None,
 ) -> Reply:
     """Ask for a record.
 
@@ -102,7 +102,7 @@ async def ask_for(
     raise AssertionError("the second round returns or raises")
 
 
-def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], None] | None) -> Reply:
+def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], object] | None) -> Reply:
     if answer.finish == "length":
         raise ValueError("the answer was cut off because it was too long; be much shorter")
     try:

@@ -62,6 +62,13 @@ def test_each_part_counts() -> None:
     assert len(keys) == 12
 
 
+def test_a_text_that_looks_like_another_message_is_not_one() -> None:
+    two = [("system", "xassistant:1:y"), ("user", "z")]
+    three = [("system", "x"), ("assistant", "y"), ("user", "z")]
+    faked = [("system", "xassistant:y"), ("user", "z")]
+    assert len({make_request("m", messages, Parameters(1)).key for messages in (two, three, faked)}) == 3
+
+
 def test_equal_parameters_have_equal_keys() -> None:
     whole, real = Parameters(1, temperature=0), Parameters(1, temperature=0.0)
     assert make_request("m", [("user", "x")], whole).key == make_request("m", [("user", "x")], real).key

@@ -101,21 +101,21 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     return float(stats.spearmanr(xs, ys).statistic)
 
 
-def test_the_checklist_asks_three_questions_each_with_a_violation() -> None:
+def test_the_checklist_asks_three_questions_without_violation_examples() -> None:
     checklist = load_checklist(DEMO / "checklist.yaml")
     assert checklist.task
     assert checklist.dimensions == ["consistency"]
     assert len(checklist.questions) == 3
     for question in checklist.questions:
         assert question.text.endswith("?")
-        assert question.violation
+        assert question.violation is None
 
 
 @pytest.mark.parametrize("name", ["prompt.md", "source_prompt.md"])
-def test_the_prompts_have_no_placeholders(name: str) -> None:
+def test_the_prompts_show_the_example_first_and_the_question_last(name: str) -> None:
     text = (DEMO / name).read_text(encoding="utf-8")
-    assert text.strip()
-    assert not re.search(r"[{}]", text)
+    assert re.findall(r"[{}]\w*[{}]?", text) == ["{input}", "{output}", "{question}"]
+    assert text.rstrip().endswith("{question}")
 
 
 def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) -> None:

@@ -3,18 +3,25 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.leaks import RUN, copied_words
+from askance.prompts.leaks import RUN, copied_names, copied_words
 
 SOURCE = "On Monday, the mayor of Arles opened a new bridge; nobody came."
 
 
-def test_six_words_in_a_row_are_copied_whatever_their_case_and_punctuation() -> None:
-    rule = "Answer no if THE MAYOR of arles -- opened, a new thing."
-    assert copied_words(rule, ["other", SOURCE]) == "the mayor of arles opened a"
+def test_words_in_a_row_are_copied_whatever_their_case_and_punctuation() -> None:
+    rule = "Answer no if THE MAYOR of arles -- opened, a thing."
+    assert copied_words(rule, ["other", SOURCE], run=5) == "the mayor of arles opened"
 
 
-def test_five_words_in_a_row_are_not() -> None:
-    assert copied_words("the mayor of Arles opened two bridges", [SOURCE]) is None
+def test_fewer_words_in_a_row_are_not() -> None:
+    assert copied_words("the mayor of Arles opened two bridges", [SOURCE], run=6) is None
+
+
+def test_names_and_numbers_are_copied_but_not_the_beginning_of_a_sentence() -> None:
+    source = "The mayor of Arles paid 3.5 million. Nobody came."
+    assert copied_names("Answer no if the mayor of Arles is named.", [source]) == "Arles"
+    assert copied_names("Answer no if it says 3.5 million.", ["", source]) == "3.5"
+    assert copied_names("The output. Nobody reads it, say 35 people.", [source]) is None
 
 
 def test_short_or_empty_texts_copy_nothing() -> None:

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askance.agents.updater import Proposal, Updater, make_edit, split_parts
+from askance.models.gateway import Gateway
+from askance.models.structured import ParseError
+from askance.prompts.lessons import Edit, Lesson
+from askance.prompts.prompt import EditRefusedError, Prompt
+from askance.testing import ScriptedModel
+
+LESSON = Lesson(id="L1", text="Answer no if a date is wrong.", direction="stricter", dimension="d", evidence=("e/q",))
+PROMPT = Prompt(
+    "You judge summaries.\n\n- Be fair.\n- Be kind.\n\n<!-- protect -->\nThe law.\n<!-- /protect -->\nBe fair.\n"
+)
+
+
+def proposal(part: int, text: str, action: str = "add") -> str:
+    return json.dumps({"part": part, "action": action, "text": text})
+
+
+async def propose(*replies: str, prompt: Prompt = PROMPT, **options: Any) -> tuple[Edit, ScriptedModel]:
+    model = ScriptedModel(replies)
+    examples = options.pop("examples", ())
+    return await Updater(Gateway(), model, **options).propose(prompt, LESSON, examples), model
+
+
+def parts(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_parts(text)]
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def test_parts_are_lines_without_blank_and_protected_ones() -> None:
+    assert parts(PROMPT.text) == ["You judge summaries.", "- Be fair.", "- Be kind.", "Be fair."]
+
+
+def test_what_shows_the_example_and_what_follows_the_question_is_no_part() -> None:
+    text = "Be fair.\nDocument:\n{input}\n\n{output}\nBe kind to {output}.\nQuestion: {question}\nBe quick."
+    assert parts(text) == ["Be fair.", "Be kind to {output}."]
+    assert parts("") == []
+
+
+def test_long_lines_are_taken_apart_into_sentences() -> None:
+    sentences = ["This is a sentence of some length, is it not?", "It is!", "So it goes on and on " + "x" * 150 + "."]
+    assert parts("  " + " ".join(sentences) + "  \nShort one. Kept whole.\n") == [*sentences, "Short one. Kept whole."]
+
+
+@given(st.text("ab .!?\n\t-\r\u2028", max_size=60), st.integers(0, 3))
+def test_parts_are_in_order_apart_and_without_space_around_them(text: str, longer: int) -> None:
+    text *= 1 + 20 * longer
+    spans = split_parts(text)
+    assert all(start < end for start, end in spans)
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+    assert all(part == part.strip() != "" and "\n" not in part for part in parts(text))
+    rest = text
+    for start, end in reversed(spans):
+        rest = rest[:start] + rest[end:]
+    assert rest.strip() == ""
+
+
+# --- edits --------------------------------------------------------------------------------------------------------
+
+
+LINES = ["Be fair.", "- Be fair.", "* Be kind.", "1. Be brief.", "  - Be fair.", "", " ", "Be", "a a a", "{{x}}", "-"]
+MARKED = ["{output}", "Output:", "{question}", "<!-- protect -->", "<!-- /protect -->", "Answer yes or no."]
+LINE = st.sampled_from([*LINES, *MARKED, "Be fair. " * 30])
+PROMPTS = st.lists(LINE, max_size=8).map("\n".join)
+TEXTS = st.sampled_from(
+    ["Be strict.", "- Be strict.", "Be\nstrict.", "Be fair. And more.", "{output} now", "Answer: no"]
+)
+ACTIONS = st.sampled_from(["add", "replace"])
+
+
+@given(PROMPTS, st.booleans(), st.integers(1, 9), ACTIONS, TEXTS | st.text(min_size=5, max_size=20))
+def test_an_edit_is_refused_or_changes_exactly_the_place_it_was_meant_for(
+    text: str, newline: bool, part: int, action: Any, words: str
+) -> None:
+    text += "\n" * newline
+    spans = split_parts(text)
+    if part > len(spans):
+        return
+    start, end = spans[part - 1]
+    edit = make_edit(text, (start, end), Proposal(part=part, action=action, text=words), "L1")
+    assert text.find(edit.old) == text.rfind(edit.old) != -1, "old is exact and occurs once, by construction"
+    try:
+        changed = Prompt(text).apply(edit).text
+    except EditRefusedError:
+        return
+    if action == "replace":
+        assert changed.startswith(text[:start])
+        assert changed.endswith(text[end:])
+        assert "\n" not in changed[start : len(changed) - len(text) + end]
+    else:
+        lines, before = changed.split("\n"), text.split("\n")
+        number = text.count("\n", 0, start)
+        assert lines[: number + 1] == [*before[:number], lines[number]]
+        assert lines[number].rstrip() == before[number].rstrip()
+        assert [line.rstrip() for line in lines[number + 2 :]] == [line.rstrip() for line in before[number + 1 :]]
+
+
+def edited(text: str, part: int, words: str, action: Any = "add") -> str:
+    edit = make_edit(text, split_parts(text)[part - 1], Proposal(part=part, action=action, text=words), "L1")
+    return Prompt(text).apply(edit).text
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words", "action", "wanted"),
+    [
+        ("One line.", 1, "Be strict.", "add", "One line.\n- Be strict."),
+        ("One line.\n", 1, "Be strict.", "add", "One line.\n- Be strict.\n"),
+        ("One line. ", 1, "Be strict.", "replace", "Be strict. "),
+        ("* one\n* two", 1, "- three is more", "add", "* one\n* three is more\n* two"),
+        ("  * one\n", 1, "three is more", "add", "  * one\n  * three is more\n"),
+        ("1. one\n2. two", 2, "three is more", "add", "1. one\n2. two\n- three is more"),
+        ("- one\n- two", 2, "two and three", "replace", "- one\n- two and three"),
+        ("- one\n- two", 2, "* two and three", "replace", "- one\n- two and three"),
+        ("A one.\nB.\nA one.", 1, "A two.", "replace", "A two.\nB.\nA one."),
+        ("A one.\nB.\nA one.", 3, "A two.", "replace", "A one.\nB.\nA two."),
+        ("A one.\nA one.\nA one.", 1, "A two.", "replace", "A two.\nA one.\nA one."),
+        ("A one.\nA one.\nA one.", 2, "A two.", "add", "A one.\nA one.\n- A two.\nA one."),
+        ("-\nBe fair.", 1, "Be strict.", "add", "-\n- Be strict.\nBe fair."),
+    ],
+)
+def test_edits_keep_the_style_of_their_neighbours(text: str, part: int, words: str, action: str, wanted: str) -> None:
+    assert edited(text, part, words, action) == wanted
+
+
+# --- the model ----------------------------------------------------------------------------------------------------
+
+
+GOOD = "Answer no if any date is wrong."
+
+
+async def test_a_lesson_becomes_an_edit_that_names_it() -> None:
+    edit, model = await propose(proposal(3, GOOD))
+    assert edit == Edit(old="- Be kind.", new=f"- Be kind.\n- {GOOD}", lessons=("L1",))
+    shown = model.requests[0].messages[-1][1]
+    assert "[3] - Be kind." in shown
+    assert LESSON.text in shown
+    assert "The law." not in shown
+
+
+@pytest.mark.parametrize(
+    ("bad", "said", "options"),
+    [
+        (proposal(5, GOOD), "number from 1 to 4", {}),
+        (proposal(0, GOOD), "field 'part'", {}),
+        (proposal(1, "Be kind."), "already says this", {}),
+        (proposal(1, " Be \n kind. "), "already says this", {}),
+        (proposal(1, "Look at the dates."), "does not say the lesson in full", {}),
+        (proposal(1, GOOD, "replace"), "must keep what the part says", {}),
+        (proposal(1, "Answer no if a date in {input} is wrong."), "placeholder", {}),
+        (proposal(1, f"<!-- protect --> {GOOD}"), "protected", {}),
+        (proposal(1, GOOD + " x" * 50), "more than 180", {"max_prompt_chars": 180}),
+        (proposal(1, GOOD), "copies an example", {"examples": ["He said: answer no if any date is wrong, friend."]}),
+        (proposal(1, GOOD, "delete"), "field 'action'", {}),
+        ("Add a line about dates.", "not valid JSON", {}),
+    ],
+)
+async def test_a_proposal_that_the_guards_refuse_is_made_again_once(
+    bad: str, said: str, options: dict[str, Any]
+) -> None:
+    edit, model = await propose(bad, proposal(3, "Answer no if a date differs or is wrong."), **options)
+    assert edit.new.endswith("\n- Answer no if a date differs or is wrong.")
+    assert said in model.requests[1].messages[-1][1]
+    with pytest.raises(ParseError, match=re.escape(said)):
+        await propose(bad, bad, **options)
+
+
+async def test_a_prompt_that_is_protected_as_a_whole_is_not_asked_about() -> None:
+    model = ScriptedModel([])
+    with pytest.raises(ParseError, match="all of it is protected"):
+        await Updater(Gateway(), model).propose(Prompt("<!-- protect -->\nx\n<!-- /protect -->"), LESSON)
+    assert model.requests == []
