@@ -138,6 +138,10 @@ class StandInServer:
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
+        late = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     async def _complete(self, http: Any) -> Any:
         from aiohttp import web
