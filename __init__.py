@@ -25,7 +25,7 @@ _HOMES = {
     "write_questions": ".optimizer.write_questions",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 -- the names of _HOMES
+__all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .optimizer.evaluate import Evaluation, evaluate

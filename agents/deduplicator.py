@@ -50,7 +50,9 @@ class Deduplicator:
             if relation.relation != "new" and not 1 <= relation.of <= len(neighbours):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
             if relation.relation == "merge" and _beginning(relation.merged) != _beginning(lesson.text):
-                raise ValueError(f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"')
+                raise ValueError(
+                    f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"'
+                )
 
         listed = "\n".join(f"{number}. {each.text}" for number, each in enumerate(neighbours, 1))
         relation = await ask_for(

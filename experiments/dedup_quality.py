@@ -140,9 +140,7 @@ def measure(pairs: Sequence[Pair], model: Embedder) -> dict[str, Any]:
             }
         )
     return {
-        "median_cosine": {
-            kind: _median(scored.pair[scored.kind == kind]) for kind in sorted(set(scored.kind))
-        },
+        "median_cosine": {kind: _median(scored.pair[scored.kind == kind]) for kind in sorted(set(scored.kind))},
         "auc_duplicate_over_unrelated": round(area_under_roc(duplicates, scored.of("unrelated")), 3),
         "auc_duplicate_over_near_miss": round(area_under_roc(duplicates, related), 3),
         "recall_without_any_false_merge": _share(duplicates > related.max()),
@@ -228,9 +226,7 @@ def run(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Any]:
         packages = _PACKAGES[name.partition(":")[0]]
         cost["installed_mb_with_requirements"] = installed_megabytes(packages)
         measured[_short(name)] = cost | measure(pairs, model)
-    counts = {
-        label: sum(pair.label == label for pair in pairs) for label in ("duplicate", "related", "unrelated")
-    }
+    counts = {label: sum(pair.label == label for pair in pairs) for label in ("duplicate", "related", "unrelated")}
     return {"pairs": counts, "embedders": measured, "left_out": left_out}
 
 
@@ -275,9 +271,7 @@ def as_text(result: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the result."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.dedup_quality", description=__doc__)
-    parser.add_argument(
-        "--embedder", action="append", help="may be repeated; default: " + ", ".join(EMBEDDERS)
-    )
+    parser.add_argument("--embedder", action="append", help="may be repeated; default: " + ", ".join(EMBEDDERS))
     parser.add_argument("--pairs", type=Path, default=PAIRS)
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     chosen = parser.parse_args(arguments)

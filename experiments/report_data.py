@@ -12,7 +12,7 @@ from ..prompts.errors import InputError
 from ..prompts.jsonl import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..prompts.checklist import Checklist

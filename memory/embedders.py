@@ -112,9 +112,7 @@ class OnnxMiniLMEmbedder:
         self._tokenizer.enable_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # its idle threads spin, and a local language model wants the cores
-        self._session = onnxruntime.InferenceSession(
-            str(model_file), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnxruntime.InferenceSession(str(model_file), options, providers=["CPUExecutionProvider"])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See :meth:`Embedder.embed`."""
@@ -153,9 +151,7 @@ class WordLlamaEmbedder:
             wordllama = _import("wordllama", "memory", "wordllama")
         # Left to itself it looks for the tokenizer in the wrong folder and then asks a hub for it.
         folder = Path(wordllama.__file__).parent
-        self._model: Any = wordllama.WordLlama.load(
-            dim=self.dimension, cache_dir=folder, disable_download=True
-        )
+        self._model: Any = wordllama.WordLlama.load(dim=self.dimension, cache_dir=folder, disable_download=True)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See :meth:`Embedder.embed`."""

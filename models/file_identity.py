@@ -62,9 +62,7 @@ def remember_identity(path: Path, sha256: str, *, cache_dir: Path | None = None)
         temporary.write_text(json.dumps({**_stamp(path), "sha256": sha256}), encoding="utf-8")
         temporary.replace(memo)
     except OSError as error:
-        logger.info(
-            "The hash of %s could not be kept (%s); it will be computed again next time.", path, error
-        )
+        logger.info("The hash of %s could not be kept (%s); it will be computed again next time.", path, error)
 
 
 def _stamp(path: Path) -> dict[str, object]:

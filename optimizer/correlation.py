@@ -234,9 +234,7 @@ def system_level(
         mine = np.vstack([left[codes == code], right[codes == code]])
         items = mine.shape[1]
         blocks = resample_weights(items, resamples, seed + code)
-        means[:, code, :] = (
-            np.hstack([mine.sum(axis=1, keepdims=True), *(mine @ block for block in blocks)]) / items
-        )
+        means[:, code, :] = np.hstack([mine.sum(axis=1, keepdims=True), *(mine @ block for block in blocks)]) / items
     found: dict[Method, Statistic] = {}
     for method in _METHODS:
         statistic = _of_vectors(means[0, :, 0], means[1, :, 0], method, unit="systems")

@@ -70,14 +70,10 @@ def complete(*columns: Sequence[float | None] | ArrayLike) -> tuple[list[Vector]
 def _as_vector(column: Sequence[float | None] | ArrayLike, position: int) -> Vector:
     array = np.asarray(column, dtype=np.float64)  # None becomes NaN
     if array.ndim != 1:
-        raise InputError(
-            f"Column {position} has shape {array.shape}; a statistic needs one number per example."
-        )
+        raise InputError(f"Column {position} has shape {array.shape}; a statistic needs one number per example.")
     if np.isinf(array).any():
         where = int(np.flatnonzero(np.isinf(array))[0])
-        raise InputError(
-            f"Column {position} has an infinite value at position {where}; remove it or use None."
-        )
+        raise InputError(f"Column {position} has an infinite value at position {where}; remove it or use None.")
     return array
 
 
@@ -105,9 +101,7 @@ def block_width(items: int) -> int:
     return max(_SMALLEST_BLOCK, min(BLOCK, _BLOCK_CELLS // max(items, 1)))
 
 
-def resample_weights(
-    units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None
-) -> Iterator[Weights]:
+def resample_weights(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None) -> Iterator[Weights]:
     """Draw bootstrap resamples as counts, block by block.
 
     Args:

@@ -163,9 +163,7 @@ def _check_shares(shares: Sequence[float]) -> None:
         )
 
 
-def _check_columns(
-    ids: Sequence[str], strata: Sequence[float | None] | None, groups: Sequence[str] | None
-) -> None:
+def _check_columns(ids: Sequence[str], strata: Sequence[float | None] | None, groups: Sequence[str] | None) -> None:
     seen: set[str] = set()
     for name in ids:
         if name in seen:
@@ -178,9 +176,7 @@ def _check_columns(
             )
     for name, score in zip(ids, strata or (), strict=False):
         if score is not None and math.isinf(score):
-            raise InputError(
-                f"The human score of {name!r} is infinite; correct it before splitting by score."
-            )
+            raise InputError(f"The human score of {name!r} is infinite; correct it before splitting by score.")
 
 
 def _listed(shares: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from askance.testing import StandInServer
 
 README = Path(__file__).parent.parent / "README.md"
@@ -63,7 +64,10 @@ def stand_in(text: str, url: str) -> str:
 
 def test_the_set_up_is_two_commands_of_the_makefile():
     bash = [text for kind, _, text in snippets() if kind == "bash"]
-    assert [line for text in bash for line in text.split("\n") if line.startswith("make ")] == ["make demo", "make test"]
+    assert [line for text in bash for line in text.split("\n") if line.startswith("make ")] == [
+        "make demo",
+        "make test",
+    ]
     makefile = README.with_name("Makefile").read_text(encoding="utf-8")
     assert re.search(r"^demo:", makefile, re.MULTILINE)
     assert re.search(r"^test:", makefile, re.MULTILINE)

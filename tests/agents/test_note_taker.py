@@ -21,9 +21,9 @@ QUESTION = Question(id="q", text="Is it right?", dimension="facts")
 REASONS = {"target": "It sounds right.", "reference": "The day differs."}
 
 
-async def take(*endings: str, target: bool = True) -> tuple[Lesson, ScriptedModel]:
+async def take(*endings: str, target: bool = True, kind: str = "a wrong day") -> tuple[Lesson, ScriptedModel]:
     field = "answer_no_if" if target else "answer_yes_even_if"
-    note = {"quote": "today", "fact": "Monday", "kind": "a wrong day"}
+    note = {"quote": "today", "fact": "Monday", "kind": kind}
     left = iter(endings)
 
     def script(request: Request) -> str:
@@ -38,8 +38,8 @@ async def take(*endings: str, target: bool = True) -> tuple[Lesson, ScriptedMode
 
 
 async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
-    lesson, model = await take("gives another day than the input does")
-    assert lesson.text == "Answer no if the output gives another day than the input does."
+    lesson, model = await take("gives a wrong day of the week")
+    assert lesson.text == "Answer no if the output gives a wrong day of the week."
     assert (lesson.id, lesson.direction, lesson.dimension, lesson.evidence) == ("L7", "stricter", "facts", ("e/q",))
     shown = model.requests[-1].messages[-1][1]
     for part in (fence(EXAMPLE.input), fence(EXAMPLE.output or ""), QUESTION.text, *REASONS.values(), "Summarise."):
@@ -58,30 +58,37 @@ async def test_a_judge_that_was_too_strict_learns_to_be_more_lenient() -> None:
 @pytest.mark.parametrize(
     "ending",
     [
-        "Gives another day",
-        "the output gives another day.",
-        "it gives another day",
-        "Answer no if the output gives another day.",
-        ' "gives another\n day." ',
+        "Gives a wrong day",
+        "the output gives a wrong day.",
+        "it gives a wrong day",
+        "Answer no if the output gives a wrong day.",
+        ' "gives a wrong\n day." ',
     ],
 )
 async def test_an_ending_that_repeats_the_opening_still_makes_one_sentence(ending: str) -> None:
-    assert (await take(ending))[0].text == "Answer no if the output gives another day."
+    assert (await take(ending))[0].text == "Answer no if the output gives a wrong day."
 
 
 async def test_a_rule_that_copies_the_example_is_asked_for_again_once() -> None:
-    copy = "says the mayor of Arles opened a bridge"
-    lesson, model = await take(copy, "gives another day")
-    assert lesson.text.endswith("gives another day.")
-    assert "copies the example" in model.requests[-1].messages[-1][1]
-    with pytest.raises(ParseError, match="copies the example"):
+    copy = "wrongly says the mayor of Arles opened a bridge"
+    lesson, model = await take(copy, "gives a wrong day")
+    assert lesson.text.endswith("gives a wrong day.")
+    assert "about this example alone" in model.requests[-1].messages[-1][1]
+    with pytest.raises(ParseError, match="about this example alone"):
         await take(copy, copy)
 
 
 async def test_a_rule_that_names_names_is_asked_for_again_once() -> None:
-    lesson, model = await take("tells another story about Arles", "gives another day")
-    assert lesson.text.endswith("gives another day.")
-    assert "copies the example" in model.requests[-1].messages[-1][1]
+    lesson, model = await take("tells another story about Arles", "gives a wrong day")
+    assert lesson.text.endswith("gives a wrong day.")
+    assert "about this example alone" in model.requests[-1].messages[-1][1]
+
+
+async def test_a_rule_that_does_not_fit_its_kind_gives_way_to_a_kind_that_is_listed() -> None:
+    lesson, _ = await take("says the mayor of Arles opened a bridge", kind="Added claims.")
+    assert lesson.text == "Answer no if the output has added claims."
+    with pytest.raises(ParseError, match='does not say what "kind" says'):
+        await take("differs from the input", "differs from the input", kind="an invention")
 
 
 async def test_a_rule_that_says_nothing_is_refused() -> None:

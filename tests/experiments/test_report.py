@@ -282,7 +282,6 @@ def test_the_command_to_repeat_names_what_differs_from_the_defaults(run):
     assert "--source 'big/<u>judge'" in repeated
 
 
-
 @pytest.mark.parametrize(
     ("file", "text", "says"),
     [

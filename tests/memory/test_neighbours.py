@@ -124,12 +124,7 @@ def test_without_faiss_the_extra_is_named(monkeypatch):
 
 
 def pairs_one_by_one(rows: np.ndarray, threshold: float) -> list[tuple[int, int]]:
-    return [
-        (i, j)
-        for i in range(len(rows))
-        for j in range(i + 1, len(rows))
-        if float(rows[i] @ rows[j]) >= threshold
-    ]
+    return [(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if float(rows[i] @ rows[j]) >= threshold]
 
 
 def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:

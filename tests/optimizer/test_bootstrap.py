@@ -7,13 +7,14 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
 from askance.optimizer.bootstrap import _swap_p_value, mean_difference, paired_difference
 from askance.optimizer.correlation import correlate, kendall, pearson, spearman
 from askance.optimizer.resampling import correlation_kernel, resample, resample_weights
 from askance.prompts.errors import InputError
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
 
 POINT = {"spearman": spearman, "kendall": kendall, "pearson": pearson}
 
@@ -86,9 +87,7 @@ def test_swap_p_value_equals_complete_enumeration_of_the_swaps(seed: int) -> Non
         gains.append(np.corrcoef(y, people)[0, 1] - np.corrcoef(x, people)[0, 1])
     exact = np.count_nonzero(np.array(gains) >= gains[0] - 1e-9)
     assert _swap_p_value(ranks[0], ranks[1], people, iter([every])) == (1 + exact) / (1 + 512)
-    assert paired_difference(a, np.round(b), human, resamples=6400).p_value == pytest.approx(
-        exact / 512, abs=0.02
-    )
+    assert paired_difference(a, np.round(b), human, resamples=6400).p_value == pytest.approx(exact / 512, abs=0.02)
 
 
 def test_constant_baseline_is_undefined_unless_the_convention_is_asked_for() -> None:
@@ -199,9 +198,7 @@ def test_adding_noise_is_accepted_more_seldom_than_the_level() -> None:
     accepted = 0
     for trial in range(200):
         a, _, human = versions(24, rng, (0.6, 0.6))
-        accepted += (
-            paired_difference(a, a + rng.normal(size=24), human, resamples=99, seed=trial).p_value <= 0.1
-        )
+        accepted += paired_difference(a, a + rng.normal(size=24), human, resamples=99, seed=trial).p_value <= 0.1
     assert accepted <= 10
 
 

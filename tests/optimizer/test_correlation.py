@@ -9,6 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
 from askance.optimizer.correlation import (
     correlate,
     kendall,
@@ -25,9 +29,6 @@ from askance.optimizer.resampling import (
     resample_weights,
 )
 from askance.prompts.errors import InputError
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
 
 REFERENCE = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 OURS = {"spearman": spearman, "kendall": kendall, "pearson": pearson}
@@ -88,9 +89,7 @@ def test_rank_correlations_do_not_change_under_a_monotone_transform(method: str,
 @pytest.mark.parametrize("method", REFERENCE)
 @settings(max_examples=40, deadline=None)
 @given(pair=columns, data=st.data())
-def test_no_correlation_depends_on_the_order_of_the_items(
-    method: str, pair: tuple, data: st.DataObject
-) -> None:
+def test_no_correlation_depends_on_the_order_of_the_items(method: str, pair: tuple, data: st.DataObject) -> None:
     a, b = pair
     order = data.draw(st.permutations(range(len(a))))
     shuffled = OURS[method]([a[i] for i in order], [b[i] for i in order])
@@ -114,9 +113,7 @@ def test_fewer_than_three_complete_items_are_undefined() -> None:
 
 
 def test_scores_that_differ_only_by_summation_order_are_ties() -> None:
-    assert (
-        spearman([0.1 + 0.2, 0.3, 0.5, 0.7], [2, 1, 3, 4]).value == spearman([3, 3, 5, 7], [2, 1, 3, 4]).value
-    )
+    assert spearman([0.1 + 0.2, 0.3, 0.5, 0.7], [2, 1, 3, 4]).value == spearman([3, 3, 5, 7], [2, 1, 3, 4]).value
 
 
 def test_paired_drops_incomplete_items_and_counts_them() -> None:
@@ -244,9 +241,7 @@ def published(name: str) -> list[dict]:
 
 def test_unieval_on_qags_gives_the_published_correlations() -> None:
     rows = published("qags_cnndm.jsonl")
-    found = correlate(
-        [row["unieval"]["consistency"] for row in rows], [row["human"]["consistency"] for row in rows]
-    )
+    found = correlate([row["unieval"]["consistency"] for row in rows], [row["human"]["consistency"] for row in rows])
     values = [found.pearson.value, found.spearman.value, found.kendall.value]
     assert [round(value, 3) for value in values] == [0.682, 0.662, 0.532]
     assert found.spearman.n == 235 and found.spearman.low < 0.662 < found.spearman.high

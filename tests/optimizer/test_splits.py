@@ -7,10 +7,11 @@ import random
 
 import numpy as np
 import pytest
-from askance.optimizer.splits import Split, split
-from askance.prompts.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from askance.optimizer.splits import Split, split
+from askance.prompts.errors import InputError
 
 
 def names(n: int) -> list[str]:
