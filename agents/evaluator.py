@@ -256,12 +256,14 @@ class Evaluator:
 
     async def _verdicts(self, asking: Asking, ask: Ask, answer: Answer | None, provenance: Provenance) -> list[Verdict]:
         """Buy one ask, with one re-ask if it cannot be read; missing questions are asked alone."""
+        keys = [ask.key]
         try:
             if answer is None:
                 answer = await self._gateway.buy(self._role, self.model, ask.request())
             readings, problem = self._readings(asking, ask, answer, provenance)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, asking.form)
+                keys.append(again.key)
                 answer = await self._gateway.ask(self._role, self.model, again)
                 readings, problem = self._readings(asking, ask, answer, provenance)
         except ModelError as error:
@@ -269,6 +271,7 @@ class Evaluator:
                 raise
             return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
         if problem is not None:
+            self._gateway.forget(keys)
             return [self._failed(ask, question.id, "parse_error", problem) for question in ask.questions]
         verdicts = []
         for question in ask.questions:

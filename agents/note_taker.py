@@ -136,21 +136,24 @@ class NoteTaker:
     async def kinds(self, question: Question) -> list[str]:
         """Kinds of faults that a question may be about, from the question and the task alone.
 
-        Choosing from a list before writing the rule keeps a small model from retelling the example.
+        Choosing from a list before writing the rule keeps a small model from retelling the example. Where the model
+        gives no usable list, the notes do without.
 
         Raises:
-            ParseError: No usable list.
             ModelError: No reply.
         """
-        found = await ask_for(
-            self._gateway,
-            "note_taker",
-            self._model,
-            [("user", render("fault_kinds", task=self._task, question=question.text))],
-            FaultKinds,
-            max_tokens=200,
-            seed=self._seed,
-        )
+        try:
+            found = await ask_for(
+                self._gateway,
+                "note_taker",
+                self._model,
+                [("user", render("fault_kinds", task=self._task, question=question.text))],
+                FaultKinds,
+                max_tokens=200,
+                seed=self._seed,
+            )
+        except ParseError:
+            return []
         kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
         return [kind for kind in kinds if kind and not copied_words(kind, [template("fault_kinds")], run=4)]
 

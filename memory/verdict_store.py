@@ -105,6 +105,17 @@ class VerdictStore:
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Drop answers that turned out to be of no use, so that they are asked again.
+
+        Raises:
+            AskanceError: The store cannot be written.
+        """
+        try:
+            self._db.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+
     def __len__(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
 

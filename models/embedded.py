@@ -50,7 +50,7 @@ class EmbeddedServers:
         Raises:
             AskanceError: as `EmbeddedServer.start`, or the server died a second time.
         """
-        key = path.resolve()
+        key = path.resolve()  # noqa: ASYNC240 -- one look-up
         running = self._servers.get(key)
         if running is not None and running.is_running:
             return running.base_url

@@ -31,6 +31,10 @@ class AnswerStore(Protocol):
         """Keep an answer; it is safe when this returns."""
         ...
 
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Drop answers that turned out to be of no use."""
+        ...
+
 
 class RetryPolicy:
     """How often and how long to wait: exponential with full jitter, the endpoint's wish first."""
@@ -95,6 +99,11 @@ class Gateway:
         for key in there:
             self._book(role, key, found[key])
         return found
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Drop answers from which no verdict could be read: a failure is not kept, so it is asked again next time."""
+        if self.store is not None:
+            self.store.forget(keys)
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
         """An answer from the store, or bought.

@@ -104,11 +104,14 @@ class World:
             part = max(int(number) for number in re.findall(r"^\[(\d+)\]", case, re.MULTILINE))
             text = case.split("The lesson that it must say: ")[1]
             return json.dumps({"part": part, "action": "add", "text": text})
+        if "kinds" in fields:
+            return json.dumps({"kinds": ["a fault of some kind", "a fault of another kind"]})
         example = re.findall(r"\[(e\d+)\]", everything)[0]
         question = next(name for name, text in TEXTS.items() if text in everything)
         note = {"quote": "these words", "fact": "the input differs", "kind": "a kind of case"}
         if "answer_no_if" in fields:
-            return json.dumps(note | {"answer_no_if": RULES[self.flaw(example, question) or "style"]})
+            rule = RULES[self.flaw(example, question) or "style"]
+            return json.dumps(note | {"kind": rule, "answer_no_if": rule})
         if "answer_yes_even_if" in fields:
             return json.dumps(note | {"answer_yes_even_if": RULES["brief"]})
         if "what in the output decides" in last:

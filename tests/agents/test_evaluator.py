@@ -458,10 +458,13 @@ async def test_a_second_run_makes_no_calls_and_gives_the_same(judging: Judging) 
     assert second.gateway.budget.cached_calls >= calls
 
 
-async def test_parse_errors_are_not_paid_for_twice_either() -> None:
+async def test_a_verdict_that_could_not_be_read_is_not_kept_and_is_asked_again() -> None:
     lab = Lab(lambda request: "Hm.")
-    verdicts = await lab.judge(HARD)
-    assert await Lab([], store=lab.store).judge(HARD) == verdicts
+    assert {each.status for each in await lab.judge(HARD)} == {"parse_error"}
+    assert len(lab.store) == 0
+    again = Lab(lambda request: "yes", store=lab.store)
+    assert {each.status for each in await again.judge(HARD)} == {"ok"}
+    assert again.calls == 12
 
 
 async def test_changing_one_question_buys_only_that_question() -> None:
