@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from ..models.base import ModelError
 from ..models.structured import ParseError, ask_for
 from ..prompts.leaks import copied_names, copied_words, topic_words
 from ..prompts.lessons import Disagreement, Lesson
@@ -19,7 +20,7 @@ from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.base import Model
     from ..models.gateway import Gateway
@@ -70,6 +71,7 @@ class NoteTaker:
         self._model = model
         self._task = task
         self._seed = seed
+        self._kinds: dict[str, list[str]] = {}
 
     async def take_note(
         self,
@@ -133,6 +135,19 @@ class NoteTaker:
             evidence=(disagreement.key,),
         )
 
+    async def prepare(self, questions: Iterable[Question]) -> None:
+        """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.
+
+        Raises:
+            ModelError: Every further call would fail too.
+        """
+        for question in questions:
+            try:
+                await self.kinds(question)
+            except ModelError as error:
+                if error.fatal:
+                    raise
+
     async def kinds(self, question: Question) -> list[str]:
         """Kinds of faults that a question may be about, from the question and the task alone.
 
@@ -142,6 +157,11 @@ class NoteTaker:
         Raises:
             ModelError: No reply.
         """
+        if question.text not in self._kinds:
+            self._kinds[question.text] = await self._list_kinds(question)
+        return self._kinds[question.text]
+
+    async def _list_kinds(self, question: Question) -> list[str]:
         try:
             found = await ask_for(
                 self._gateway,

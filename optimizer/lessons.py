@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..agents.deduplicator import Relation
 from ..models.base import ModelError
 from ..models.structured import ParseError
 from ..prompts.lessons import Lesson
@@ -56,6 +57,8 @@ class LessonDesk:
         A note that cannot be used is left out and said so.
         """
         self._watcher.phase("taking notes", len(disagreements))
+        disputed = dict.fromkeys(each.question for each in disagreements if each.target)
+        await self._note_taker.prepare(self._checklist.question(name) for name in disputed)
         done = 0
 
         async def note(disagreement: Disagreement, lesson_id: str) -> Lesson | None:
@@ -99,9 +102,8 @@ class LessonDesk:
 
     async def _remember(self, lesson: Lesson) -> str:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
-        neighbours = self.memory.nearest(lesson)
         try:
-            relation, known = await self._deduplicator.compare(lesson, neighbours)
+            relation, known = await self._compare(lesson)
         except (ParseError, ModelError) as error:
             if isinstance(error, ModelError) and error.fatal:
                 raise
@@ -123,3 +125,11 @@ class LessonDesk:
             kept_text=kept.text,
         )
         return kept.id
+
+    async def _compare(self, lesson: Lesson) -> tuple[Relation, Lesson | None]:
+        """The same words are the same lesson without a call; otherwise the deduplicator decides."""
+        neighbours = self.memory.nearest(lesson)
+        for known in neighbours:
+            if known.text == lesson.text:
+                return Relation(relation="duplicate", of=1, merged=""), known
+        return await self._deduplicator.compare(lesson, neighbours)
