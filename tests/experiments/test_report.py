@@ -200,10 +200,10 @@ def test_explanations_and_probabilities_are_shown_where_the_journal_has_them(run
             continue
         events.append(event)
         if event["event"] == "disagreements" and event["read"]:
-            first = event["read"][0]
-            first |= {"target": True, "reference": False, "target_p_yes": 0.93, "reference_p_yes": 0.62}
-            key = f"{first['example']}/{first['question']}"
-            reasons = {"target": {key: "mine <s>"}, "reference": {key: "theirs"}}
+            for row in event["read"]:
+                row |= {"target": True, "reference": False, "target_p_yes": 0.93, "reference_p_yes": 0.62}
+            keys = [f"{row['example']}/{row['question']}" for row in event["read"]]
+            reasons = {"target": dict.fromkeys(keys, "mine <s>"), "reference": dict.fromkeys(keys, "theirs")}
             events.append({"event": "reasons", "iteration": event["iteration"], **reasons})
     file.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
     page = words(Page(write_report(run)).text)
