@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -23,17 +24,30 @@ def fetch(model: RegisteredModel) -> Path:
     path = pulled(model)
     if path is not None:
         return path
+    if not sys.stderr.isatty():
+        return pull(model, progress=_Lines())
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    click.echo(f"Fetching {model.name}, {model.bytes / 1e9:.1f} GB ({model.licence}), once.", err=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(model.name, total=model.bytes)
 
         def progress(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)
+            bar.update(task, description=what, completed=done, total=total)
 
         return pull(model, progress=progress)
+
+
+class _Lines:
+    """One line for each tenth, for logs."""
+
+    def __init__(self) -> None:
+        self._last: tuple[bool, int] | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Write a line where the next tenth is reached."""
+        step = (what.endswith("joining"), 10 * done // max(total, 1))
+        if step != self._last:
+            self._last = step
+            click.echo(f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", err=True)

@@ -64,6 +64,11 @@ class LiteLLMModel:
             return await self.answer(request)
         raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
 
+    @property
+    def priced(self) -> bool:
+        """Whether LiteLLM knows the price of this model."""
+        return self._price is not None
+
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
         if self._price is None:

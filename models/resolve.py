@@ -37,9 +37,14 @@ class Models:
         api_base: str | None = None,
         timeout: float = 120.0,
         server: ServerSettings | None = None,
+        need_prices: bool = False,
     ) -> None:
-        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call."""
+        """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call.
+
+        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
+        """
         self._api_base = api_base
+        self._need_prices = need_prices
         self._timeout = timeout
         self._servers = EmbeddedServers(server)
         self._by_name: dict[str, Model] = {}
@@ -77,7 +82,18 @@ class Models:
         if provider == "local":
             return self._embedded(name, rest)
         if provider == "openai":
-            return self._direct(name, rest)
+            model: Model = self._direct(name, rest)
+            priced = False
+        else:
+            model = through = self._through_litellm(name, provider)
+            priced = through.priced
+        if self._need_prices and not priced:
+            raise InputError(
+                f"{name}: its price is not known, so --max-cost could not be kept. Cap it with --max-calls or --max-tokens."
+            )
+        return model
+
+    def _through_litellm(self, name: str, provider: str) -> LiteLLMModel:
         try:
             return LiteLLMModel(name, timeout=self._timeout)
         except MissingExtraError:

@@ -26,7 +26,8 @@ async def session(
     options: ModelOptions, store: AnswerStore | None, *, stored_answers_are_ours: bool = False
 ) -> AsyncIterator[tuple[Models, Gateway]]:
     """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens."""
-    async with Models(api_base=options.api_base, timeout=options.timeout) as models:
+    prices = options.max_cost is not None
+    async with Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices) as models:
         yield (
             models,
             Gateway(

@@ -8,7 +8,7 @@ import pytest
 
 from askance.models.base import Parameters, make_request
 from askance.models.resolve import Models
-from askance.prompts.errors import AskanceError, MissingExtraError
+from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.testing import ScriptedModel, StandInServer
 
 
@@ -118,3 +118,9 @@ async def test_connections_are_closed_with_the_models() -> None:
             await model.answer(make_request(model.identity, [("user", "x")], Parameters(1)))
             session: Any = vars(model)["_session"]
         assert session.closed
+
+
+async def test_a_cap_on_money_is_refused_where_the_price_is_not_known() -> None:
+    async with Models(api_base="http://127.0.0.1:9/v1", need_prices=True) as models:
+        with pytest.raises(InputError, match="--max-cost could not be kept"):
+            models.get("openai/own-judge")
