@@ -78,6 +78,11 @@ def run_summary(done: RunResult) -> None:
     for tried in result["rejected_edits"]:
         names = ", ".join(name for edit in tried["edits"] for name in edit["lessons"])
         out.print(f"Rejected: {names}: {tried['reason']}", style="dim", markup=False, soft_wrap=True)
+    if lessons:
+        out.print("\nLessons drawn from the disagreements:")
+    for lesson in lessons.values():
+        support = f"{lesson['status']}, support {len(lesson['evidence'])}"
+        out.print(f"  {lesson['id']} ({support}): {lesson['text']}", markup=False, soft_wrap=True)
     out.print(
         f"\n{result['calls']} calls, {result['cached_calls']} answers reused, {result['tokens']:,} tokens, "
         f"${result['cost_usd']:.4f}; coverage {result['coverage']:.1%}",
