@@ -66,11 +66,9 @@ def run_summary(done: RunResult) -> None:
     out.print(table)
     lessons = {lesson["id"]: lesson for lesson in result["lessons"]}
     if not result["accepted_edits"]:
-        out.print(
-            f"No edit passed the gate: {len(result['rejected_edits'])} candidates were tried and rejected. The prompt "
-            "stays as it was.",
-            soft_wrap=True,
-        )
+        count = len(result["rejected_edits"])
+        why = f"{count} candidates were tried and rejected" if count else "no candidate was proposed"
+        out.print(f"No edit passed the gate: {why}. The prompt stays as it was.", soft_wrap=True)
     for tried in result["accepted_edits"]:
         out.print(f"\nAccepted: {tried['reason']}", soft_wrap=True)
         for edit in tried["edits"]:
