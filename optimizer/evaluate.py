@@ -173,11 +173,7 @@ def load_inputs(
     if settings.weights is not None:
         questions = with_weights(questions, load_weights(settings.weights))
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
-    if prompt is None:
-        text = default_prompt(examples)
-    else:
-        text = prompt.check() if isinstance(prompt, Prompt) else load_prompt(prompt)
-    return examples, questions, text
+    return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
 
 
 async def _evaluate(

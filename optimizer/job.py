@@ -69,10 +69,7 @@ def prepare(
     """
     settings = parse_options(LoopOptions, dict(options))
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    if source_prompt is None:
-        theirs = text
-    else:
-        theirs = source_prompt.check() if isinstance(source_prompt, Prompt) else load_prompt(source_prompt)
+    theirs = text if source_prompt is None else load_prompt(source_prompt)
     if model_name(source) == model_name(target) and theirs == text:
         raise InputError(
             "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "

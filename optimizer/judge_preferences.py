@@ -11,6 +11,7 @@ from ..prompts.examples import Example
 from ..prompts.jsonl import read_rows, validate_row
 from ..prompts.preferences import Preference
 from .evaluate import evaluate
+from .scoring import complete_mean
 from .weights import PreferenceScores, preference_scores
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def judge_preferences(
 
     def row(pair: Preference, side: str) -> list[float | None]:
         cells = [sums[f"{pair.id}/{side}", question.id] for question in questions.questions]
-        return [None if None in cell else sum(each or 0.0 for each in cell) / len(cell) for cell in cells]
+        return [complete_mean(cell) for cell in cells]
 
     scores = preference_scores(
         [pair.id for pair in pairs],

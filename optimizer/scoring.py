@@ -67,7 +67,7 @@ def score_examples(
             members.setdefault(question.dimension, {})[question.id] = question.weight
     scores = []
     for example in examples:
-        means = {question: _mean(values) for question, values in answers[example.id].items()}
+        means = {question: complete_mean(values) for question, values in answers[example.id].items()}
         dimensions = {dimension: _weighted(means, each) for dimension, each in members.items()}
         scores.append(ExampleScore(example.id, _weighted(means, weights), dimensions))
     return scores
@@ -95,7 +95,8 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     return {question: yes / n for question, (yes, n) in counts.items()}
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def complete_mean(values: Sequence[float | None]) -> float | None:
+    """Mean of the values; None where one is missing or there are none: part of a whole is no score."""
     if len(values) == 1:
         return values[0]
     known = [value for value in values if value is not None]

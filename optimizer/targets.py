@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import human_dimensions
+from .scoring import complete_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,11 +29,11 @@ class Targets:
 
     def overall(self, example: str) -> float | None:
         """Mean over the dimensions; None where one is missing."""
-        return _mean([self.wanted[example].get(dimension) for dimension in self.dimensions])
+        return complete_mean([self.wanted[example].get(dimension) for dimension in self.dimensions])
 
     def score(self, scores: ExampleScore) -> float | None:
         """The judge's score that belongs to :meth:`overall`: its mean over the same dimensions."""
-        return _mean([_of(scores, dimension) for dimension in self.dimensions])
+        return complete_mean([_of(scores, dimension) for dimension in self.dimensions])
 
     def dimension_score(self, scores: ExampleScore, dimension: str) -> float | None:
         """The judge's score on one dimension; ``overall`` is the score over all questions."""
@@ -96,8 +97,3 @@ def _of(scores: ExampleScore, dimension: str) -> float | None:
     if dimension in scores.dimensions:
         return scores.dimensions[dimension]
     return scores.overall if dimension == "overall" else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None

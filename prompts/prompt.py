@@ -118,13 +118,15 @@ class Prompt:
         return changed
 
 
-def load_prompt(path: str | Path) -> Prompt:
-    """Read and check a prompt file.
+def load_prompt(source: str | Path | Prompt) -> Prompt:
+    """Read and check a prompt file; a prompt that is one already is checked.
 
     Raises:
         InputError: The file cannot be read or the prompt cannot be used.
     """
-    path = Path(path)
+    if isinstance(source, Prompt):
+        return source.check()
+    path = Path(source)
     try:
         return Prompt(path.read_text(encoding="utf-8-sig")).check(str(path))
     except FileNotFoundError:

@@ -15,6 +15,8 @@ class Logistic:
 
     ridge: float = 0.01
     """Pull towards 0, in units in which score differences have a root mean square of 1."""
+    flip: float | None = 0.0
+    """Share of labels taken to be flipped; None estimates it."""
     name: str = "logistic"
     quick: bool = True
 
@@ -27,5 +29,5 @@ class Logistic:
         """
         require_decided(pairs)
         differences, counts = pairs.with_ties_as_halves()
-        fit = fit_bradley_terry(differences, counts, flip=0.0, ridge=self.ridge, start=start)
+        fit = fit_bradley_terry(differences, counts, flip=self.flip, ridge=self.ridge, start=start)
         return normalised(fit.weights)
