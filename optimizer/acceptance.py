@@ -19,6 +19,8 @@ HOPELESS = 0.1
 
 Not 1 minus the p-value of a gain: where few examples changed, that is near 1 after a single loss.
 """
+LATE = 0.6
+"""Share of the validation examples from which a candidate without any gain is dropped."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,11 @@ class PairedGate:
         """Whether the examples seen so far are enough to drop the candidate."""
         n = len(candidate)
         gain = self._yardstick.difference(best[:n], candidate, self._examples[:n])
-        if gain.value is None or gain.value >= 0:
+        if gain.value is None or gain.value > 0:
             return None
+        if n >= LATE * len(self._examples):
+            found = f"{self._yardstick.name} {gain.value:+.3f}"
+            return Decision(False, f"no gain on the first {n} validation examples ({found})", gain)
         loss = self._yardstick.difference(candidate, best[:n], self._examples[:n])
         if loss.p_value is None or loss.p_value > HOPELESS:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..prompts.prompt import EditRefusedError
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
     from .scoring import ExampleScore
+    from .screening import Screening
     from .subject import Subject
     from .telling import Events
 
@@ -49,6 +52,7 @@ class Contest:
         racing: bool,
         bisect: bool,
         max_prompt_chars: int | None,
+        screening: Screening | None = None,
     ) -> None:
         """Nothing is judged yet.
 
@@ -61,7 +65,10 @@ class Contest:
             racing: Whether a candidate that is clearly worse is dropped before all of them are judged.
             bisect: Whether a bundle that fails is taken apart to find the guilty edit.
             max_prompt_chars: Longest prompt that several edits together may make.
+            screening: Judges the questions of a candidate's lessons before the others; None where every verdict needs
+                all questions, as with a generator.
         """
+        self._screening = screening if racing else None
         self._subject = subject
         self._gate = gate
         self._validation = validation
@@ -82,7 +89,7 @@ class Contest:
         number = self._new_version(draft)
         self._events.phase("judging validation with the starting prompt")
         seen = await self._subject.observe(draft, self._validation, self._events.advance)
-        return Version(number, draft, seen.scores)
+        return Version(number, draft, seen.scores, verdicts=seen.verdicts)
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         """Try edits together; where the gate says no, each half, so that one guilty edit is found in few tries.
@@ -127,7 +134,7 @@ class Contest:
             for edit in edits:
                 prompt = prompt.apply(edit)
             draft = Draft(prompt, best.draft.checklist)
-        candidate, decision = await self.race(best, draft, best.edits + tuple(edits))
+        candidate, decision = await self.race(best, draft, best.edits + tuple(edits), edits)
         judged = len(candidate.scores)
         self.tried.append(
             TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged)
@@ -158,29 +165,48 @@ class Contest:
             self._run.write("prompt.md", version.draft.prompt.text)
 
     async def race(
-        self, best: Version, draft: Draft, edits: tuple[Edit, ...], stop: Stop | None = None
+        self, best: Version, draft: Draft, edits: tuple[Edit, ...], changed: Sequence[Edit], stop: Stop | None = None
     ) -> tuple[Version, Decision]:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
+
+        The questions that the changed edits' lessons come from are asked first, the best version's verdicts standing in
+        for the others: a candidate that gains nothing where it was meant to is not worth the other questions.
 
         Args:
             best: The version that it is held against.
             draft: The candidate.
             edits: All that it has.
-            stop: Says after a part of the validation examples whether the rest is worth its price; by default the
-                gate does.
+            changed: Those that are added to the best version, or taken out of it.
+            stop: Says after a part of the verdicts whether the rest is worth its price; by default the gate does.
         """
         stop = stop or self._gate.hopeless
         number = self._new_version(draft)
         self._events.phase(f"judging validation with version {number}")
-        examples = self._validation
+        examples, screening = self._validation, self._screening
+        asked = screening.questions(best.draft, draft, changed) if screening is not None else ()
+        verdicts: list[Verdict] = []
         scores: list[ExampleScore] = []
-        for rung in self._rungs():
-            seen = await self._subject.observe(draft, examples[len(scores) : rung], self._events.advance)
-            scores += seen.scores
-            dropped = stop(best.scores, scores) if rung < len(examples) else None
-            if dropped is not None:
-                return Version(number, draft, scores, edits, best.number), dropped
-        version = Version(number, draft, scores, edits, best.number)
+        if screening is not None and asked:
+            others = [each for each in best.verdicts if each.question not in asked]
+            for start, rung in pairwise([0, *self._rungs()]):
+                verdicts += await screening.judge(draft, examples[start:rung], asked, self._events.advance)
+                scores = screening.scores(draft, examples[:rung], [*verdicts, *others])
+                dropped = stop(best.scores, scores)
+                if dropped is not None:
+                    return Version(number, draft, scores, edits, best.number), dropped
+            assert draft.checklist is not None, "a judge answers a checklist"
+            rest = [each.id for each in draft.checklist.questions if each.id not in asked]
+            verdicts += await screening.judge(draft, examples, rest, self._events.advance)
+            scores = screening.scores(draft, examples, verdicts)
+        else:
+            for start, rung in pairwise([0, *self._rungs()]):
+                seen = await self._subject.observe(draft, examples[start:rung], self._events.advance)
+                verdicts += seen.verdicts
+                scores += seen.scores
+                dropped = stop(best.scores, scores) if rung < len(examples) else None
+                if dropped is not None:
+                    return Version(number, draft, scores, edits, best.number), dropped
+        version = Version(number, draft, scores, edits, best.number, verdicts)
         return version, self._gate.decide(best.scores, scores)
 
     def _rungs(self) -> list[int]:

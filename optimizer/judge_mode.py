@@ -8,6 +8,7 @@ from ..agents.batch_notes import BatchNoteTaker
 from ..agents.note_taker import NoteTaker
 from ..agents.note_taking import NoteTaking
 from .judge_subject import JudgeSubject
+from .screening import Screening
 from .targets import human_targets
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ def judge_subject(bench: Bench, model: Model, role: str) -> JudgeSubject:
     """The judge that is improved; ``role`` is its ledger."""
     options = bench.job.options
     return JudgeSubject(bench.gateway, model, options.judging, role=role, soft=options.soft, tally=bench.count)
+
+
+def judge_screening(bench: Bench, subject: JudgeSubject) -> Screening | None:
+    """Judges candidates on a part of the questions first; None where one call answers all questions."""
+    options = bench.job.options
+    return None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft)
 
 
 def judge_note_taker(bench: Bench, model: Model) -> TakesNotes:

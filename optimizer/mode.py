@@ -12,7 +12,7 @@ from .results import FinishReason
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ..agents.evaluator import Estimate
+    from ..agents.estimate import Estimate
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .options import LoopOptions
     from .questions_again import QuestionsAgain
     from .results import Outcome, Version
+    from .screening import Screening
     from .signals import Signal
     from .subject import Draft, Observation, Subject
     from .yardsticks import Yardstick
@@ -49,6 +50,8 @@ class SetUp:
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None
     """Further parts of ``result.json``, from the yardstick and the observations of the test, bought at the very end."""
+    screening: Screening | None = None
+    """Judges a candidate on a part of the questions; None where they cannot be asked one by one."""
     improve: bool = True
     """Whether the prompt is to be improved; False where only its measures are wanted."""
     facts: Mapping[str, Any] = field(default_factory=dict)

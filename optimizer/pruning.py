@@ -69,7 +69,7 @@ async def prune(
         except EditRefusedError as error:
             _note(found, events, best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
             continue
-        shorter, decision = await contest.race(best, Draft(prompt, best.draft.checklist), left, is_missed)
+        shorter, decision = await contest.race(best, Draft(prompt, best.draft.checklist), left, [edit], is_missed)
         whole = len(shorter.scores) == len(validation)
         gain = yardstick.difference(best.scores, shorter.scores, validation) if whole else decision.gain
         value = gain.value if gain else None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import Verdict
     from .bootstrap import Difference
     from .scoring import ExampleScore
     from .subject import Draft, Observation
@@ -110,6 +111,8 @@ class Version:
     scores: Sequence[ExampleScore]
     edits: tuple[Edit, ...] = ()
     parent: int | None = None
+    verdicts: Sequence[Verdict] = ()
+    """On the same examples as the scores."""
 
     @property
     def prompt(self) -> Prompt:
