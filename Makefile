@@ -12,7 +12,7 @@ RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 BRIDGE_TESTS := $(wildcard tests/agents/test_dspy_*.py tests/optimizer/test_dspy_*.py tests/experiments/test_dspy_*.py \
 	tests/optimizer/test_mlflow_callback.py tests/experiments/test_inspect_scorer.py \
-	tests/experiments/test_hugging_face_examples.py tests/experiments/test_gepa_beside.py \
+	tests/experiments/test_hugging_face_examples.py $(wildcard tests/experiments/test_gepa_*.py) \
 	tests/models/test_litellm_model.py)
 
 .PHONY: help demo test test-bridges lint types check docs lock clean

@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy_lm import Stopped, dspy
-from ..agents.evaluator import Evaluator, Judging
+from ..agents.evaluator import Evaluator
+from ..agents.judging import Judging
 from ..optimizer.scoring import score_examples
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
@@ -15,7 +16,7 @@ from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..models.base import Model
@@ -55,17 +56,10 @@ class ChecklistMetric:
             raise Stopped(error) from error
 
     def _example(self, example: Any, pred: Any) -> Example:
-        inputs = example.inputs().toDict()
-        whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
-        texts: dict[str, Any] = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
-        if self._fields["output"] is None:
-            texts["output"] = _only(pred.toDict())
-        for ours, name in self._fields.items():
-            if name is not None:
-                source, what = (pred, "prediction") if ours == "output" else (example, "example")
-                if name not in source:
-                    raise InputError(f"The {what} has no field '{name}', which the metric takes its {ours} from.")
-                texts[ours] = str(source[name])
+        texts: dict[str, Any] = {
+            **input_texts(example, self._fields),
+            "output": output_text(pred, self._fields["output"]),
+        }
         name = sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return Example(id=name, **texts)
 
@@ -138,10 +132,37 @@ def checklist_metric(
     return ChecklistMetric(opened, evaluator, fields, soft=soft, explain=judging.explain != "never")
 
 
-def _only(fields: dict[str, Any]) -> str:
-    """The one field of a prediction; where there are more nobody can tell which is meant."""
-    texts = {name: value for name, value in fields.items() if name != "reasoning"}
+def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
+    """What a judge is shown of a DSPy example: all its input fields as the input, or those that are named.
+
+    Raises:
+        InputError: The example has no field of a name.
+    """
+    inputs = example.inputs().toDict()
+    whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
+    texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
+    for ours, name in fields.items():
+        if name is not None and ours != "output":
+            texts[ours] = _field(example, name, "example", ours)
+    return texts
+
+
+def output_text(pred: Any, field: str | None) -> str:
+    """What a judge is shown of a prediction: the field that is named, or its only one.
+
+    Raises:
+        InputError: There is no such field, or nobody can tell which is meant.
+    """
+    if field is not None:
+        return _field(pred, field, "prediction", "output")
+    texts = {name: value for name, value in pred.toDict().items() if name != "reasoning"}
     if len(texts) != 1:
         named = ", ".join(f"'{name}'" for name in texts) or "none"
         raise InputError(f"The prediction has several fields or none ({named}); say which to judge with output='…'.")
     return str(next(iter(texts.values())))
+
+
+def _field(source: Any, name: str, what: str, ours: str) -> str:
+    if name not in source:
+        raise InputError(f"The {what} has no field '{name}', which the judge is to be shown as the {ours}.")
+    return str(source[name])

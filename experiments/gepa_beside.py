@@ -21,10 +21,12 @@ from ..optimizer.job import model_name
 from ..optimizer.results import difference_dict
 from ..optimizer.subject import Draft
 from ..prompts.errors import AskanceError, InputError
+from .gepa_adapter import AskanceAdapter
 from .gepa_feedback import metric_for
 from .gepa_frame import cut_out_guidance
 from .gepa_ours import Ours, open_again
-from .gepa_search import MINIBATCH, Adapter, Counts, Halt, Limits, Reflecting, Reflection, search
+from .gepa_reflection import Counts, Halt, Reflecting, Reflection
+from .gepa_search import MINIBATCH, Limits, search
 from .results_file import RESULTS, write_result
 
 if TYPE_CHECKING:
@@ -71,7 +73,9 @@ def compare(
             guidance,
             development,
             validation,
-            Adapter(ours.set_up.subject, start.checklist, frame, metric, ours.loop, halt, counts),
+            AskanceAdapter(
+                ours.set_up.subject, start.checklist, frame, metric, ours.loop, halt, counts, missing_as_zero=True
+            ),
             Reflection(ours.bench.gateway, ours.model, settings, seed, ours.loop, halt, counts),
             _limits(ours, len(validation)),
             seed,

@@ -6,11 +6,15 @@ GEPA adds numbers up over examples, so a rank correlation cannot be its metric. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ..optimizer.generator_subject import CHECKS
 from ..optimizer.yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..optimizer.scoring import ExampleScore
     from ..optimizer.subject import Observation
     from ..optimizer.targets import Targets
@@ -18,12 +22,16 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
 
+NONE: Mapping[str, str] = MappingProxyType({})
+
 
 class Metric(Protocol):
     """The number of an example, and its record for the reflection."""
 
     name: str
     """What the number is."""
+    explained: Literal["mine", "theirs"]
+    """Which side of a signal's reasons are the judge's explanations."""
 
     def knows(self, example: str) -> bool:
         """Whether an example can have a number at all."""
@@ -33,8 +41,11 @@ class Metric(Protocol):
         """The number, in [0, 1]; None where a verdict is missing."""
         ...
 
-    def record(self, seen: Observation, place: int) -> dict[str, Any]:
-        """Inputs, outputs and feedback of one observed example, as GEPA's reflection prompt lays them out."""
+    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
+        """Inputs, outputs and feedback of one observed example, as GEPA's reflection prompt lays them out.
+
+        ``reasons``: the judge's explanations by example/question.
+        """
         ...
 
 
@@ -42,6 +53,7 @@ class NearnessToPeople:
     """For a judge: how near its score is to the human one."""
 
     name = "1 - |score - human score|"
+    explained: Literal["mine", "theirs"] = "mine"
 
     def __init__(self, targets: Targets) -> None:
         """``targets`` are the human scores in [0, 1]."""
@@ -56,10 +68,13 @@ class NearnessToPeople:
         score, wanted = self._targets.score(scores), self._targets.overall(scores.example)
         return None if score is None or wanted is None else 1 - abs(score - wanted)
 
-    def record(self, seen: Observation, place: int) -> dict[str, Any]:
+    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
         """The example, the judge's answers with P(yes), and the human score."""
         example, scores = seen.examples[place], seen.scores[place]
-        answers = {seen.question(example.id, each.question).text: _answer(each) for each in _verdicts(seen, example.id)}
+        answers = {
+            seen.question(example.id, each.question).text: _answer(each, _reason(each, reasons))
+            for each in _verdicts(seen, example.id)
+        }
         return {
             "Inputs": _texts(example, "context", "input", "output"),
             "Generated Outputs": answers,
@@ -81,6 +96,7 @@ class OwnScore:
     """For a generator: its output's score, and the reasons of what failed."""
 
     name = "score of the output"
+    explained: Literal["mine", "theirs"] = "theirs"
 
     def knows(self, example: str) -> bool:
         """Every example can be written for and checked."""
@@ -90,13 +106,14 @@ class OwnScore:
         """The score of the run's checker or judge."""
         return scores.overall
 
-    def record(self, seen: Observation, place: int) -> dict[str, Any]:
-        """The input, the output, and what the checks say."""
+    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
+        """The input, the output, and what the checks and the questions say."""
         example = seen.examples[place]
         lines = []
         for each in _verdicts(seen, example.id):
             said = {True: "passed", False: "FAILED", None: f"not checked ({each.error or each.status})"}[each.answer]
-            lines.append(f"- {each.question}: {said}{f'. {each.explanation}' if each.explanation else ''}")
+            reason = _reason(each, reasons)
+            lines.append(f"- {_name(seen, each)}: {said}{f'. {reason}' if reason else ''}")
         return {
             "Inputs": _texts(example, "context", "input"),
             "Generated Outputs": example.output or "",
@@ -113,11 +130,22 @@ def _verdicts(seen: Observation, example: str) -> list[Verdict]:
     return [each for each in seen.verdicts if each.example == example and each.replicate == 0]
 
 
-def _answer(verdict: Verdict) -> str:
+def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
+    return verdict.explanation or reasons.get(f"{verdict.example}/{verdict.question}", "")
+
+
+def _name(seen: Observation, verdict: Verdict) -> str:
+    """A check by its name, a question by its text."""
+    question = seen.question(verdict.example, verdict.question)
+    return verdict.question if question.dimension == CHECKS else question.text
+
+
+def _answer(verdict: Verdict, reason: str) -> str:
     if verdict.answer is None:
         return f"no answer ({verdict.error or verdict.status})"
     said = "yes" if verdict.answer else "no"
-    return said if verdict.p_yes is None else f"{said}, P(yes) = {verdict.p_yes:.2f}"
+    said = said if verdict.p_yes is None else f"{said}, P(yes) = {verdict.p_yes:.2f}"
+    return f"{said}. {reason}" if reason else said
 
 
 def _texts(example: Example, *names: str) -> dict[str, str]:

@@ -21,7 +21,12 @@ class Frame:
 
     def prompt(self, guidance: str) -> Prompt:
         """The whole prompt; ``{name}`` in the guidance is text and never becomes a placeholder."""
-        return Prompt(self.before + _NAME_IN_BRACES.sub(r"{{\1}}", guidance) + self.after)
+        return Prompt(self.before + literal(guidance) + self.after)
+
+
+def literal(text: str) -> str:
+    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
+    return _NAME_IN_BRACES.sub(r"{{\1}}", text)
 
 
 def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:

@@ -79,6 +79,10 @@ class Models:
                 f"'{name}' is no model name. Write provider/model, e.g. openai/gpt-4o-mini, "
                 "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct."
             )
+        if provider == "dspy":
+            raise InputError(
+                f"'{name}' is a DSPy program, which lives in Python: call the same compile again to go on."
+            )
         if provider == "local":
             return self._embedded(name, rest)
         if provider == "openai":

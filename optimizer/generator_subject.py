@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ..agents.evaluator import Evaluator
 from ..agents.generator import Generator
@@ -17,9 +17,9 @@ from .subject import Draft, Observation, Pair
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..agents.evaluator import Judging
     from ..agents.example_questions import ExampleQuestions
     from ..agents.generator import Generated
+    from ..agents.judging import Judging
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.examples import Example
@@ -49,6 +49,15 @@ class Writing:
     max_tokens: int
     temperature: float
     seed: int
+
+
+@runtime_checkable
+class AnswersWithRecords(Protocol):
+    """A model whose answers are records of what it did, with the text to be judged in them."""
+
+    def shown(self, example: Example) -> Example:
+        """An example whose output is a record, as judges, checkers and note-takers see it."""
+        ...
 
 
 class GeneratorSubject:
@@ -111,6 +120,9 @@ class GeneratorSubject:
             seed=writing.seed,
         )
         generated = await generator.generate(examples, on_done)
+        if isinstance(writing.model, AnswersWithRecords):
+            shown = writing.model.shown
+            generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
         written = [each.example for each in generated]
         judged = await self._judged(draft, generated)
         checked = run_checker(self._checker, generated, draft.prompt.hash) if self._checker else []
@@ -187,10 +199,14 @@ class GeneratorSubject:
         questions += [
             Question(id=name, text=f"Does the output pass the check '{name}'?", dimension=CHECKS) for name in checks
         ]
-        return (
-            Checklist(task=self._checklist.task if self._checklist else "", questions=tuple(questions))
-            if questions
-            else None
+        if not questions:
+            return None
+        common = self._checklist
+        by_section = {} if common is None or example in self._own else common.section_weights
+        return Checklist(
+            task=common.task if common else "",
+            questions=tuple(questions),
+            section_weights={name: {**weights, **dict.fromkeys(checks, 1.0)} for name, weights in by_section.items()},
         )
 
     def _score(self, example: Example, checklist: Checklist | None, verdicts: Sequence[Verdict]) -> ExampleScore:
@@ -210,4 +226,4 @@ class _Nothing:
     questions: tuple[Question, ...] = ()
 
 
-__all__ = ["GeneratorSubject", "OutputJudge", "Writing"]
+__all__ = ["AnswersWithRecords", "GeneratorSubject", "OutputJudge", "Writing"]

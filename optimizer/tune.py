@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..agents.evaluator import Estimate, Evaluator
+from ..agents.estimate import Estimate
+from ..agents.evaluator import Evaluator
 from ..agents.example_questions import ExampleQuestions
 from ..agents.generator import Generator
 from ..agents.generator_notes import GeneratorNoteTaker
-from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
@@ -23,10 +23,8 @@ from .job import Job
 from .judge_mode import note_taking
 from .mode import SetUp
 from .options import TuneOptions, parse_options
-from .progress import Silent
-from .runner import RunResult, run_job
 from .subject import Draft
-from .weights import load_weights, with_weights
+from .weights import weighted_by
 from .yardsticks import MeanYardstick
 
 if TYPE_CHECKING:
@@ -40,50 +38,10 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
     from .bench import Bench
     from .checker import CheckFunction
-    from .events import Callback
     from .job import SplitExamples
-    from .progress import Watcher
 
 FOLLOW = "Follow the instruction."
 """The task in the note-taker's eyes where no checklist says more."""
-
-
-def tune(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    generator: str | Model,
-    prompt: str | Path | Prompt,
-    run: str | Path,
-    checklist: str | Path | Checklist | None = None,
-    judge: str | Model | None = None,
-    judge_prompt: str | Path | Prompt | None = None,
-    checker: str | CheckFunction | None = None,
-    watcher: Watcher | None = None,
-    callbacks: Iterable[Callback] = (),
-    **options: Any,
-) -> RunResult:
-    """Improve a generator's prompt until nothing fails, as far as held-out data confirms it.
-
-    Args:
-        data: JSONL or CSV file, or rows; outputs in it are not used.
-        generator: The model that writes.
-        prompt: Its starting prompt; without placeholders it is the system message.
-        run: Directory of the run; the same command on it goes on where it stopped.
-        checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
-        judge: The model that answers the questions.
-        judge_prompt: The judge's prompt, which stays as it is; askance's own neutral one by default.
-        checker: ``module:function`` (or the function), which says of an example with its output what passes.
-        watcher: Told how the work goes on.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
-        options: Settings of :class:`~askance.optimizer.options.TuneOptions`.
-
-    Raises:
-        InputError: Bad data, checklist, prompt, model name, checker or setting, or another run in the directory.
-        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
-        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
-    """
-    job = prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, options)
-    return run_job(job, RunDirectory(run), watcher or Silent(), callbacks).require_coverage()
 
 
 def prepare(
@@ -107,7 +65,7 @@ def prepare(
     if checklist is not None:
         questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
         if settings.weights is not None:
-            questions = with_weights(questions, load_weights(settings.weights))
+            questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     _check_who_judges(questions, judge, checker, settings)
     prompts = {"prompt": load_generator_prompt(prompt)}
     models: dict[str, str | Model] = {"generator": generator}

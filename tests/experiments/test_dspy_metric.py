@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.evaluator import Judging
+from askance.agents.judging import Judging
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError

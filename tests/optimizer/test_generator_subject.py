@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from askance.agents.evaluator import Judging
 from askance.agents.example_questions import ExampleQuestions
+from askance.agents.judging import Judging
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.checker import Check, load_checker
@@ -35,6 +35,14 @@ def check(example: Example) -> list[Check]:
     return [Check("marked", "!" in (example.output or ""), "it has no mark"), Check("there", bool(example.output))]
 
 
+class Clerk(ScriptedModel):
+    """A writer whose answers are records, with the letter in them."""
+
+    def shown(self, example: Example) -> Example:
+        letter, place = json.loads(example.output or "")
+        return example.model_copy(update={"output": letter, "metadata": {"place": place}})
+
+
 class Office:
     """A writer, a judge of its letters, and whoever writes the questions."""
 
@@ -46,19 +54,21 @@ class Office:
         own: bool = False,
         score_as: Literal["all", "mean"] = "mean",
         soft: bool = True,
+        records: bool = False,
+        checklist: Checklist = CHECKLIST,
     ) -> None:
         self.seen: list[Coverage] = []
         self.said: list[str] = []
         self.letters: dict[str, str | ModelError] = {name: f"Dear {name}!" for name in "xyz"}
         self.opinion: dict[tuple[str, str], float] = {}
-        self.writer = ScriptedModel(self.write, name="the/writer")
+        self.writer = (Clerk if records else ScriptedModel)(self.write, name="the/writer")
         self.judge = ScriptedModel(self.answer, name="the/judge")
         gateway = Gateway(retry=RetryPolicy(1))
         self.subject = GeneratorSubject(
             gateway,
             Writing(self.writer, 100, 0.0, 1),
             judge=OutputJudge(self.judge, Prompt("Judge."), Judging(), soft) if judged else None,
-            checklist=CHECKLIST if judged and not own else None,
+            checklist=checklist if judged and not own else None,
             questions=ExampleQuestions(gateway, self.judge) if own else None,
             checker=load_checker(check) if checked else None,
             score_as=score_as,
@@ -101,6 +111,16 @@ async def test_outputs_are_written_with_the_draft_and_judged_on_every_question()
     assert office.seen == [Coverage(6, 6, 0, 0, 0)]
 
 
+async def test_of_a_record_judge_and_checker_see_what_the_model_shows() -> None:
+    office = Office(checked=True, records=True)
+    office.letters = {"x": '["Dear x!", "a drawer"]', "y": '["Dear y", "a shelf"]', "z": ModelError("no ink")}
+    seen = await office.look()
+    assert [each.output for each in seen.examples] == ["Dear x!", "Dear y", None]
+    assert [each.metadata for each in seen.examples] == [{"place": "a drawer"}, {"place": "a shelf"}, {}]
+    assert not any("drawer" in content for each in office.judge.requests for _, content in each.messages)
+    assert overall(seen) == [pytest.approx(0.95, abs=1e-4), pytest.approx(0.7, abs=1e-4), None]
+
+
 @pytest.mark.parametrize(("score_as", "wanted"), [("mean", [1.0, 0.5, 1.0]), ("all", [1.0, 0.0, 1.0])])
 async def test_an_output_is_worth_the_share_that_it_passes_or_nothing_unless_it_passes_all(
     score_as: Literal["all", "mean"], wanted: list[float]
@@ -108,6 +128,19 @@ async def test_an_output_is_worth_the_share_that_it_passes_or_nothing_unless_it_
     office = Office(score_as=score_as, soft=False)
     office.opinion["y", "short"] = 0.1
     assert overall(await office.look()) == wanted
+
+
+async def test_an_example_has_the_weights_of_its_section_and_a_check_counts_as_one_question() -> None:
+    weighted = CHECKLIST.model_copy(update={"section_weights": {"notes": {"kind": 0.0, "short": 1.0}}})
+    office = Office(checklist=weighted, checked=True)
+    office.opinion["y", "short"] = office.opinion["x", "short"] = 0.1
+    examples = [
+        each.model_copy(update={"metadata": {"section": "notes"}}) if each.id == "y" else each for each in EXAMPLES
+    ]
+    seen = await office.subject.observe(DRAFT, examples)
+    assert overall(seen) == pytest.approx(
+        [(0.9 + 0.1 + 1 + 1) / 4, (0.1 + 1 + 1) / 3, (0.9 + 0.9 + 1 + 1) / 4], abs=1e-4
+    )
 
 
 async def test_a_checker_alone_needs_no_judge() -> None:

@@ -1,0 +1,296 @@
+"""A GEPA adapter: GEPA improves a generator's or a judge's prompt, told by askance what is good and what fails.
+
+GEPA needs a number for every example. A generator's is the score of its output, from a checklist, a checker or both; a
+judge's is 1 - |score - human score|. The reflection reads the verdict on every question, and why it is no. Where a
+verdict is missing there is no number, and none is made up: ``evaluate`` raises, GEPA stops, and the same call goes on
+where it ended, as every answer is kept.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ..memory.run_directory import RunDirectory
+from ..memory.verdict_store import VerdictStore
+from ..models.background_loop import BackgroundLoop
+from ..models.cache_directory import cache_directory
+from ..optimizer import align, tune
+from ..optimizer.bench import Bench
+from ..optimizer.job import SplitExamples, split_examples
+from ..optimizer.mode import mode_of
+from ..optimizer.options import JudgeOptions, LoopOptions
+from ..optimizer.progress import Silent
+from ..optimizer.session import session
+from ..optimizer.subject import Draft
+from ..optimizer.telling import Events
+from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
+from .gepa_feedback import metric_for
+from .gepa_frame import cut_out_guidance
+from .gepa_reflection import Counts, Halt, Reflecting, Reflection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+    from ..models.resolve import Models
+    from ..optimizer.checker import CheckFunction
+    from ..optimizer.job import Job
+    from ..optimizer.signals import Signal
+    from ..optimizer.subject import Observation, Subject
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+    from .gepa_feedback import Metric
+    from .gepa_frame import Frame
+
+COMPONENT = "instructions"
+"""The one text that GEPA rewrites."""
+KEPT = ("split",)
+"""Settings of our loop that mean something here."""
+
+
+@dataclass
+class AskanceAdapter:
+    """What is improved as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
+
+    Made by :func:`generator_adapter` or :func:`evaluator_adapter`.
+    """
+
+    subject: Subject
+    checklist: Checklist | None
+    frame: Frame
+    metric: Metric
+    loop: BackgroundLoop
+    halt: Halt = field(default_factory=Halt)
+    counts: Counts = field(default_factory=Counts)
+    signal: Signal | None = None
+    """Asked why questions fail, for the reflection; None where that is not to be bought."""
+    missing_as_zero: bool = False
+    """GEPA's own convention for an example without a score, for comparisons with GEPA as it is."""
+    propose_new_texts: None = None
+    """GEPA's own proposer is used."""
+
+    def evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
+        """Scores and records of a candidate, in the order of the batch, which may hold an example twice.
+
+        Raises:
+            CoverageError: An example has no score, because a verdict is missing.
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call or is down.
+        """
+        return self.halt.guard(lambda: self._evaluate(batch, candidate, capture_traces))
+
+    def make_reflective_dataset(
+        self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """What the reflection reads: the records of the minibatch."""
+        return {name: list(eval_batch.trajectories) for name in components_to_update}
+
+    def prompt(self, candidate: Mapping[str, str]) -> Prompt:
+        """The whole prompt with a candidate's text in it.
+
+        Raises:
+            InputError: The candidate has another component than ``instructions``.
+        """
+        if COMPONENT not in candidate:
+            raise InputError(f"The candidate has no text '{COMPONENT}', but these: {', '.join(candidate) or 'none'}.")
+        return self.frame.prompt(candidate[COMPONENT])
+
+    def stopped(self, state: Any = None) -> bool:
+        """Whether an error has ended the search: for ``gepa.optimize(stop_callbacks=…)``."""
+        return self.halt.error is not None
+
+    def _evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], traces: bool) -> Any:
+        draft = Draft(self.prompt(candidate), self.checklist)
+        examples = list({example.id: example for example in batch}.values())
+        seen, reasons = self.loop.run(self._observe(draft, examples, traces))
+        place = {example.id: number for number, example in enumerate(examples)}
+        places = [place[example.id] for example in batch]
+        values = [self.metric.value(seen.scores[each]) for each in places]
+        records = [self.metric.record(seen, each, reasons) for each in places]
+        self.counts.rollouts += len(values)
+        self.counts.unscored += values.count(None)
+        if None in values and not self.missing_as_zero:
+            raise CoverageError(_missing(seen, examples[places[values.index(None)]].id))
+        return import_gepa("gepa.core.adapter").EvaluationBatch(
+            outputs=[record["Generated Outputs"] for record in records],
+            scores=[0.0 if value is None else value for value in values],
+            trajectories=records if traces else None,
+        )
+
+    async def _observe(
+        self, draft: Draft, examples: Sequence[Example], traces: bool
+    ) -> tuple[Observation, Mapping[str, str]]:
+        """What a draft did and, where it is reflected on, why the judge answered as it did, by example/question."""
+        seen = await self.subject.observe(draft, examples)
+        if self.signal is None or not traces:
+            return seen, {}
+        found = await self.signal.reasons(draft, seen, self.signal.disagreements(draft, seen))
+        return seen, found.mine if self.metric.explained == "mine" else found.theirs
+
+
+@dataclass
+class OpenAdapter(AskanceAdapter):
+    """An adapter with what a search begins from, while it is open."""
+
+    seed_candidate: dict[str, str] = field(default_factory=dict)
+    """The starting text, for ``gepa.optimize``."""
+    splits: SplitExamples = field(default_factory=lambda: SplitExamples((), (), ()))
+    """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
+    gateway: Gateway = field(kw_only=True)
+    """What was spent is its ``budget``."""
+    models: Models = field(kw_only=True)
+    seed: int = 42
+
+    def reflection(self, model: str | Model, settings: Reflecting | None = None) -> Reflection:
+        """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
+
+        Raises:
+            InputError: The model is not known.
+        """
+        known = self.models.get(model)
+        return Reflection(self.gateway, known, settings or Reflecting(), self.seed, self.loop, self.halt, self.counts)
+
+
+@contextmanager
+def generator_adapter(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    generator: str | Model,
+    prompt: str | Path | Prompt,
+    checklist: str | Path | Checklist | None = None,
+    judge: str | Model | None = None,
+    judge_prompt: str | Path | Prompt | None = None,
+    checker: str | CheckFunction | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Iterator[OpenAdapter]:
+    """GEPA improves a generator's prompt; arguments are those of :func:`askance.tune`.
+
+    Args:
+        data: JSONL or CSV file, or rows; outputs in it are not used.
+        generator: The model that writes.
+        prompt: Its starting prompt; the longest text between its placeholders is what GEPA rewrites.
+        checklist: Questions about every output.
+        judge: The model that answers them.
+        judge_prompt: Its prompt.
+        checker: Says of an example with its output what passes.
+        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
+        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
+        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name, checker or setting.
+        MissingExtraError: GEPA is not installed.
+        AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
+    """
+    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, _ours(options))
+    with _open(job, cache, no_cache) as adapter:
+        yield adapter
+
+
+@contextmanager
+def evaluator_adapter(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Iterator[OpenAdapter]:
+    """GEPA improves a judge's prompt against human scores; arguments are those of :func:`askance.align`.
+
+    Examples without a human score can have no number and are left out of ``splits``. For the other arguments and the
+    errors see :func:`generator_adapter`.
+    """
+    job = align.prepare(data, checklist, model, prompt, _ours(options))
+    with _open(job, cache, no_cache) as adapter:
+        yield adapter
+
+
+@contextmanager
+def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAdapter]:
+    import_gepa("gepa")
+    frame, guidance = cut_out_guidance(job.prompt)
+    mode = mode_of(job.command)
+    splits = split_examples(job, mode.strata(job))
+    store = VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db")
+    with store, TemporaryDirectory(prefix="askance-gepa-") as folder:
+        loop, last, cancel = BackgroundLoop(), None, True
+        try:
+            opened = session(job.options, store)
+            models, gateway = loop.run(opened.__aenter__())
+            last = opened.__aexit__(None, None, None)
+            run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
+            everything = SplitExamples(job.examples, (), ())
+            bench = Bench(job, everything, models, gateway, run, Events(run.journal(), Silent()))
+            bench.resolve_names()
+            set_up = loop.run(mode.set_up(bench))
+            metric = metric_for(set_up.yardstick)
+            adapter = OpenAdapter(
+                set_up.subject,
+                set_up.start.checklist,
+                frame,
+                metric,
+                loop,
+                signal=set_up.signal if job.options.explain != "never" else None,
+                seed_candidate={COMPONENT: guidance},
+                splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in _each(splits))),
+                gateway=gateway,
+                models=models,
+                seed=job.options.seed,
+            )
+            yield adapter
+            cancel = False
+        finally:
+            loop.close(last, cancel=cancel)
+    if adapter.halt.error is not None and not isinstance(adapter.halt.error, BudgetExceededError):
+        raise adapter.halt.error
+
+
+def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with no lesson memory to open.
+
+    Raises:
+        InputError: One belongs to our own loop.
+    """
+    for name in options:
+        if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
+            raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
+    return {**options, "embedder": "words"}
+
+
+def _each(splits: SplitExamples) -> tuple[Sequence[Example], Sequence[Example], Sequence[Example]]:
+    return splits.development, splits.validation, splits.test
+
+
+def _missing(seen: Observation, example: str) -> str:
+    failed = next(each for each in seen.verdicts if each.example == example and each.answer is None)
+    return (
+        f"{failed.model} gave no verdict on '{failed.question}' of the example '{example}' "
+        f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is kept, "
+        "and only what is missing is asked for."
+    )
+
+
+def import_gepa(name: str) -> Any:
+    """A module of GEPA.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "gepa":
+            raise
+        raise MissingExtraError("gepa", "gepa") from None
