@@ -16,6 +16,7 @@ from .pairs import own_pair, pair
 from .sources import Hub, Row, rows_of
 
 PARTS = ("Natural", "Adversarial_Neighbor", "Adversarial_GPTInst", "Adversarial_GPTOut", "Adversarial_Manual")
+_FILE = "the authors' dataset.json of one part, with input, output_1, output_2, label"
 
 
 def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None, *, part: str = "Natural") -> list[Preference]:
@@ -25,7 +26,7 @@ def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None, *, part
         InputError: A row is of none of the known forms.
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
-    hub = Hub("princeton-nlp/LLMBar", part, "LLMBar")
+    hub = Hub("princeton-nlp/LLMBar", part, "LLMBar", _FILE)
     return [_pair(row, number, part) for number, row in enumerate(rows_of(source, hub))]
 
 

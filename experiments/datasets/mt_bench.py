@@ -14,7 +14,11 @@ from ...prompts.preferences import Preference
 from .pairs import chat, own_pair, pair
 from .sources import Hub, Row, rows_of
 
-HUB = Hub("lmsys/mt_bench_human_judgments", "human")
+HUB = Hub(
+    "lmsys/mt_bench_human_judgments",
+    "human",
+    file="JSON or JSONL with question_id, model_a, model_b, winner, judge, conversation_a, conversation_b, turn",
+)
 _WINNERS = {"model_a": "a", "model_b": "b", "tie": "tie", "tie (inconsistent)": "tie", "tie (bothbad)": "tie"}
 
 

@@ -16,7 +16,7 @@ from ...prompts.preferences import Preference
 from .pairs import own_pair, pair
 from .sources import Hub, Row, rows_of
 
-HUB = Hub("allenai/reward-bench", "filtered")
+HUB = Hub("allenai/reward-bench", "filtered", file="JSON or JSONL with prompt, chosen, rejected, subset, id")
 SECTIONS = {
     "Chat": ("alpacaeval-easy", "alpacaeval-length", "alpacaeval-hard", "mt-bench-easy", "mt-bench-med"),
     "Chat Hard": (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...prompts.errors import InputError
+from ...prompts.errors import AskanceError, InputError
 from ...prompts.hub_rows import hub_rows
 from ...prompts.jsonl import read_rows
 
@@ -21,6 +21,8 @@ class Hub:
     split: str
     name: str | None = None
     """Configuration, where the data set has several."""
+    file: str = ""
+    """What a local file must hold, for those who cannot reach the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,14 @@ def rows_of(source: str | Path | Iterable[Mapping[str, Any]] | None, home: Hub |
     Raises:
         InputError: The file is missing or not of this form, or no file is named and the data set is not on the hub.
         MissingExtraError: The hub is asked for and ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached.
+        AskanceError: The hub cannot be reached; the message says what file to name instead.
     """
     if source is None and isinstance(home, Elsewhere):
         raise InputError(
             f"{home.name} is not on the hub in a form that is known here. Download its authors' {home.file} and name it."
         )
     if source is None and isinstance(home, Hub):
-        for number, row in enumerate(hub_rows(home.path, home.name, home.split), 1):
+        for number, row in enumerate(_from_hub(home), 1):
             yield Row(f"{home.path} ({home.split}), row {number}", row)
     elif isinstance(source, (str, Path)) and Path(source).suffix.lower() == ".json":
         for number, row in enumerate(_json_list(Path(source)), 1):
@@ -104,6 +106,16 @@ def rows_of(source: str | Path | Iterable[Mapping[str, Any]] | None, home: Hub |
     elif source is not None:
         for number, row in enumerate(source, 1):
             yield Row(f"row {number}", row)
+
+
+def _from_hub(home: Hub) -> Iterable[Mapping[str, Any]]:
+    """The rows; an error also says what file can be named instead."""
+    try:
+        return hub_rows(home.path, home.name, home.split)
+    except AskanceError as error:
+        if home.file:
+            error.args = (f"{error} In the experiments that is --data FILE, {home.file}; it may lie anywhere.",)
+        raise
 
 
 def _json_list(path: Path) -> list[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ from .sources import Hub, Row, rows_of
 
 DIMENSIONS = ("coherence", "consistency", "fluency", "relevance")
 SCALE = (1.0, 5.0)
-HUB = Hub("mteb/summeval", "test")
+HUB = Hub("mteb/summeval", "test", file="the authors' model_annotations.aligned.paired.jsonl")
 PER_SYSTEM = 10
 """Development examples of each system (BinEval App. B)."""
 

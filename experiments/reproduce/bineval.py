@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import job_of, parser, run
+from .common import job_of, main_of, parser
 
 PAPER: dict[str, dict[str, Any]] = {
     "qags": {
@@ -34,8 +34,7 @@ PAPER: dict[str, dict[str, Any]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
     job = job_of(parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=1).parse_args(arguments))
-    run(job, PAPER[job.dataset])
-    return 0
+    return main_of(job, PAPER[job.dataset])
 
 
 if __name__ == "__main__":

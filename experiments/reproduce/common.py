@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...optimizer.correlation import correlate
+from ...optimizer.evaluate import evaluate
 from ...optimizer.results import documents, statistic_dict
+from ...optimizer.targets import human_targets
+from ...prompts.checklist import load_checklist
+from ...prompts.errors import AskanceError, BudgetExceededError
 from ...prompts.examples import Example
 from ..compare import compare
 from ..datasets import load_rated, summeval
 from ..results_file import write_result
+from .figures import draw_into
+from .phi_data import phi_by_dimension
 
 CHECKLISTS = Path(__file__).parent / "checklists"
 DIMENSIONS = {
@@ -23,6 +30,11 @@ DIMENSIONS = {
     "summeval": ("coherence", "consistency", "fluency", "relevance"),
 }
 """The dimensions in the papers' tables."""
+PUBLISHED = "unieval"
+"""Field of some files with the scores that UniEval's authors published."""
+Further = Callable[[Mapping[str, Any]], dict[str, Any]]
+_LONG = ("ratings", "human", "common", "systems", "documents", "published")
+"""What is in the file only."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +49,32 @@ class Job:
     judges: Sequence[str]
     output: Path | None
     options: Mapping[str, Any]
+    figures: Path | None = None
+    no_model: bool = False
+
+
+def add_endpoint(parser: argparse.ArgumentParser) -> None:
+    """The options that say which model is asked, how, and for how much."""
+    parser.add_argument("--model", default="local/qwen2.5-coder-1.5b-instruct", help="provider/model")
+    parser.add_argument("--api-base", help="address of an OpenAI-compatible server, for openai/NAME")
+    parser.add_argument("--max-concurrency", type=int, default=16, help="calls at once; 1 for a small server")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds that one call may take")
+    parser.add_argument("--max-calls", type=int, help="cap on bought calls")
+    parser.add_argument("--max-cost", type=float, help="US dollars")
+
+
+def endpoint_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those options, and the seed, as settings; what was not given is left out."""
+    names = ("api_base", "seed", "max_concurrency", "timeout", "max_calls", "max_cost")
+    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
 
 
 def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argparse.ArgumentParser:
-    """The options of every command here."""
+    """The options of every command that compares judges."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     made.add_argument("dataset", choices=list(DIMENSIONS))
     made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
     made.add_argument("--part", choices=["all", "development", "test"], default="all", help="SummEval's split")
-    made.add_argument("--model", default="local/qwen2.5-coder-1.5b-instruct", help="provider/model")
-    made.add_argument("--api-base", help="address of an OpenAI-compatible server, for openai/NAME")
     made.add_argument(
         "--checklist", help="default: a short one of ours; `askance questions` writes one as the paper does"
     )
@@ -56,15 +84,18 @@ def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argpars
     made.add_argument("--repeat", type=int, default=repeat)
     made.add_argument("--seed", type=int, default=42)
     made.add_argument("--resamples", type=int, default=2000)
-    made.add_argument("--max-concurrency", type=int, default=16)
-    made.add_argument("--max-cost", type=float, help="US dollars")
+    made.add_argument(
+        "--no-model", action="store_true", help="ask none: people's scores, and published ones that the file carries"
+    )
     made.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
+    made.add_argument("--figures", type=Path, metavar="DIR", help="draw the pictures there, as PNG and SVG")
+    add_endpoint(made)
     return made
 
 
 def job_of(arguments: argparse.Namespace) -> Job:
     """The run that the arguments ask for."""
-    names = ("api_base", "temperature", "repeat", "seed", "resamples", "max_concurrency", "max_cost", "limit")
+    names = ("temperature", "repeat", "resamples", "limit")
     options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     return Job(
         arguments.dataset,
@@ -74,47 +105,115 @@ def job_of(arguments: argparse.Namespace) -> Job:
         arguments.checklist or str(CHECKLISTS / f"{arguments.dataset}.yaml"),
         arguments.judge.split(","),
         arguments.output,
-        options,
+        options | endpoint_options(arguments),
+        arguments.figures,
+        arguments.no_model,
     )
 
 
-def run(job: Job, paper: Mapping[str, Any], *, model: Any = None, **more: Any) -> dict[str, Any]:
+def run(
+    job: Job, paper: Mapping[str, Any], *, model: Any = None, further: Further | None = None, **more: Any
+) -> dict[str, Any]:
     """Judge, compare, and put the paper's figures and the published scores beside ours.
 
-    ``model`` may be an object that can be asked, in place of the job's name of one.
+    ``model`` may be an object that can be asked, in place of the job's name of one; ``further`` computes more of the
+    comparison.
+
+    Raises:
+        InputError: Bad data or settings.
+        AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
     """
     examples = load_rated(job.dataset, job.data)
     if job.part != "all":
         development, test = summeval.split(examples, seed=job.options["seed"])
         examples = development if job.part == "development" else test
+    dimensions = DIMENSIONS[job.dataset]
+    result = {
+        "dataset": job.dataset,
+        "part": job.part,
+        "paper": paper,
+        "published_unieval": published_scores(examples, dimensions, job.options["seed"]),
+        "published": published(examples, dimensions),
+        "documents": dict(zip([each.id for each in examples], documents(examples) or [], strict=False)),
+        "systems": {example.id: example.system for example in examples if example.system is not None},
+    }
+    if job.no_model:
+        result |= _people_only(job, examples)
+    else:
+        result |= _judged(job, examples, model or job.model, more)
+        result |= further(result) if further is not None else {}
+    if job.output is None:
+        print(json.dumps({name: value for name, value in result.items() if name not in _LONG}, indent=1))
+    else:
+        write_result(job.output, result)
+    draw_into(job.figures, result)
+    return result
+
+
+def main_of(job: Job, paper: Mapping[str, Any], further: Further | None = None) -> int:
+    """Run a command; an error is said on standard error and gives the exit code."""
+    try:
+        run(job, paper, further=further)
+    except AskanceError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _judged(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     found = compare(
         examples,
-        model=model or job.model,
+        model=model,
         judges=job.judges,
         checklist=job.checklist,
         dimensions=DIMENSIONS[job.dataset],
         **job.options,
         **more,
     )
-    result = {
-        "dataset": job.dataset,
-        "part": job.part,
-        "paper": paper,
-        "published_unieval": published_scores(examples, DIMENSIONS[job.dataset], job.options["seed"]),
-        **found.to_dict(ratings=True),
-    }
-    if job.output is None:
-        print(json.dumps({name: value for name, value in result.items() if name not in ("ratings", "human")}, indent=1))
-    else:
-        write_result(job.output, result)
+    result = found.to_dict(ratings=True)
+    if "binary" in job.judges and not more.get("no_cache"):
+        result |= _phi(job, examples, model, more)
     return result
+
+
+def _phi(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The judge `binary` question by question, from the answers that the comparison left in the store."""
+    checklist = load_checklist(job.checklist)
+    options = {name: value for name, value in job.options.items() if name != "max_cost"} | {"max_calls": 0}
+    try:
+        found = evaluate(examples, checklist=checklist, model=model, **options, **more)
+    except BudgetExceededError:
+        return {"phi": None, "phi_reason": "some answers are missing, and none is bought for this"}
+    return {"phi": phi_by_dimension(found.verdicts, checklist)}
+
+
+def _people_only(job: Job, examples: Sequence[Example]) -> dict[str, Any]:
+    dimensions = DIMENSIONS[job.dataset]
+    kept = list(examples)[: job.options.get("limit")]
+    targets = human_targets(kept, load_checklist(CHECKLISTS / f"{job.dataset}.yaml"))
+    return {
+        "dimensions": list(dimensions),
+        "common": [example.id for example in kept],
+        "human": {name: dict(each) for name, each in targets.wanted.items()},
+        "ratings": {},
+    }
+
+
+def published(examples: Sequence[Example], dimensions: Sequence[str]) -> dict[str, Any]:
+    """The UniEval scores that some files carry: by example and dimension, or nothing."""
+    found = {
+        example.id: {name: scores[name] for name in dimensions if scores.get(name) is not None}
+        for example in examples
+        if (scores := example.metadata.get(PUBLISHED))
+    }
+    return {"UniEval (T5)": found} if found else {}
 
 
 def published_scores(examples: Sequence[Example], dimensions: Sequence[str], seed: int = 42) -> dict[str, Any]:
     """Correlations of the UniEval scores that some files carry: a check of the statistics that needs no model."""
     found = {}
     for dimension in dimensions:
-        scores = [(example.metadata.get("unieval") or {}).get(dimension) for example in examples]
+        scores = [(example.metadata.get(PUBLISHED) or {}).get(dimension) for example in examples]
         if any(score is not None for score in scores):
             human = [example.human_score(dimension) for example in examples]
             each = correlate(scores, human, groups=documents(examples), seed=seed)

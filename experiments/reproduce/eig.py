@@ -1,4 +1,4 @@
-"""The EIG paper's Tables 1, 7 and 10 on data that can be had: κ_self, agreement within a point, QWK and cost of judges.
+"""The EIG paper's Tables 1, 7, 9, 10 and 11 on data that can be had: κ_self, agreement, its differences, QWK and cost.
 
     python -m askance.experiments.reproduce.eig topical_chat --data tc_usr_data.json --model openai/gpt-4.1
 
@@ -8,10 +8,13 @@ The temperature is 1, since at 0 a judge repeats itself and every κ_self is 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .common import job_of, parser, run
+from ...optimizer.agreement import agreement_hits, to_points
+from ...optimizer.bootstrap import mean_difference
+from ...optimizer.results import difference_dict
+from .common import job_of, main_of, parser
 
 JUDGES = "binary,direct,cot,poll,checkeval,random_k,all_candidates"
 PAPER: dict[str, Any] = {
@@ -19,16 +22,53 @@ PAPER: dict[str, Any] = {
     "direct": {"kappa_self": 0.7361, "observed_agreement": 0.6122, "qwk": 0.3610},
     "cot": {"kappa_self": 0.6132, "observed_agreement": 0.6472, "qwk": 0.4270},
     "poll": {"kappa_self": 0.7375, "observed_agreement": 0.6148, "qwk": 0.3739},
+    "poll of the same model": {"kappa_self": 0.7389, "observed_agreement": 0.6141},
     "checkeval": {"kappa_self": 0.7472, "observed_agreement": 0.5520, "qwk": 0.3118},
     "questionnaire": {"kappa_self": 0.7786, "observed_agreement": 0.6810, "qwk": 0.4719},
 }
 """Figures of the paper."""
 
 
+def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 2000) -> list[dict[str, Any]]:
+    """Table 9: how much more often the first judge agrees with people than each other one, on the same examples.
+
+    Args:
+        result: As :func:`~askance.experiments.reproduce.common.run` gives it.
+        seed: Of the bootstrap.
+        resamples: Of the bootstrap; examples of one document are resampled together.
+
+    Returns:
+        By judge and dimension: difference of the observed agreements in shares, with interval and p-value.
+    """
+    examples = result["common"]
+    names = list(result["ratings"])
+    groups = [result.get("documents", {}).get(each, each) for each in examples]
+
+    def hits(judge: str, dimension: str) -> Any:
+        scores = {
+            each["example"]: each["score"]
+            for each in result["ratings"][judge]
+            if each["dimension"] == dimension and not each.get("replicate")
+        }
+        people = [result["human"][each].get(dimension) for each in examples]
+        points = result["points"]
+        ours = to_points([scores[each] for each in examples], points)
+        return agreement_hits(ours, to_points(people, points), tolerance=result["tolerance"])
+
+    rows = []
+    for judge in names[1:]:
+        for dimension in result["dimensions"]:
+            found = mean_difference(
+                hits(judge, dimension), hits(names[0], dimension), groups=groups, seed=seed, resamples=resamples
+            )
+            rows.append({"judge": names[0], "than": judge, "dimension": dimension, **(difference_dict(found) or {})})
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the table."""
-    run(job_of(parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments)), PAPER)
-    return 0
+    job = job_of(parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments))
+    return main_of(job, PAPER, lambda result: {"agreement_gains": agreement_gains(result, job.options["seed"])})
 
 
 if __name__ == "__main__":

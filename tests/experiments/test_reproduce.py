@@ -88,3 +88,33 @@ def test_the_published_scores_give_the_published_correlations() -> None:
         "engagingness": (0.557, 0.605),
         "groundedness": (0.536, 0.575),
     }
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_the_judge_binary_is_also_shown_question_by_question_from_the_answers_kept(tmp_path: Path) -> None:
+    data = tmp_path / "s.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in summaries(4)))
+    given = ["summeval", "--data", str(data), "--resamples", "100", "-o", str(tmp_path / "out.json")]
+    job = job_of(parser("", "binary", temperature=0, repeat=1).parse_args(given))
+    model = ScriptedModel(obliging, slots=1)
+    found = run(job, bineval.PAPER["summeval"], model=model)
+    assert len(model.requests) == 12 * 16, "each question once"
+    assert list(found["phi"]) == list(DIMENSIONS["summeval"])
+    assert all(len(each["values"]) == 4 for each in found["phi"].values())
+    assert found["systems"]["d0/M1"] == "M1" and found["documents"]["d0/M1"] == "d0"
+
+
+def test_without_a_model_peoples_and_published_scores_are_written(tmp_path: Path) -> None:
+    rows = [row | {"unieval": {"coherence": 0.5, "fluency": 0.1 * n}} for n, row in enumerate(summaries(3))]
+    data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert bineval.main(["summeval", "--data", str(data), "--no-model", "-o", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert found["ratings"] == {} and len(found["human"]) == 9
+    assert found["published"]["UniEval (T5)"]["d0/M2"] == {"coherence": 0.5, "fluency": 0.2}
+    assert found["published_unieval"]["coherence"]["spearman"]["value"] is None
+
+
+def test_bad_data_end_in_a_sentence_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert eig.main(["qags", "--data", str(tmp_path / "none.jsonl")]) == 2
+    assert "there is no such file" in capsys.readouterr().err

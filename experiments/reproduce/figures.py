@@ -1,0 +1,124 @@
+"""The papers' pictures from results: violins, scatters, phi maps, cost and ability, convergence of the EIG.
+
+    python -m askance.experiments.reproduce.figures qags.json verdicts.jsonl selection.json --figures pictures
+
+Read are the JSON results of the commands here, verdicts (``askance evaluate -o``; with --checklist by dimension) and
+selections (``askance select``). No model is asked. Every picture is written as PNG and as SVG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...prompts.checklist import load_checklist
+from ...prompts.errors import AskanceError, InputError
+from ...prompts.verdicts import read_verdicts
+from .chart_accuracy import table_as_dots
+from .chart_costs import cost_and_ability
+from .chart_data import scored
+from .chart_eig import convergence, growth
+from .chart_phi import phi_maps
+from .chart_scatter import scatter_against_people
+from .chart_style import save, style
+from .chart_violins import violins_by_dimension, violins_by_system
+from .phi_data import phi_by_dimension
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FEWEST_SYSTEMS = 2
+
+
+def pictures(result: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
+    """Every picture that a result has the numbers for, with its name; to be used within ``style()``."""
+    name = str(result.get("dataset", "data"))
+    if result.get("human"):
+        data = scored(result)
+        yield f"{name}_violins_by_dimension", violins_by_dimension(data)
+        if len(data.by_system(data.human)) >= _FEWEST_SYSTEMS:
+            yield f"{name}_violins_by_system", violins_by_system(data)
+        for dimension in data.dimensions if data.judges else ():
+            yield f"{name}_scatter_{dimension}", scatter_against_people(data, dimension)
+    if result.get("judges"):
+        yield f"{name}_cost_and_ability", cost_and_ability(result)
+    if any(each["mean"] is not None or len(each["questions"]) > 1 for each in (result.get("phi") or {}).values()):
+        yield f"{name}_phi", phi_maps(result["phi"], name)
+    if result.get("convergence"):
+        yield f"{name}_eig_convergence", convergence(result)
+    if result.get("pool"):
+        yield f"{name}_pool_growth", growth(result["pool"], name)
+    if result.get("rows"):
+        yield f"{name}_lmunit_{result['table']}", table_as_dots(result)
+
+
+def draw(result: Mapping[str, Any], directory: Path) -> list[Path]:
+    """Draw what a result has the numbers for; the files that were written.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    with style():
+        return [path for name, figure in pictures(result) for path in save(figure, directory, _file_name(name))]
+
+
+def draw_into(directory: Path | None, result: Mapping[str, Any]) -> None:
+    """As :func:`draw`, where a directory is named, and say on standard error what was written."""
+    if directory is not None:
+        for path in draw(result, directory):
+            print(path, file=sys.stderr)
+
+
+def read_result(path: Path, checklist: str | None = None) -> dict[str, Any]:
+    """A result to draw; verdicts become their phi, and a result without a name gets that of the file.
+
+    Raises:
+        InputError: The file is missing, or holds neither a result nor verdicts.
+    """
+    if path.suffix == ".jsonl":
+        questions = load_checklist(checklist) if checklist else None
+        return {"dataset": path.stem, "phi": phi_by_dimension(read_verdicts(path), questions)}
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as JSON ({error}).") from None
+    if not isinstance(result, dict):
+        raise InputError(f"{path}: a result is one JSON object.")
+    return {"dataset": path.stem, **result}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw from files."""
+    parser = argparse.ArgumentParser(
+        prog="python -m askance.experiments.reproduce.figures",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("results", nargs="+", type=Path, help="JSON results, selections, or verdicts as JSONL")
+    parser.add_argument("--checklist", help="for verdicts: says which dimension each question is on")
+    parser.add_argument("--figures", type=Path, required=True, metavar="DIR", help="where the pictures go")
+    given = parser.parse_args(arguments)
+    try:
+        for path in given.results:
+            written = draw(read_result(path, given.checklist), given.figures)
+            if not written:
+                raise InputError(f"{path}: there is nothing in it that a picture is known for.")
+            for each in written:
+                print(each)
+    except AskanceError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
