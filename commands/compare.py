@@ -16,6 +16,7 @@ from ..experiments.judges.registry import JUDGES
 from ..prompts.errors import CoverageError
 from .compare_tables import comparison_tables, estimate_table
 from .console import console
+from .coverage import require_share, tell_errors
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
 from .output import atomic_text, echo_json
 
@@ -94,14 +95,11 @@ def _names(given: Any) -> list[str]:
 
 
 def _check_coverage(found: Comparison, least: float) -> None:
+    """Name the errors of each judge, and raise CoverageError where too little is there to compare."""
     for row in found.rows:
-        errors = dict.fromkeys(rating.error for rating in found.ratings[row.name] if rating.error)
-        for error in list(errors)[:2]:
-            click.echo(f"askance: {row.name}: {error}", err=True)
-        if row.coverage.share < least:
-            raise CoverageError(
-                f"The judge '{row.name}' gave only {row.coverage.share:.1%} of its scores, less than --min-coverage "
-                f"{least:.1%}. Run the command again to ask for the missing ones."
-            )
+        tell_errors(rating.error and f"{row.name}: {rating.error}" for rating in found.ratings[row.name])
+        require_share(
+            row.coverage.share, least, f"The judge '{row.name}' gave only {row.coverage.share:.1%} of its scores"
+        )
     if not found.common:
         raise CoverageError("There is no example that every judge scored, so there is nothing to compare.")

@@ -10,13 +10,13 @@ from rich.console import Console
 
 from ..experiments.compare_statistics import METHODS
 from .output import echo_json
+from .tables import difference_text
 from .tables import statistic_text as interval
 from .tables import table_of as table
 
 if TYPE_CHECKING:
-    from ..agents.evaluator import Estimate
+    from ..agents.estimate import Estimate
     from ..experiments.comparison import Comparison, Costs, JudgeRow, WithPeople
-    from ..optimizer.bootstrap import Difference
     from ..optimizer.correlation import Statistic
 
 
@@ -103,6 +103,8 @@ def _points(out: Console, found: Comparison) -> None:
     columns = ["mean"]
     columns += ["at the top (people)", f"agreement ±{found.tolerance}", "QWK", "distance"] if people else []
     columns += ["κ with itself"] if found.repeat > 1 else []
+    drift = any(each.em_dim is not None for row in found.rows for each in row.dimensions.values())
+    columns += ["EM_dim"] if drift else []
     rows = table(f"on {found.points} points", *columns)
     reasons: dict[str, str] = {}
     for row in found.rows:
@@ -113,6 +115,8 @@ def _points(out: Console, found: Comparison) -> None:
                 cells += _points_cells(reasons, name, each.people)
             if found.repeat > 1:
                 cells.append(_value(reasons, f"{name}, κ with itself", each.kappa_self))
+            if each.em_dim is not None:
+                cells.append(_value(reasons, f"{name}, EM_dim", each.em_dim))
             rows.add_row(name, *cells)
     out.print(rows)
     _explain(out, reasons)
@@ -169,16 +173,8 @@ def _differences(out: Console, found: Comparison) -> None:
     rows = table(f"Spearman against {found.rows[0].name}", "difference", "p", "p (Holm)")
     for each in found.differences:
         name = each.judge if len(found.dimensions) == 1 else f"{each.judge}, {each.dimension}"
-        rows.add_row(name, _difference(each.difference), _number(each.difference.p_value), _number(each.p_adjusted))
+        rows.add_row(name, difference_text(each.difference), _number(each.difference.p_value), _number(each.p_adjusted))
     out.print(rows)
-
-
-def _difference(found: Difference) -> str:
-    if found.value is None:
-        return f"undefined: {found.reason}"
-    if found.low is None or found.high is None:
-        return f"{found.value:+.3f}"
-    return f"{found.value:+.3f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
 def _number(value: float | None) -> str:

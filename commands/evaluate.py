@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..optimizer.evaluate import estimate_evaluation, evaluate
-from ..optimizer.options import EvaluateOptions
+from ..optimizer.evaluate_options import EvaluationOptions
 from ..prompts.verdicts import write_verdicts
 from .console import console
 from .coverage import check_coverage
@@ -27,17 +27,21 @@ from .tables import evaluation_tables
 @click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
 @config_option
 @common_options
-@settings_options(EvaluateOptions)
+@settings_options(EvaluationOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
     """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations."""
     load_dotenv()
     other = {name: given.pop(name) for name in ("data", "checklist", "model", "prompt", "output")}
-    options, inputs = settings(EvaluateOptions, config, given, other)
+    options, inputs = settings(EvaluationOptions, config, given, other)
     need(inputs, "data", "checklist", "model")
     output = inputs.pop("output")
     data = inputs.pop("data")
     if dry_run:
         echo_estimate(estimate_evaluation(data, no_cache=no_cache, **inputs, **options), as_json=as_json)
+        if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):
+            click.echo(
+                "Questions are left out once they cannot matter, so this is the most that it may take.", err=True
+            )
         return
     with console(quiet) as watcher:
         found = evaluate(data, no_cache=no_cache, watcher=watcher, **inputs, **options)

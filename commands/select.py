@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,16 @@ import click
 
 from ..optimizer.selection import SelectOptions, estimate_selection, select
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import CoverageError, InputError
+from ..prompts.errors import InputError
 from .console import console
+from .coverage import require_share, tell_errors
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
 from .output import atomic_text, echo_estimate, echo_json
+from .tables import difference_text, table_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..optimizer.selection import Selection
 
 UNUSED = ("weights", "explain", "scores", "score_scale", "k")
@@ -28,6 +31,9 @@ RESULT = "selection.json"
 @click.argument("data", required=False, default=None)
 @click.option("--model", default=None, help="Judge, as provider/model.")
 @click.option("--candidates", default=None, help="Checklist to choose from; without it candidates are proposed.")
+@click.option(
+    "--verdicts", default=None, help="Verdicts on the candidates, of `askance evaluate -o`; then nothing is bought."
+)
 @click.option("-k", "k", type=int, default=None, help="Questions to keep. [default: 5]")
 @click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
@@ -41,19 +47,23 @@ RESULT = "selection.json"
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
     """Choose the few questions whose answers tell most about how good the outputs in DATA are.
 
-    Human scores are used where there are some, and are not needed.
+    Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
+    number of questions what they tell and how they correlate with people beside the whole checklist.
     """
     load_dotenv()
-    names = ("data", "model", "candidates", "output", "prompt", "task")
+    names = ("data", "model", "candidates", "verdicts", "output", "prompt", "task")
     other = {name: given.pop(name) for name in names} | {"dimensions": given.pop("dimensions") or None}
     options, inputs = settings(SelectOptions, config, given, other)
-    need(inputs, "data", "model")
+    need(inputs, "data")
+    if inputs["verdicts"] is None:
+        need(inputs, "model")
     for name in UNUSED[:-1]:
         options.pop(name, None)  # a project's file may hold them for its other commands
     output, data = inputs.pop("output"), inputs.pop("data")
     inputs["task"] = _read_task(inputs["task"])
     inputs["dimensions"] = inputs["dimensions"] or ()
-    if dry_run:
+    if dry_run and inputs["verdicts"] is None:
+        inputs.pop("verdicts")
         estimate, exact = estimate_selection(data, no_cache=no_cache, **inputs, **options)
         echo_estimate(estimate, as_json=as_json)
         if not exact and not quiet:
@@ -70,7 +80,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_c
         print_selection(found)
         if not quiet:
             click.echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
-    _check_coverage(found, float(options.get("min_coverage", 0.0)))
+    tell_errors(found.problems)
+    share = found.coverage.share
+    require_share(share, float(options.get("min_coverage", 0.0)), f"Only {share:.1%} of the answers are there")
 
 
 def write_selection(found: Selection, output: Path) -> Path:
@@ -89,15 +101,11 @@ def write_selection(found: Selection, output: Path) -> Path:
 
 def print_selection(found: Selection) -> None:
     """The candidates in their order, and what they tell, on standard output."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
     out = Console(highlight=False)
     reports = {each.id: each for each in found.questions}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(("", "question", "bits", "less bias of", "together", "held out", "tokens")):
-        table.add_column(column, overflow="fold", no_wrap=number != 1)
+    table = table_of("", "question", "bits", "less bias of", "together", "held out", "tokens")
     for prefix in found.curves[found.method][: max(2 * found.k, 10)]:
         each = reports[prefix.question]
         table.add_row(
@@ -110,6 +118,7 @@ def print_selection(found: Selection) -> None:
             str(each.tokens),
         )
     out.print(table, markup=False)
+    out.print(_prefix_table(found), markup=False)
     for sentence in found.sentences():
         out.print(sentence, markup=False, soft_wrap=True)
     for name, correlations in found.agreement.items():
@@ -126,6 +135,22 @@ def print_selection(found: Selection) -> None:
     )
 
 
+def _prefix_table(found: Selection) -> Table:
+    """What the first k questions come to, for every k."""
+    curve = found.curves[found.method]
+    people = any(each.less_all is not None for each in curve)
+    columns = ["questions", "information", "tokens"]
+    columns += ["Spearman", f"less that of all {len(curve)}", "held out"] if people else []
+    rows = table_of(*columns)
+    for each in curve:
+        share = "" if each.information_share is None else f"{each.information_share:.0%}"
+        cells = [str(each.k), share, f"{each.cost_share:.0%}"]
+        if each.less_all is not None:
+            cells += [_bits(each.spearman), difference_text(each.less_all), _bits(each.correlation)]
+        rows.add_row(*cells)
+    return rows
+
+
 def _bits(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
@@ -137,14 +162,3 @@ def _read_task(name: str | None) -> str:
         return Path(name).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read as UTF-8 text ({error}).") from None
-
-
-def _check_coverage(found: Selection, least: float) -> None:
-    for problem in found.problems[:3]:
-        click.echo(f"askance: {problem}", err=True)
-    if found.coverage.share < least:
-        sys.stdout.flush()
-        raise CoverageError(
-            f"Only {found.coverage.share:.1%} of the answers are there, less than --min-coverage {least:.1%}. "
-            "Run the command again to ask for the missing ones."
-        )

@@ -16,10 +16,10 @@ from ..models.budget import Budget
 from ..models.cache_directory import cache_directory
 from ..models.gateway import Gateway
 from ..optimizer.options import parse_options
-from ..optimizer.progress import Silent
 from ..optimizer.session import run_sync, session
 from ..optimizer.targets import human_targets
-from ..optimizer.weights import load_weights, with_weights
+from ..optimizer.watching import watching
+from ..optimizer.weights import weighted_by
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError, did_you_mean
@@ -28,6 +28,7 @@ from ..prompts.prompt import Prompt, load_prompt
 from .compare_options import CompareOptions
 from .compare_statistics import compare_ratings
 from .comparison import Comparison, Judged, spent
+from .em_dim import FREE, ROLE, estimate_naming, name_aspects
 from .judges.criteria import Criterion, boolean_checklist, criteria_for
 from .judges.layout import layout_of
 from .judges.meter import Meter
@@ -35,11 +36,12 @@ from .judges.protocol import Judge, Setup
 from .judges.registry import JUDGES, check_names
 
 if TYPE_CHECKING:
-    from ..agents.evaluator import Estimate
+    from ..agents.estimate import Estimate
     from ..models.base import Model
     from ..models.resolve import Models
     from ..optimizer.progress import Watcher
     from ..optimizer.targets import Targets
+    from .em_dim import Named
     from .judges.protocol import Rating
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]
@@ -61,6 +63,7 @@ def compare(
     cache: str | Path | None = None,
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Comparison:
     """Have several judges rate the same examples and compare them with people, with themselves and with each other.
@@ -78,6 +81,7 @@ def compare(
         cache: Where answers are kept; the same store as that of ``evaluate`` by default.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.experiments.compare_options.CompareOptions`.
 
     Raises:
@@ -86,8 +90,9 @@ def compare(
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
     job = _prepare(data, judges, checklist, candidates, prompt, criteria, dimensions, options)
-    with VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db") as store:
-        return run_sync(_compare(job, model, panel, store, watcher or Silent()))
+    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
+    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+        return run_sync(_compare(job, model, panel, store, shown))
 
 
 def estimate_comparison(
@@ -119,7 +124,11 @@ def estimate_comparison(
         async with session(job.options, store) as (models, _):
             nothing_bought = Gateway(store, Budget(max_calls=0))
             built = _build(job, nothing_bought, models, model, panel)
-            return {judge.name: await judge.estimate(job.examples) for judge, _ in built}
+            found = {judge.name: await judge.estimate(job.examples) for judge, _ in built}
+            if job.options.em_dim:
+                number = len(job.criteria)
+                found[ROLE] = estimate_naming(job.judges, len(job.examples), number, job.options.cot_tokens)
+            return found
 
     with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
         return run_sync(estimates(store))
@@ -153,9 +162,9 @@ def _prepare(
     options = parse_options(CompareOptions, dict(given))
     names = check_names(judges)
     questions = _checklist(checklist)
-    if questions is not None and options.weights is not None:
-        questions = with_weights(questions, load_weights(options.weights))
     examples = load_examples(data, fields=options.field, limit=options.limit)
+    if questions is not None and options.weights is not None:
+        questions = weighted_by(questions, options.weights, scores=options.scores, examples=examples)
     compared = _dimensions(examples, questions, dimensions)
     task = (questions.task if questions is not None else "").strip() or NO_TASK
     words = criteria_for(compared, criteria)
@@ -224,12 +233,29 @@ async def _compare(
         block = _block(gateway.concurrency(asked))
         watcher.phase(f"{', '.join(job.judges)}: asking {asked.name}", len(job.examples) * len(built))
         ratings = await _rate_together([judge for judge, _ in built], job.examples, block, watcher)
+        named = await _named(job, ratings, gateway, asked, watcher) if job.options.em_dim else {}
     judged = [
-        Judged(judge.name, ratings[judge.name], upfront[judge.name], spent(meter.budget) - upfront[judge.name])
+        Judged(
+            judge.name,
+            ratings[judge.name],
+            upfront[judge.name],
+            spent(meter.budget) - upfront[judge.name],
+            named.get(judge.name),
+        )
         for judge, meter in built
     ]
     watcher.phase("comparing the judges")
     return compare_ratings(judged, job.examples, job.targets, asked.name, job.options, gateway.budget)
+
+
+async def _named(
+    job: _Job, ratings: Mapping[str, Sequence[Rating]], gateway: Gateway, model: Model, watcher: Watcher
+) -> dict[str, Named]:
+    """What each free-form judge looked at, told by the same model."""
+    free = [name for name in job.judges if name in FREE]
+    if free:
+        watcher.phase(f"{', '.join(free)}: what was looked at")
+    return {name: await name_aspects(ratings[name], gateway, model, job.options.seed) for name in free}
 
 
 async def _rate_together(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..optimizer.options import EvaluateOptions
 
@@ -26,7 +26,18 @@ class CompareOptions(EvaluateOptions):
     panel_vote: Literal["majority", "mean"] = Field(
         "majority", description="How a panel decides: the score most members give (mean of tied ones), or the mean."
     )
+    em_dim: bool = Field(
+        False,
+        description="Measure dimension drift: the share of aspects that a judge looks at again (needs --repeat 2; two "
+        "calls an example for cot).",
+    )
     cot_tokens: int = Field(300, ge=20, description="Longest answer of cot, in tokens.")
+
+    @model_validator(mode="after")
+    def _drift_needs_a_second_time(self) -> CompareOptions:
+        if self.em_dim and self.repeat < 2:
+            raise ValueError("em_dim: whether a judge looks at the same again takes a second judging (repeat 2)")
+        return self
 
     @property
     def tolerance(self) -> int:

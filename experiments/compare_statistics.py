@@ -11,6 +11,7 @@ from ..optimizer.agreement import cohen_kappa, kappa_self, observed_agreement, t
 from ..optimizer.amortised_cost import JudgeCost, break_even
 from ..optimizer.bootstrap import Difference, paired_difference
 from ..optimizer.correlation import Statistic, correlate, per_group, system_level
+from ..optimizer.dimension_drift import dimension_match
 from ..optimizer.human_ceiling import leave_one_out, rater_columns
 from ..optimizer.multiple_comparisons import holm
 from ..optimizer.results import documents
@@ -18,6 +19,7 @@ from ..optimizer.score_distribution import compare_distributions
 from ..optimizer.scoring import Coverage
 from ..prompts.errors import MissingExtraError
 from .comparison import AgainstFirst, Comparison, Costs, JudgeRow, OnDimension, WithPeople, spent
+from .em_dim import NAMELESS
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
@@ -105,7 +107,8 @@ def _row(
     found = {}
     for dimension, repeats in sheet.items():
         wanted = [human[example.id][dimension] for example in kept] if human else None
-        found[dimension] = _on_dimension(repeats, wanted, kept, options)
+        drift = _em_dim(judged, dimension, kept, options) if options.em_dim else None
+        found[dimension] = replace(_on_dimension(repeats, wanted, kept, options), em_dim=drift)
     average: dict[str, float | None] = {}
     for name in METHODS:
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
@@ -136,6 +139,17 @@ def _on_dimension(
         itself = Statistic(None, len(kept), None, None, "it judged once; --repeat 2 makes it judge again")
     people = None if wanted is None else _with_people(repeats[0], wanted, kept, options)
     return OnDimension(people, itself, fmean(repeats[0]) if repeats[0] else None)
+
+
+def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
+    """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
+    if judged.name in NAMELESS:
+        return Statistic(None, 0, None, None, "it says a number and not what it looks at")
+    if judged.named is None:
+        pairs: list[tuple[Sequence[str], Sequence[str]]] = [([dimension], [dimension])] * len(kept)
+    else:
+        pairs = [judged.named.get((example.id, dimension), ((), ())) for example in kept]
+    return dimension_match(pairs, groups=documents(kept), resamples=options.resamples, seed=options.seed)
 
 
 def _with_people(

@@ -9,7 +9,6 @@ the true information of any set is summed up over all answer patterns.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,9 +19,17 @@ from numpy.typing import NDArray
 
 from ..optimizer.correlation import kendall
 from ..optimizer.selection.information import Correction, Floats, mutual_information, one_hot, pooled_information
-from ..optimizer.selection.joint import HardAnswers, chained_information, greedy_order
+from ..optimizer.selection.joint import (
+    HardAnswers,
+    best_alone,
+    chained_information,
+    exchange,
+    greedy_order,
+    joint_order,
+)
+from .results_file import RESULTS, write_result
 
-RESULT = Path(__file__).parent / "results" / "eig_bias.json"
+RESULT = RESULTS / "eig_bias.json"
 LEVELS, QUESTIONS, K = 5, 12, 5
 SIZES = (30, 60, 120, 300, 1000)
 CORRECTIONS: tuple[Correction, ...] = ("none", "miller-madow", "shuffle")
@@ -117,8 +124,10 @@ def measure_sets(copies: int, size: int, worlds: int) -> dict[str, Any]:
             estimates.setdefault(name, []).append([off, off**2])
         bits = pooled_information(one_hot(data.answers, 2), one_hot(data.ratings, LEVELS)).bits
         sets = {
-            "top": np.argsort(-bits, kind="stable")[:K].tolist(),
-            "joint": greedy_order(data, bits, steps=K)[0],
+            "top": best_alone(bits)[:K],
+            "joint": joint_order(data, bits, K)[0][:K],
+            "greedy": greedy_order(data, bits, steps=K)[0],
+            "any exchange": exchange(data, joint_order(data, bits, K)[0][:K], least=0.0),
             **{f"greedy on the whole table, {name}": _greedy(way) for name, way in ways.items() if name != "none"},
         }
         for name, questions in sets.items():
@@ -168,8 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "singles": [measure_singles(answers, size, options.worlds) for answers in (2, 3, 5) for size in SIZES],
         "sets": [measure_sets(copies, size, max(1, options.worlds // 3)) for copies in (3, 1) for size in SIZES],
     }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     for part in ("singles", "sets"):
         for row in result[part]:
             print(row)

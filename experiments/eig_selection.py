@@ -17,7 +17,6 @@ on both sides.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,19 +25,20 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizer.selection.analysis import Evidence, halvings, held_out, measure_questions, question_orders, rows_of
+from ..optimizer.selection.analysis import Evidence, halvings, measure_questions, question_orders, rows_of
 from ..optimizer.selection.information import DEFAULT_CORRECTION, Floats, one_hot
-from ..optimizer.selection.joint import chained_information
+from ..optimizer.selection.joint import chained_information, exchange, greedy_order
 from ..optimizer.selection.tables import equal_groups
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.jsonl import read_rows
+from .results_file import RESULTS, write_result
 
-RESULT = Path(__file__).parent / "results" / "eig_selection.json"
+RESULT = RESULTS / "eig_selection.json"
 QUANTILES = (0.2, 0.35, 0.5, 0.65, 0.8)
 LEVELS = 5
 LARGEST_K = 8
-INNER = 3
-"""Halvings inside the choosing half by which `auto` decides between the two."""
+COMPARED = (2, 3, 5)
+"""Sizes at which the greedy set alone, and one improved by every exchange that seems to gain, stand beside."""
 
 
 def evidence_of(scores: Floats, ratings: Floats, groups: Sequence[str], quantiles: Sequence[float]) -> Evidence:
@@ -103,35 +103,46 @@ def simulated(outputs: int, facts: int, copies: int, seed: int = 0) -> Evidence:
 
 
 def compare(evidence: Evidence, number: int, seed: int = 42) -> dict[str, Any]:
-    """Held-out bits of the first k questions of both orders, over ``number`` halvings (both ways round)."""
+    """Bits of k questions chosen in each way, over ``number`` halvings (both ways round), for growing k."""
     steps = min(LARGEST_K, evidence.answers.shape[1])
-    told: dict[str, list[Floats]] = {"joint": [], "top": [], "auto": []}
-    for chosen_on, looked_at in halvings(evidence, number, seed):
-        here, there = rows_of(evidence, chosen_on), rows_of(evidence, looked_at)
-        orders = question_orders(here, measure_questions(here, DEFAULT_CORRECTION, seed), None)
-        bits = {name: chained_information(there.hard, order[:steps]) for name, (order, _) in orders.items()}
-        inner, _ = held_out(here, DEFAULT_CORRECTION, None, INNER, seed)
-        told["joint"].append(bits["joint"])
-        told["top"].append(bits["top"])
-        told["auto"].append(np.where(inner["top"][:steps] > inner["joint"][:steps], bits["top"], bits["joint"]))
-    by_half = {name: np.array(rows).reshape(number, 2, steps).mean(axis=1) for name, rows in told.items()}
     return {
         "outputs": len(evidence.codes),
         "candidates": int(evidence.answers.shape[1]),
         "halvings": number,
-        "by_k": [_at_k(by_half, place) for place in range(steps)],
+        "by_k": [_at_k(evidence, k, number, seed) for k in range(1, steps + 1)],
     }
 
 
-def _at_k(by_half: dict[str, Floats], place: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"k": place + 1}
-    row |= {name: round(float(values[:, place].mean()), 4) for name, values in by_half.items()}
-    for name in ("joint", "auto"):
-        difference = (by_half[name] - by_half["top"])[:, place]
-        low, high = np.quantile(difference, [0.05, 0.95])
-        row[f"{name}_less_top"] = [round(float(each), 4) for each in (difference.mean(), low, high)]
-        row[f"{name}_not_worse"] = round(float((difference >= -1e-9).mean()), 3)
+def _at_k(evidence: Evidence, k: int, number: int, seed: int) -> dict[str, Any]:
+    chosen_there: dict[str, list[float]] = {}
+    elsewhere: dict[str, list[float]] = {}
+    for chosen_on, looked_at in halvings(evidence, number, seed):
+        here, there = rows_of(evidence, chosen_on), rows_of(evidence, looked_at)
+        information = measure_questions(here, DEFAULT_CORRECTION, seed)
+        alone, orders = information.bits, question_orders(here, information, None, k)
+        sets: dict[str, list[int]] = {name: order[:k] for name, (order, _) in orders.items()}
+        if k in COMPARED:
+            sets["greedy"] = greedy_order(here.hard, alone, steps=k)[0]
+            sets["any_exchange"] = exchange(here.hard, sets["joint"], least=0.0)
+        for name, questions in sets.items():
+            chosen_there.setdefault(name, []).append(_bits(here, questions))
+            elsewhere.setdefault(name, []).append(_bits(there, questions))
+    row: dict[str, Any] = {"k": k}
+    for name, values in elsewhere.items():
+        row[name] = round(float(np.mean(values)), 4)
+        if name != "top":
+            by_half = (np.array(values) - elsewhere["top"]).reshape(number, 2).mean(axis=1)
+            low, high = np.quantile(by_half, [0.05, 0.95])
+            row[f"{name}_less_top"] = [round(float(each), 4) for each in (by_half.mean(), low, high)]
+            row[f"{name}_not_worse"] = round(float((by_half >= -1e-9).mean()), 3)
+    where_chosen = {name: np.array(values) for name, values in chosen_there.items()}
+    row["where_chosen"] = {name: round(float(values.mean()), 4) for name, values in where_chosen.items()}
+    row["where_chosen"]["least_joint_less_top"] = round(float((where_chosen["joint"] - where_chosen["top"]).min()), 4)
     return row
+
+
+def _bits(evidence: Evidence, questions: Sequence[int]) -> float:
+    return float(chained_information(evidence.hard, questions)[-1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -151,9 +162,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     result: dict[str, Any] = {
         "command": f"python -m askance.experiments.eig_selection DATA_FOLDER --halvings {options.halvings}",
-        "note": "Bits about the rating (in up to 5 groups) that the first k questions tell on the half of the outputs "
-        "that did not choose them. `auto` is what the command does: joint, unless halvings inside the choosing half "
-        "say that top tells more. less_top: mean difference over halvings, with its 5 and 95 %.",
+        "note": "Bits about the rating (in up to 5 groups) that k questions tell on the half of the outputs that did "
+        "not choose them, and under `where_chosen` on the half that did. `joint` is what the command does: the greedy "
+        "set, or the k best one by one where these tell more, and then exchanges that gain more than their standard "
+        "error; `greedy` is the first part alone, `any_exchange` makes every exchange that seems to gain. less_top: mean difference over halvings, with its 5 and 95 %.",
         "data": {},
     }
     try:
@@ -165,8 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (AskanceError, KeyError) as error:
         print(error, file=sys.stderr)
         return error.exit_code if isinstance(error, AskanceError) else 2
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.output, result)
     return 0
 
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError
 from ..prompts.examples import load_examples
-from ..prompts.prompt import load_prompt
-from ..prompts.verdicts import Verdict, read_verdicts
 from .diagnose_options import DiagnoseOptions
 from .diagnostics import diagnose_verdicts
 from .evaluate import evaluate, load_inputs
+from .given_verdicts import given_verdicts
 from .options import parse_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import Verdict
     from .diagnosis import Diagnosis
     from .progress import Watcher
 
@@ -36,6 +36,7 @@ def diagnose(
     cache: str | Path | None = None,
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Diagnosis:
     """Say what a judge's verdicts tell about each question of a checklist.
@@ -53,6 +54,7 @@ def diagnose(
         cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.optimizer.diagnose_options.DiagnoseOptions`.
 
     Raises:
@@ -74,6 +76,7 @@ def diagnose(
         cache=cache,
         no_cache=no_cache,
         watcher=watcher,
+        progress=progress,
         **settings.model_dump(exclude={"pairs", "field", "limit", "weights"}),
     )
     done = diagnose_verdicts(examples, questions, found.verdicts, pairs=settings.pairs)
@@ -91,27 +94,8 @@ def _of_given(
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
     whole = load_examples(data, fields=settings.field)
     examples, questions, _ = load_inputs(whole, checklist, None, settings.model_copy(update={"field": {}}))
-    if isinstance(verdicts, (str, Path)):
-        of_examples = {example.id: None for example in whole}
-        of_questions = [question.id for question in questions.questions]
-        given = read_verdicts(verdicts, examples=of_examples, questions=of_questions)
-    else:
-        given = list(verdicts)
+    given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
         ids = {example.id for example in examples}
         given = [verdict for verdict in given if verdict.example in ids]
-    wanted = None if prompt is None else load_prompt(prompt).hash
-    name = model if model is None or isinstance(model, str) else model.name
-    return diagnose_verdicts(examples, questions, _picked(given, name, wanted), pairs=settings.pairs)
-
-
-def _picked(verdicts: list[Verdict], model: str | None, prompt: str | None) -> Sequence[Verdict]:
-    """The verdicts of one model, or made with one prompt, where that is asked for."""
-    for field, wanted in (("model", model), ("prompt", prompt)):
-        if wanted is None or not verdicts:
-            continue
-        there = sorted({getattr(verdict, field) for verdict in verdicts})
-        verdicts = [verdict for verdict in verdicts if getattr(verdict, field) == wanted]
-        if not verdicts:
-            raise InputError(f"No verdict is by the {field} {wanted}; there are some by {', '.join(there)}.")
-    return verdicts
+    return diagnose_verdicts(examples, questions, given, pairs=settings.pairs)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.evaluator import Estimate, Evaluator
+from ..agents.estimate import Estimate
+from ..agents.evaluator import Evaluator
 from ..memory.verdict_store import VerdictStore
 from ..models.cache_directory import cache_directory
 from ..prompts.checklist import Checklist, load_checklist
@@ -15,13 +16,14 @@ from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from .calibration import load_calibration
 from .correlation import correlate, per_group, system_level
-from .options import EvaluateOptions, JudgeOptions, parse_options
-from .progress import Silent
+from .evaluate_options import EvaluationOptions
+from .options import JudgeOptions, parse_options
 from .results import correlations_dict, documents, statistic_dict
 from .scoring import Coverage, coverage, mean_score, score_examples, to_scale, yes_rates
 from .session import run_sync, session
 from .shown import Shown, View, number_text
 from .targets import human_targets
+from .watching import watching
 from .weights import weighted_by
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .correlation import Correlations, PerGroup
     from .progress import Watcher
     from .scoring import ExampleScore
+    from .selection.adaptive import AdaptiveEvaluation
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Evaluation(Shown):
     coverage: Coverage
     budget: Budget
     scale: tuple[float, float]
+    asking: AdaptiveEvaluation | None = None
+    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension, and ``overall``, on the scale asked for."""
@@ -89,12 +94,18 @@ class Evaluation(Shown):
         low, high = self.scale
         lines = [f"mean score {number_text(means['overall'])} on a scale from {low:g} to {high:g}"]
         lines.append(f"coverage {seen.answered} of {seen.asked} verdicts = {seen.share:.1%}")
+        if self.asking is not None:
+            lines.append(f"{seen.not_asked} verdicts were not asked for, as they could not matter")
         lines += [
             f"Spearman with people, {row['dimension']}: {number_text(row['spearman'], row['low'], row['high'])}"
             for row in agreement
         ]
+        brief = f"mean score {number_text(means['overall'])}, coverage {seen.share:.1%}"
+        if agreement:
+            told = (f"{row['dimension']} {number_text(row['spearman'])}" for row in agreement)
+            brief += f", Spearman with people: {', '.join(told)}"
         title = f"{len(self.scores)} examples by {self.model}"
-        return View(title, lines, tables, ("means", "yes_rates", "agreement"))
+        return View(title, lines, tables, ("means", "yes_rates", "agreement"), brief)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the verdicts, for ``--json``."""
@@ -108,6 +119,7 @@ class Evaluation(Shown):
                 "parse_errors": self.coverage.parse_errors,
                 "api_errors": self.coverage.api_errors,
                 "share": self.coverage.share,
+                **({} if self.asking is None else {"not_asked": self.coverage.not_asked}),
             },
             "scale": list(self.scale),
             "means": self.means(),
@@ -118,14 +130,30 @@ class Evaluation(Shown):
                     "example": each.example,
                     "overall": to_scale(each.overall, *self.scale),
                     "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
+                    **self._range(place),
                 }
-                for each in self.scores
+                for place, each in enumerate(self.scores)
             ],
+            **({} if self.asking is None else {"largest_error": self.largest_error}),
             "calls": self.budget.calls,
             "cached_calls": self.budget.cached_calls,
             "tokens": self.budget.tokens,
             "cost_usd": self.budget.cost_usd,
         }
+
+    @property
+    def largest_error(self) -> float | None:
+        """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
+        error = None if self.asking is None else self.asking.largest_error
+        return None if error is None else error * (self.scale[1] - self.scale[0])
+
+    def _range(self, place: int) -> dict[str, Any]:
+        """Between what an example's score would lie if all questions were asked, where some were not."""
+        if self.asking is None:
+            return {}
+        found = self.asking.scores[place]
+        low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
+        return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
 
 
 def evaluate(
@@ -137,6 +165,7 @@ def evaluate(
     cache: str | Path | None = None,
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
     **options: Any,
 ) -> Evaluation:
@@ -150,20 +179,22 @@ def evaluate(
         cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
-        options: Settings of :class:`~askance.optimizer.options.EvaluateOptions`.
+        options: Settings of :class:`~askance.optimizer.evaluate_options.EvaluationOptions`.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting.
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    settings = parse_options(EvaluateOptions, options)
+    settings = parse_options(EvaluationOptions, options)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     if human_dimensions(examples):
         human_targets(examples, questions, settings.human_scale)  # refuses ratings that fit nothing before a call
-    with VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db") as store:
-        return run_sync(_evaluate(examples, questions, model, text, store, settings, watcher or Silent(), evaluator))
+    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
+    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+        return run_sync(_evaluate(examples, questions, model, text, store, settings, shown, evaluator))
 
 
 def estimate_evaluation(
@@ -174,6 +205,7 @@ def estimate_evaluation(
     prompt: str | Path | Prompt | None = None,
     cache: str | Path | None = None,
     no_cache: bool = False,
+    evaluator: type[Evaluator] = Evaluator,
     **options: Any,
 ) -> Estimate:
     """What :func:`evaluate` would buy; nothing is bought.
@@ -181,13 +213,13 @@ def estimate_evaluation(
     Raises:
         InputError: As :func:`evaluate`.
     """
-    settings = parse_options(EvaluateOptions, options)
+    settings = parse_options(EvaluationOptions, options)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     path = Path(cache or cache_directory() / "verdicts.db")
 
     async def estimate(store: VerdictStore) -> Estimate:
         async with session(settings, store) as (models, gateway):
-            return Evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
+            return evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
 
     with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
         return run_sync(estimate(store))
@@ -205,9 +237,9 @@ def load_inputs(
         InputError: Names the file, line and field at fault.
     """
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    if settings.weights is not None:
-        questions = weighted_by(questions, settings.weights)
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    if settings.weights is not None:
+        questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
 
 
@@ -217,7 +249,7 @@ async def _evaluate(
     model: str | Model,
     prompt: Prompt,
     store: VerdictStore,
-    settings: EvaluateOptions,
+    settings: EvaluationOptions,
     watcher: Watcher,
     evaluator: type[Evaluator],
 ) -> Evaluation:
@@ -226,21 +258,50 @@ async def _evaluate(
         judge = models.get(model)
         watcher.watch(gateway.budget)
         watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
-        verdicts = await evaluator(gateway, judge, prompt, checklist, settings.judging).judge(examples, watcher.advance)
+        asked = evaluator(gateway, judge, prompt, checklist, settings.judging)
+        if settings.adaptive:
+            asking = await _ask_adaptively(asked, examples, settings, watcher)
+            verdicts: Sequence[Verdict] = asking.verdicts
+        else:
+            asking, verdicts = None, await asked.judge(examples, watcher.advance)
     if settings.calibration is not None:
         verdicts = load_calibration(settings.calibration).apply(verdicts)
     scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+    seen = coverage(verdicts)
+    if asking is not None:
+        scores = asking.known(scores, checklist)
+        seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
     agreement: list[Agreement] = []
     if human_dimensions(examples):
         watcher.phase("comparing with the human scores")
         agreement = _agreement(examples, checklist, scores, settings)
     return Evaluation(
-        judge.name, prompt.hash, verdicts, scores, agreement, coverage(verdicts), gateway.budget, settings.scale
+        judge.name, prompt.hash, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking
+    )
+
+
+async def _ask_adaptively(
+    evaluator: Evaluator, examples: Sequence[Example], settings: EvaluationOptions, watcher: Watcher
+) -> AdaptiveEvaluation:
+    from .selection.adaptive import evaluate_adaptively
+
+    questions = len(evaluator.checklist.questions) * settings.repeat
+
+    def on_examples(done: int, of: int) -> None:
+        watcher.advance(done * questions, of * questions)
+
+    return await evaluate_adaptively(
+        evaluator,
+        examples,
+        tolerance=settings.stop_within,
+        cuts=() if settings.pass_mark is None else (settings.pass_mark,),
+        soft=settings.soft,
+        on_examples=on_examples,
     )
 
 
 def _agreement(
-    examples: list[Example], checklist: Checklist, scores: list[ExampleScore], settings: EvaluateOptions
+    examples: list[Example], checklist: Checklist, scores: list[ExampleScore], settings: EvaluationOptions
 ) -> list[Agreement]:
     targets = human_targets(examples, checklist, settings.human_scale)
     groups = documents(examples)

@@ -60,7 +60,7 @@ class NumberAsking:
         low, high = self.scale
         number = said_number(answer, low, high, at_end=self.thinking is not None)
         score = (number - low) / (high - low)
-        return {ask.questions[0].id: Reading(score >= 0.5, score)}
+        return {ask.questions[0].id: Reading(score >= 0.5, score, answer.text if self.thinking else None)}
 
 
 def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:

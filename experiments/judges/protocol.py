@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ...agents.evaluator import Estimate
+    from ...agents.estimate import Estimate
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...prompts.checklist import Checklist
@@ -32,6 +32,8 @@ class Rating:
     status: Status = "ok"
     error: str | None = None
     replicate: int = 0
+    reasons: str | None = None
+    """What a free-form judge said before its score."""
 
 
 @dataclass(frozen=True)

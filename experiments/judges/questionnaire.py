@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.evaluator import Estimate, Evaluator
+from ...agents.estimate import Estimate
+from ...agents.evaluator import Evaluator
 from ...models.base import ModelError
 from ...optimizer.scoring import score_examples
 from ...prompts.checklist import Checklist, Question
@@ -27,6 +28,8 @@ class Questionnaire:
     soft: bool = True
     draws: int = 1
     """Answers that each rating is the mean of; the evaluator gives ``repeat`` times as many."""
+    thinking: bool = False
+    """Whether the evaluator says what it looks at, in words of its own."""
 
     async def prepare(self) -> None:
         """Nothing: the questions are given."""
@@ -67,11 +70,18 @@ class Questionnaire:
         for dimension in self.dimensions:
             score = scores.dimensions.get(dimension, scores.overall)
             if score is not None:
-                found.append(Rating(example.id, dimension, score, replicate=replicate))
+                reasons = self._reasons(verdicts, dimension) if self.thinking else None
+                found.append(Rating(example.id, dimension, score, replicate=replicate, reasons=reasons))
             else:
                 failed = self._failure(verdicts, dimension)
                 found.append(Rating(example.id, dimension, None, failed.status, failed.error, replicate))
         return found
+
+    def _reasons(self, verdicts: Sequence[Verdict], dimension: str) -> str | None:
+        """What was said on a dimension."""
+        ids = {each.id for each in self.evaluator.checklist.questions if each.dimension == dimension}
+        said = [verdict.explanation for verdict in verdicts if verdict.question in ids and verdict.explanation]
+        return "\n".join(said) or None
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
         """The first missing answer that leaves a dimension without a score."""

@@ -55,4 +55,4 @@ def number_judge(
         points=options.points,
         thinking=thinking,
     )
-    return Questionnaire(name, evaluator, setup.dimensions, options.repeat)
+    return Questionnaire(name, evaluator, setup.dimensions, options.repeat, thinking=thinking is not None)

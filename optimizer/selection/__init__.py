@@ -5,7 +5,7 @@ from __future__ import annotations
 from .adaptive import AdaptiveEvaluation, AdaptiveScore, evaluate_adaptively
 from .convergence import ranking_convergence
 from .information import entropy, expected_information_gain, one_hot, pooled_information
-from .joint import HardAnswers, chained_information, greedy_order
+from .joint import HardAnswers, chained_information, greedy_order, joint_order
 from .options import SelectOptions
 from .result import Selection
 from .select import estimate_selection, select
@@ -22,6 +22,7 @@ __all__ = [
     "evaluate_adaptively",
     "expected_information_gain",
     "greedy_order",
+    "joint_order",
     "one_hot",
     "pooled_information",
     "ranking_convergence",

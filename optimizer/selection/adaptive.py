@@ -14,7 +14,7 @@ Given both, the first that holds ends the questions.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ...agents.together import one_by_one, work_together
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...prompts.checklist import Checklist
     from ...prompts.examples import Example
     from ...prompts.verdicts import Verdict
+    from ..scoring import ExampleScore
 
 _AT_ONCE = 16
 _ROUNDING = 1e-12
@@ -65,19 +66,48 @@ class AdaptiveEvaluation:
     verdicts: tuple[Verdict, ...]
     """Those that were asked for, example by example."""
     order: tuple[str, ...]
-    """Question ids in the order in which they were asked."""
+    """Question ids in the order given, or as in the checklist."""
     asked: int
     """Verdicts asked for."""
     saved: int
     """Verdicts that asking everything would have taken and that were not asked for."""
     missing: int
     """Examples without a score because an answer is missing; nothing more was asked about them."""
+    not_asked: int
+    """Questions that were not asked, of examples with a score (``saved``) and of those without."""
 
     @property
     def largest_error(self) -> float | None:
         """The largest ``error`` of a score: an exact bound, not an estimate. None where there is no score."""
         errors = [each.error for each in self.scores if each.error is not None]
         return max(errors) if errors else None
+
+    def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
+        """Scores derived from the verdicts, with nothing that questions left out would have decided.
+
+        The overall score is the one told, within its ``error``. A dimension has a score where all its questions were
+        asked of every example without a missing answer; the only dimension of a checklist has the overall one.
+
+        Args:
+            scores: Of the verdicts, one per example.
+            checklist: Whose questions were asked.
+        """
+        asked: dict[str, set[str]] = {each.example: set() for each in self.scores if each.ended != "missing"}
+        for verdict in self.verdicts:
+            if verdict.example in asked:
+                asked[verdict.example].add(verdict.question)
+        needed: dict[str, set[str]] = {}
+        for question in checklist.questions:
+            if question.weight > 0:
+                needed.setdefault(question.dimension, set()).add(question.id)
+        whole = {name for name, ids in needed.items() if all(ids <= there for there in asked.values())}
+        known = []
+        for score, told in zip(scores, self.scores, strict=True):
+            dimensions = {name: value for name, value in score.dimensions.items() if name in whole}
+            if len(score.dimensions) == 1:
+                dimensions = dict.fromkeys(score.dimensions, told.score)
+            known.append(replace(score, overall=told.score, dimensions=dimensions))
+        return known
 
 
 async def evaluate_adaptively(
@@ -100,7 +130,8 @@ async def evaluate_adaptively(
         examples: To be scored.
         tolerance: Largest error that a score may have, in [0, 1]; 0 allows none. None sets no such rule.
         cuts: Scores in [0, 1]; that an example is at or above each of them or below is to be settled.
-        order: Question ids, most informative first (as in ``selection.json``); the checklist's order by default.
+        order: Question ids, most informative first (as in ``selection.json``); by default the heaviest first, which
+            narrows the score most, and of equally heavy ones in the checklist's order.
         soft: Score from P(yes), or from the yes/no answers.
         on_examples: Told how many examples of how many are done.
 
@@ -115,7 +146,7 @@ async def evaluate_adaptively(
         raise InputError("The tolerance and the cuts are scores, so they lie between 0 and 1.")
     wanted = _in_order(evaluator.checklist, order)
     judges = {each: _for_one(evaluator, each) for each in wanted}
-    weights = [_weights(evaluator.checklist, wanted, example) for example in examples]
+    weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
     found: dict[int, tuple[AdaptiveScore, list[Verdict]]] = {}
 
     async def score_one(place: int) -> None:
@@ -134,6 +165,7 @@ async def evaluate_adaptively(
         asked=sum(score.asked for score in scores),
         saved=sum(len(weights[place]) - scores[place].asked for place in complete),
         missing=len(scores) - len(complete),
+        not_asked=sum(len(each) - score.asked for each, score in zip(weights, scores, strict=True)),
     )
 
 
@@ -157,10 +189,11 @@ def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
     return one
 
 
-def _weights(checklist: Checklist, order: Sequence[str], example: Example) -> dict[str, float]:
+def _weights(checklist: Checklist, order: Sequence[str], example: Example, *, heaviest_first: bool) -> dict[str, float]:
     """Weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
-    return {question: given[question] for question in order if given[question] > 0}
+    asked = sorted(order, key=lambda each: -given[each]) if heaviest_first else order
+    return {question: given[question] for question in asked if given[question] > 0}
 
 
 async def _one(

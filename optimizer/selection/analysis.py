@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..correlation import spearman
 from .information import Correction, Floats, Information, expected_information_gain, pooled_information
-from .joint import Codes, HardAnswers, chained_information, greedy_order, occupied
+from .joint import Codes, HardAnswers, best_alone, chained_information, joint_order, occupied
 from .tables import hard_answers
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Analysis:
 
 def analyse(
     evidence: Evidence,
+    k: int,
     *,
     correction: Correction,
     costs: Floats | None = None,
@@ -81,14 +82,15 @@ def analyse(
 
     Args:
         evidence: Answers and ratings.
+        k: Size of the questionnaire that the joint order is chosen for.
         correction: Of the small-sample bias of single questions.
         costs: Cost of each question, where information per cost decides.
         halves: Random halvings; the questions chosen on either half are looked at on the other one.
         seed: Of the halvings.
     """
     information = measure_questions(evidence, correction, seed)
-    orders = question_orders(evidence, information, costs)
-    told, correlations = held_out(evidence, correction, costs, halves, seed)
+    orders = question_orders(evidence, information, costs, k)
+    told, correlations = held_out(evidence, correction, costs, halves, seed, k)
     data = evidence.hard
     curves: dict[Method, Curve] = {
         method: Curve(
@@ -111,35 +113,34 @@ def measure_questions(evidence: Evidence, correction: Correction, seed: int) -> 
     return pooled_information(evidence.answers, evidence.ratings, correction=correction, seed=seed)
 
 
-def choose_method(curves: dict[Method, Curve], k: int) -> tuple[Method, str]:
-    """The joint set, unless the k best tell more on held-out examples; with the reason in words."""
+def compare_sets(curves: dict[Method, Curve], k: int) -> str:
+    """What the k questions chosen together tell and what the k best one by one do, in words."""
     joint, top = curves["joint"], curves["top"]
     if set(joint.order[:k]) == set(top.order[:k]):
-        return "joint", f"both ways choose the same {k} questions"
-    a, b = joint.held_out[k - 1], top.held_out[k - 1]
-    if np.isnan(a) or np.isnan(b):
-        a, b = joint.information[k - 1], top.information[k - 1]
-        where = "on the sample (it is too small to be halved)"
-    else:
-        where = "on held-out halves of the sample"
-    if b > a:
-        return "top", f"the {k} best one by one tell {b:.3f} bits {where}, {k} chosen together {a:.3f}"
-    return "joint", f"{k} questions chosen together tell {a:.3f} bits {where}, the {k} best one by one {b:.3f}"
+        return f"the {k} best one by one are the {k} that tell most together"
+    held_out = [curve.held_out[k - 1] for curve in (joint, top)]
+    said = (
+        f"together they tell {joint.information[k - 1]:.3f} bits on the sample, the {k} best one by one "
+        f"{top.information[k - 1]:.3f}"
+    )
+    if np.isnan(held_out).any():
+        return f"{said} (it is too small to be halved)"
+    return f"{said} (on held-out halves {held_out[0]:.3f} and {held_out[1]:.3f})"
 
 
 def question_orders(
-    evidence: Evidence, information: Information, costs: Floats | None
+    evidence: Evidence, information: Information, costs: Floats | None, k: int
 ) -> dict[Method, tuple[list[int], Floats]]:
     """The questions' places in the order of each method, with the bits by which each was chosen."""
     bits = np.nan_to_num(information.bits, nan=-np.inf)
     worth = bits if costs is None else np.where(bits > 0, bits / costs, bits)
-    top = np.argsort(-worth, kind="stable").tolist()
-    joint, gains = greedy_order(evidence.hard, worth, costs=costs)
+    top = best_alone(worth)
+    joint, gains = joint_order(evidence.hard, worth, k, costs=costs)
     return {"joint": (joint, np.array(gains)), "top": (top, information.bits[top])}
 
 
 def held_out(
-    evidence: Evidence, correction: Correction, costs: Floats | None, halves: int, seed: int
+    evidence: Evidence, correction: Correction, costs: Floats | None, halves: int, seed: int, k: int
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
     """Information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
     questions = evidence.answers.shape[1]
@@ -149,7 +150,7 @@ def held_out(
         here, there = rows_of(evidence, chosen_on), rows_of(evidence, looked_at)
         if not (here.codes >= 0).any() or not (there.codes >= 0).any():
             continue
-        for method, (order, _) in question_orders(here, measure_questions(here, correction, seed), costs).items():
+        for method, (order, _) in question_orders(here, measure_questions(here, correction, seed), costs, k).items():
             told[method].append(chained_information(there.hard, order))
             agreed[method].append(_correlations(there, order))
     nothing = np.full(questions, np.nan)

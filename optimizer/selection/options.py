@@ -13,10 +13,9 @@ class SelectOptions(JudgeOptions):
     """How candidates are proposed, answered and chosen."""
 
     k: int = Field(5, ge=1, description="Questions to keep.")
-    choice: Literal["auto", "joint", "top"] = Field(
-        "auto",
-        description="joint: each question for what it adds to the others; top: the k best one by one; auto: joint, "
-        "unless the k best tell more on held-out examples.",
+    choice: Literal["joint", "top"] = Field(
+        "joint",
+        description="joint: the k that tell most together; top: the k best one by one, as in the paper.",
     )
     sample: int = Field(200, ge=4, description="Examples that the candidates are answered on.")
     sampling: Literal["uniform", "clustered"] = Field(

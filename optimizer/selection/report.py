@@ -12,9 +12,10 @@ from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError
 from ...prompts.examples import human_dimensions
 from ...prompts.prompt import frame
-from ..correlation import correlate
+from ..bootstrap import paired_difference
+from ..correlation import correlate, spearman
 from ..results import documents
-from .analysis import Analysis, Evidence, analyse, choose_method
+from .analysis import Analysis, Evidence, analyse, compare_sets
 from .convergence import ranking_convergence
 from .information import Floats, one_hot
 from .result import Prefix, QuestionReport, Selection
@@ -27,10 +28,14 @@ from .tables import (
     judged_ratings,
 )
 
+_RESAMPLES = 1000
+"""Behind the intervals of correlations with people."""
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...models.budget import Budget
+    from ..bootstrap import Difference
     from ..correlation import Correlations
     from .analysis import Curve
     from .material import Bought, Inputs
@@ -51,22 +56,23 @@ def build_selection(
         why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
         raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
     tokens = question_tokens(bought.candidates)
+    k = min(settings.k, len(bought.candidates.questions))
     found = analyse(
         evidence,
+        k,
         correction=settings.correction,
         costs=tokens if settings.per_token else None,
         halves=settings.halves,
         seed=settings.seed,
     )
-    k = min(settings.k, len(bought.candidates.questions))
-    method, why = choose_method(found.curves, k)
-    if settings.choice != "auto":
-        method, why = settings.choice, "it was asked for"
+    method = settings.choice
+    why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
     checklist = Checklist(task=inputs.task, questions=tuple(each.model_copy(update={"weight": 1.0}) for each in chosen))
     shared = _shared_tokens(inputs)
     curves = {
-        name: _prefixes(curve, bought.candidates, tokens, shared, settings) for name, curve in found.curves.items()
+        name: _prefixes(curve, bought.candidates, evidence, tokens, shared, settings)
+        for name, curve in found.curves.items()
     }
     convergence = ranking_convergence(
         evidence.answers,
@@ -139,13 +145,14 @@ def _shared_tokens(inputs: Inputs) -> float:
 
 
 def _prefixes(
-    curve: Curve, candidates: Checklist, tokens: Floats, shared: float, settings: SelectOptions
+    curve: Curve, candidates: Checklist, evidence: Evidence, tokens: Floats, shared: float, settings: SelectOptions
 ) -> list[Prefix]:
     order = list(curve.order)
     counts = np.arange(1, len(order) + 1)
     cost = np.cumsum(tokens[order]) + shared * (counts if settings.mode == "each" else 1)
     most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
     every = curve.correlation[-1]
+    against = _less_all(evidence, order, settings.seed)
     return [
         Prefix(
             k=place + 1,
@@ -156,10 +163,24 @@ def _prefixes(
             information_share=_number(max(curve.held_out[place], 0.0) / most) if most > 0 else None,
             correlation=_number(curve.correlation[place]),
             correlation_share=_number(curve.correlation[place] / every) if every > 0 else None,
+            spearman=against[place][0],
+            less_all=against[place][1],
             cost_share=float(cost[place] / cost[-1]),
             per_combination=float(curve.per_combination[place]),
         )
         for place, question in enumerate(order)
+    ]
+
+
+def _less_all(evidence: Evidence, order: Sequence[int], seed: int) -> list[tuple[float | None, Difference | None]]:
+    """Spearman with people of the first 1, 2, ... questions on the whole sample, and how that differs from all."""
+    if evidence.human is None:
+        return [(None, None)] * len(order)
+    means = np.cumsum(evidence.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
+    settings: dict[str, Any] = {"groups": evidence.groups, "resamples": _RESAMPLES, "seed": seed}
+    return [
+        (spearman(part, evidence.human).value, paired_difference(means[:, -1], part, evidence.human, **settings))
+        for part in means.T
     ]
 
 
@@ -209,7 +230,11 @@ def _agreement(evidence: Evidence, chosen: Sequence[int], seed: int) -> dict[str
     sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(evidence.scores.shape[1]))}
     return {
         name: correlate(
-            evidence.scores[:, places].mean(axis=1), evidence.human, groups=evidence.groups, resamples=1000, seed=seed
+            evidence.scores[:, places].mean(axis=1),
+            evidence.human,
+            groups=evidence.groups,
+            resamples=_RESAMPLES,
+            seed=seed,
         )
         for name, places in sets.items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..results import correlations_dict
+from ..results import correlations_dict, difference_dict
 from ..shown import Shown, View
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ...models.budget import Budget
     from ...prompts.checklist import Checklist
+    from ..bootstrap import Difference
     from ..correlation import Correlations
     from ..scoring import Coverage
     from .analysis import Method
@@ -68,12 +69,20 @@ class Prefix:
     """Spearman with people on those halves."""
     correlation_share: float | None
     """``correlation`` over that of all candidates; may exceed 1."""
+    spearman: float | None
+    """Spearman with people of the k questions on the whole sample, which chose them."""
+    less_all: Difference | None
+    """``spearman`` less that of all candidates, on the same verdicts; None where people rated nothing."""
     cost_share: float
     """Tokens of asking the k questions over those of asking all, with what comes before the question, in the mode
     asked for.
     """
     per_combination: float
     """Examples per combination of answers; below about 5 further questions seem to tell nothing."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``selection.json``."""
+        return {**vars(self), "less_all": difference_dict(self.less_all)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,14 +129,16 @@ class Selection(Shown):
         reports = {each.id: each for each in self.questions}
         tables = {
             "questions": lambda: [asdict(reports[name]) for name in self.order],
-            "curve": lambda: [asdict(each) for each in self.curves[self.method]],
+            "curve": lambda: [_flat(each) for each in self.curves[self.method]],
             "kept": lambda: [
                 {"id": each.id, "text": each.text, "dimension": each.dimension, "bits": reports[each.id].bits}
                 for each in self.checklist.questions
             ],
         }
         title = f"{len(self.checklist.questions)} of {len(self.candidates.questions)} questions"
-        return View(title, self.sentences(), tables, ("kept",))
+        kept = [each.id for each in self.checklist.questions]
+        brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
+        return View(title, self.sentences(), tables, ("kept",), brief)
 
     def sentences(self) -> list[str]:
         """What to know, in words."""
@@ -142,7 +153,7 @@ class Selection(Shown):
             "why": self.why,
             "sentences": self.sentences(),
             "questions": [asdict(each) for each in self.questions],
-            "curves": {method: [asdict(each) for each in curve] for method, curve in self.curves.items()},
+            "curves": {method: [each.to_dict() for each in curve] for method, curve in self.curves.items()},
             "convergence": self.convergence.to_dict(),
             "pool": self.pool.to_dict() if self.pool else None,
             "sample": {"examples": self.examples, "ids": list(self.sample)},
@@ -174,7 +185,7 @@ class Selection(Shown):
 
     def _shares(self) -> list[str]:
         curve = self.curves[self.method]
-        lines = [prefix_sentence(each, len(curve)) for each in curve[: self.k]]
+        lines = [prefix_sentence(curve[self.k - 1], len(curve))]
         settled = self.convergence.settled
         last = self.convergence.steps[-1]
         if settled is not None:
@@ -211,6 +222,14 @@ class Selection(Shown):
     def _never_varies(question: QuestionReport) -> bool:
         mean = question.mean_score
         return mean is not None and (mean < 0.02 or mean > 0.98)
+
+
+def _flat(prefix: Prefix) -> dict[str, Any]:
+    """A row of numbers: the difference with its interval in columns of its own."""
+    row = vars(prefix) | {"less_all": None, "less_all_low": None, "less_all_high": None}
+    if (found := prefix.less_all) is not None:
+        row |= {"less_all": found.value, "less_all_low": found.low, "less_all_high": found.high}
+    return row
 
 
 def prefix_sentence(prefix: Prefix, every: int) -> str:

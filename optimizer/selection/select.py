@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...agents.evaluator import Estimate, Evaluator
+from ...agents.estimate import Estimate
+from ...agents.evaluator import Evaluator
 from ...agents.question_proposer import QuestionProposer
 from ...agents.rating import Rate, Rater
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.verdict_store import VerdictStore
-from ...models.budget import estimate_tokens
+from ...models.budget import Budget, estimate_tokens
 from ...models.cache_directory import cache_directory
 from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt, load_prompt
+from ..given_verdicts import given_verdicts
 from ..options import parse_options
-from ..progress import Silent
 from ..session import run_sync, session
+from ..watching import watching
 from .material import Bought, Inputs
 from .options import SelectOptions
 from .pool import propose_pool
@@ -47,8 +49,9 @@ _USUAL_QUESTION = "x" * 160
 def select(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    model: str | Model,
+    model: str | Model | None = None,
     candidates: str | Path | Checklist | None = None,
+    verdicts: str | Path | Iterable[Verdict] | None = None,
     writer: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
     task: str = "",
@@ -56,14 +59,18 @@ def select(
     cache: str | Path | None = None,
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Selection:
     """Choose the few questions whose answers tell most about the overall rating.
 
     Args:
         data: JSONL or CSV file, or rows; human scores are not needed.
-        model: The judge: ``provider/model``, or an object that can be asked.
+        model: The judge: ``provider/model``, or an object that can be asked. Where verdicts are given it picks those
+            of this model.
         candidates: Checklist to choose from; proposed from the examples where None.
+        verdicts: Of the candidates, as ``askance evaluate -o`` writes them; then nothing is bought, people's scores
+            are the ratings, and all examples that they are about are the sample.
         writer: Model that proposes candidates; the judge by default.
         prompt: The judge's prompt; askance's own neutral one by default.
         task: What the generator is asked to do, for the proposing model and the checklist.
@@ -71,6 +78,7 @@ def select(
         cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.optimizer.selection.options.SelectOptions`.
 
     Raises:
@@ -79,9 +87,14 @@ def select(
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
     settings = parse_options(SelectOptions, options)
+    if verdicts is not None:
+        return _of_given(data, candidates, verdicts, model, prompt, task, settings)
+    if model is None:
+        raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-    with VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db") as store:
-        return run_sync(_select(inputs, model, writer or settings.writer, store, settings, watcher or Silent()))
+    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
+    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+        return run_sync(_select(inputs, model, writer or settings.writer, store, settings, shown))
 
 
 def estimate_selection(
@@ -143,6 +156,40 @@ def load_select_inputs(
     by_people = _by_people(examples, settings)
     about = task or (pool.task if pool else "")
     return Inputs(examples, pool, text, about, tuple(dimensions), by_people)
+
+
+def _of_given(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    candidates: str | Path | Checklist | None,
+    verdicts: str | Path | Iterable[Verdict],
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+    task: str,
+    settings: SelectOptions,
+) -> Selection:
+    """From verdicts that are there and people's scores."""
+    if candidates is None:
+        raise InputError("--verdicts: name the checklist that they answer (--candidates).")
+    if settings.answer_levels > 2 or settings.estimate == "per-example":
+        raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
+    every = load_examples(data, fields=settings.field)
+    questions = candidates if isinstance(candidates, Checklist) else load_checklist(candidates)
+    given = given_verdicts(verdicts, every, questions, model, prompt)
+    judged = {verdict.example for verdict in given}
+    known = [example for example in every if example.id in judged][: settings.limit]
+    kept = {example.id for example in known}
+    given = [verdict for verdict in given if verdict.example in kept]
+    if len(judges := sorted({verdict.model for verdict in given})) != 1:
+        raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
+    update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}
+    inputs = load_select_inputs(known, questions, prompt, task, (), settings.model_copy(update=update))
+    if not inputs.by_people:
+        raise InputError(
+            "--verdicts: nothing is bought, so the overall ratings have to be people's, and fewer than half of the "
+            "examples have a human score."
+        )
+    bought = Bought(questions, None, given, (), (), ())
+    return build_selection(inputs, bought, settings, {"judge": judges[0]}, Budget())
 
 
 def _sample(examples: list[Example], settings: SelectOptions) -> list[Example]:

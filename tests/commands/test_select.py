@@ -203,3 +203,52 @@ def test_too_few_answers_are_4_and_the_result_is_written(run: Any, arguments: li
     assert "too long" in done.err
     assert load_checklist("c.yaml")
     assert json.loads(Path("selection.json").read_text())["coverage"]["api_errors"] == 11
+
+
+def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_whole(
+    run: Any, arguments: list[str], server: StandInServer
+) -> None:
+    rows = [json.loads(line) for line in Path("data.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["human"] = {"overall": rating(number)}
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = run("evaluate", *arguments[1:6], "--checklist", "candidates.yaml", "-o", "verdicts.jsonl", "--limit", "50")
+    assert judged.code == 0, judged.err
+    bought = len(server.bodies)
+    given = ["select", "data.jsonl", "--candidates", "candidates.yaml", "--verdicts", "verdicts.jsonl", "--halves", "2"]
+    given += ["--ranking-resamples", "2", "-k", "2", "-o", "c.yaml"]
+    done = run(*given)
+    assert done.code == 0, done.err
+    assert len(server.bodies) == bought
+    assert {question.text for question in load_checklist("c.yaml").questions} == {ODD, HALF}
+    report = json.loads(Path("selection.json").read_text())
+    assert (report["sample"]["examples"], report["calls"], report["models"]) == (50, 0, {"judge": "openai/judge"})
+    curve = report["curves"]["joint"]
+    assert [each["k"] for each in curve] == [1, 2, 3, 4]
+    assert curve[1]["spearman"] > curve[3]["spearman"], "two questions tell all, the others are noise"
+    assert curve[1]["less_all"]["value"] == pytest.approx(curve[1]["spearman"] - curve[3]["spearman"])
+    assert curve[1]["less_all"]["low"] > 0
+    assert curve[3]["less_all"]["value"] == 0
+    assert curve[3]["cost_share"] == 1
+    assert "less that of all 4" in done.out
+    assert "calls" in done.out and "2 questions keep" in done.out
+    assert json.loads(run(*given, "--json").out)["kept"] == report["kept"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--verdicts", "v.jsonl"], "name the checklist that they answer (--candidates)"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml"], "the overall ratings have to be people's"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--answer-levels", "3"], "yes/no answers"),
+        (["--verdicts", "v.jsonl", "--candidates", "candidates.yaml", "--model", "openai/y"], "by the model openai/y"),
+    ],
+)
+def test_verdicts_that_do_not_do_are_a_sentence_and_2(
+    run: Any, arguments: list[str], given: list[str], message: str
+) -> None:
+    row = {"example": "e1", "question": "q0", "model": "openai/x", "prompt": "p", "answer": True, "status": "ok"}
+    Path("v.jsonl").write_text("".join(json.dumps(row | {"example": f"e{n}"}) + "\n" for n in range(6)))
+    done = run("select", "data.jsonl", "-k", "2", "-o", "c.yaml", *given)
+    assert (done.code, done.out) == (2, "")
+    assert message in " ".join(done.err.split())

@@ -30,9 +30,9 @@ def test_a_comparison_shows_itself() -> None:
     found = askance.compare(
         rows, model=ScriptedModel(judge), judges=["binary", "direct"], checklist=checklist, no_cache=True, resamples=200
     )
-    assert repr(found) == (
-        "Comparison: 2 judges on 20 examples by scripted/model\n  compared on 20 examples that every judge scored"
-    )
+    said = "Comparison: 2 judges on 20 examples by scripted/model\n  compared on 20 examples that every judge scored"
+    assert str(found) == said
+    assert repr(found) == f"{said}; Spearman with people: binary 1.000, direct 1.000"
     html = found._repr_html_()
     assert "direct" in html and "quality" in html and "nan" not in html.lower()
     pytest.importorskip("pandas", reason="needs the extra: pip install 'askance[notebook]'")

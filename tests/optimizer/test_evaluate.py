@@ -203,3 +203,80 @@ def test_bad_input_is_a_sentence(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         askance.evaluate(**arguments)
     assert message in str(error.value)
+
+
+def four(**weights: float) -> Checklist:
+    return Checklist(
+        questions=tuple(
+            Question(id=f"q{k}", text=f"{k}?", dimension="ab"[k // 2], weight=weights.get(f"q{k}", 1.0))
+            for k in range(4)
+        )
+    )
+
+
+def test_questions_that_cannot_change_a_score_by_more_than_is_allowed_are_not_asked() -> None:
+    whole = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True)
+    model = judge()
+    found = askance.evaluate(rows(), checklist=four(), model=model, no_cache=True, stop_within=0.25)
+    assert len(model.requests) == len(found.verdicts) == 8 * 2, "two of four questions decide all but half of the score"
+    assert (found.coverage.asked, found.coverage.not_asked, found.coverage.share) == (16, 16, 1.0)
+    assert found.largest_error == pytest.approx(0.25)
+    rows_out = found.to_dict()["scores"]
+    for row, full in zip(rows_out, whole.scores, strict=True):
+        assert row["low"] <= full.overall <= row["high"]
+        assert abs(row["overall"] - full.overall) <= 0.25
+        assert (row["asked"], row["ended"]) == (2, "tolerance")
+    assert found.to_dict()["coverage"]["not_asked"] == 16
+    assert "not_asked" not in whole.to_dict()["coverage"]
+    assert set(rows_out[0]["dimensions"]) == {"a"}, "nothing is said of a dimension that was not asked about"
+    assert set(found.means()) == {"a", "overall"}
+
+
+def test_the_heaviest_question_is_asked_first() -> None:
+    found = askance.evaluate(rows(), checklist=four(q3=6.0), model=judge(), no_cache=True, stop_within=0.2)
+    assert {verdict.question for verdict in found.verdicts} == {"q3"}
+
+
+def test_at_a_pass_mark_only_examples_near_it_are_asked_everything() -> None:
+    whole = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True)
+    found = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True, pass_mark=0.55, scale=(0, 10))
+    assert 0 < found.coverage.not_asked < 32
+    asked = {each["example"]: each["asked"] for each in found.to_dict()["scores"]}
+    assert len(set(asked.values())) > 1
+    for row, full in zip(found.to_dict()["scores"], whole.scores, strict=True):
+        assert (row["overall"] >= 5.5) == (full.overall >= 0.55)
+        assert row["low"] <= 10 * full.overall + 1e-9 and 10 * full.overall <= row["high"] + 1e-9
+
+
+def test_a_failed_answer_is_told_apart_from_one_that_was_not_asked_for() -> None:
+    def script(request: Request) -> Reply:
+        text = request.messages[-1][1]
+        return ModelError("down") if "out 3" in text and "0?" in text else by_output(request)
+
+    found = askance.evaluate(rows(), checklist=four(), model=judge(script), no_cache=True, stop_within=0.25, retries=0)
+    assert (found.coverage.asked, found.coverage.api_errors, found.coverage.not_asked) == (15, 1, 17)
+    row = found.to_dict()["scores"][3]
+    assert (row["overall"], row["ended"], row["low"], row["high"]) == (None, "missing", 0.0, 1.0)
+    assert set(row["dimensions"]) == {"a"}
+    assert row["dimensions"]["a"] is None
+
+
+def test_the_only_dimension_has_the_score_told_and_is_compared_with_people() -> None:
+    data = [row | {"human": {"quality": k}} for k, row in enumerate(rows())]
+    one = Checklist(questions=tuple(Question(id=f"q{k}", text="A?", dimension="quality") for k in range(4)))
+    found = askance.evaluate(data, checklist=one, model=judge(), no_cache=True, stop_within=0.25)
+    assert found.agreement[0].pooled.spearman.n == 8
+    assert found.agreement[0].pooled.spearman.value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stop_within": 2.0}, "stop_within"),
+        ({"stop_within": 0.1, "mode": "batched"}, "one after another"),
+        ({"pass_mark": 0.5, "calibration": "c.json"}, "pass_mark: a calibration moves scores"),
+    ],
+)
+def test_what_does_not_go_with_leaving_out_questions_is_said(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True, **given)

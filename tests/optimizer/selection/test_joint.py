@@ -11,8 +11,11 @@ from askance.optimizer.selection.joint import (
     HardAnswers,
     chained_information,
     conditional_information,
+    exchange,
     greedy_order,
+    joint_order,
     occupied,
+    pointwise_information,
 )
 
 
@@ -78,6 +81,67 @@ def test_greedy_takes_one_of_each_where_the_best_alone_are_alike() -> None:
     assert all(gain > 0.1 for gain in gains)
     top = np.argsort(-bits_alone(data))[:4].tolist()
     assert chained_information(data, order)[-1] >= chained_information(data, top)[-1]
+
+
+def test_the_joint_set_never_tells_less_than_the_best_alone_where_it_is_chosen() -> None:
+    changed = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        data = HardAnswers(rng.integers(0, 2, (40, 8)), rng.integers(0, 3, 40), 2, 3)
+        alone = bits_alone(data)
+        greedy, _ = greedy_order(data, alone)
+        for k in (2, 4):
+            order, _ = joint_order(data, alone, k)
+            top = np.argsort(-alone, kind="stable")[:k].tolist()
+            told = [chained_information(data, each[:k])[-1] for each in (order, greedy, top)]
+            assert told[0] == max(told)
+            assert sorted(order) == list(range(8))
+            changed += set(order[:k]) != set(greedy[:k])
+    assert changed > 0, "now and then the greedy set is not the one that tells most"
+
+
+def test_the_information_of_a_set_by_its_table_is_that_of_its_pattern_and_has_no_order() -> None:
+    data = world(9, 150, copies=2)
+    chosen = [0, 3, 5]
+    pattern = data.answers[:, chosen] @ (1 << np.arange(3))
+    exact = pooled_information(one_hot(pattern[:, None], 8), one_hot(data.ratings, 5))
+    bits, points = pointwise_information(data, chosen)
+    assert bits == pytest.approx(exact.bits[0])
+    assert points.mean() == pytest.approx(exact.plugin[0])
+    assert pointwise_information(data, [5, 0, 3])[0] == pytest.approx(bits)
+    answers = data.answers.copy()
+    answers[:30, 3] = -1
+    part = data.take(np.arange(30, 150))
+    holes, partial = pointwise_information(HardAnswers(answers, data.ratings, 2, 5), chosen)
+    assert holes == pytest.approx(pointwise_information(part, chosen)[0])
+    assert np.isnan(partial[:30]).all() and not np.isnan(partial[30:]).any()
+
+
+def test_repeats_are_exchanged_for_what_is_new_and_noise_is_not_chased() -> None:
+    data = world(10, 400, copies=2)
+    assert sorted(each // 2 for each in exchange(data, [0, 1, 2, 3])) == [0, 1, 2, 3]
+    moves = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        nothing_told = HardAnswers(rng.integers(0, 2, (200, 10)), rng.integers(0, 5, 200), 2, 5)
+        any_gain, beyond_noise = (exchange(nothing_told, [0, 1], least=least) for least in (0.0, 2.0))
+        moves += beyond_noise != [0, 1]
+        assert pointwise_information(nothing_told, any_gain)[0] >= pointwise_information(nothing_told, [0, 1])[0]
+    assert moves <= 6
+
+
+def test_a_set_with_few_examples_per_combination_is_left_as_it_is() -> None:
+    data = world(11, 40, copies=2)
+    assert exchange(data, [0, 1, 2, 3, 4]) == [0, 1, 2, 3, 4]
+    assert exchange(data, []) == []
+    assert sorted(exchange(world(11, 400), [0, 1, 2, 3])) == [0, 1, 2, 3], "there is nothing outside"
+
+
+def test_costs_count_where_the_joint_set_is_held_against_the_best_alone() -> None:
+    data = world(8, 300, copies=2)
+    costs = np.array([1.0, 5.0] * 4)
+    order, _ = joint_order(data, bits_alone(data) / costs, 4, costs=costs)
+    assert sorted(order[:4]) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("options", [2, 3, 5])

@@ -22,7 +22,8 @@ def test_a_selection_shows_itself(facts: Any) -> None:
         embedder="words",
         ranking_resamples=2,
     )
-    said = repr(found)
+    assert repr(found) == f"Selection: 4 of 8 questions\n  kept: {', '.join(found.order[:4])}"
+    said = str(found)
     assert said.startswith("Selection: 4 of 8 questions\n  8 candidates were answered on 80 examples")
     html = found._repr_html_()
     assert all(question.id in html for question in found.checklist.questions)
