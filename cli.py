@@ -26,7 +26,7 @@ SUMMARIES = {
     "resume": "Go on with a run that was interrupted.",
     "watch": "Follow a run from a second terminal.",
     "show": "Show the result of a run.",
-    "report": "Write a run's report as one HTML file.",
+    "report": "Write the report of a run or another result as one HTML file.",
     "models": "List the embedded models, or fetch one.",
     "completion": "Print what makes a shell complete commands and options.",
     "doctor": "Check packages, models, keys, disk and cache.",

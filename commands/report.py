@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
-from ..experiments.report import write_report
+from ..experiments.report_of import write_report_of
+from ..experiments.report_of_verdicts import Beside
+from ..optimizer.options import EvaluateOptions
+from .options import config_option, settings, settings_options
 
 
 @click.command(name="report")
-@click.argument("run")
-@click.option("-o", "--output", default=None, help="File to write; default: report.html in the run's directory.")
-def command(run: str, output: str | None) -> None:
-    """Write the report of the finished run in the directory RUN as one HTML file that opens offline."""
-    click.echo(str(write_report(run, output)))
+@click.argument("path", metavar="PATH")
+@click.option("-o", "--output", default=None, help="File to write; default: beside PATH, in a run report.html.")
+@click.option("--data", default=None, help="Of verdicts: the examples, for their texts and human scores.")
+@click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions.")
+@click.option("--model", default=None, help="Of verdicts by several models: whose.")
+@config_option
+@settings_options(EvaluateOptions, only=("field", "human_scale"))
+def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
+    """Write the report of PATH as one HTML file that opens offline.
+
+    PATH is the directory of a finished run, or a file that evaluate, diagnose, weigh, select or compare wrote.
+    """
+    names = ("data", "checklist")
+    model = given.pop("model")
+    options, inputs = settings(EvaluateOptions, config, given, {name: given.pop(name) for name in names})
+    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), _pair(options.get("human_scale")), model)
+    click.echo(str(write_report_of(path, output, beside)))
+
+
+def _pair(scale: Any) -> tuple[float, float] | None:
+    return None if scale is None else (float(scale[0]), float(scale[1]))

@@ -1,19 +1,13 @@
 """The report of a run: one HTML file that opens anywhere, asks no network, and works without JavaScript.
 
-Everything is rendered here, from the run directory alone; the script only adds comfort. The page forbids itself all
-but its own style and script by a content security policy with their hashes, so text from the data stays text even in
-a browser that is led astray.
+Everything is rendered here, from the run directory alone; the script only adds comfort.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..memory.run_directory import RunDirectory
 from . import report_view as view
 from . import report_words as words
@@ -24,18 +18,15 @@ from .report_decision import decide, finish_sentence, missing_share
 from .report_examples import changes, example_data
 from .report_extras import calibrations, severity, spreads
 from .report_lessons import STATUSES, lessons
+from .report_page import render_page
 from .report_questions import parity, together
-from .report_scores import Scale, figure, measured_name, reference_name, scores
+from .report_scores import Scale, measured_name, reference_name, scores
 from .report_settings import repeat_command, settings
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from .report_data import RunData
 
-TEMPLATES = Path(__file__).parent / "templates"
-STYLES = ("report_charts.css", "report.css", "report_print.css")
-SCRIPTS = ("report.js", "report_examples.js")
+SCRIPTS = ("report_lessons.js", "report_table.js", "report_examples.js")
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
@@ -62,15 +53,9 @@ def render_report(data: RunData) -> str:
     rounds = view.iterations(data, tried)
     splits, score_scale = scores(data)
     times = [str(event["time"]) for event in data.events if "time" in event]
-    style, script = (
-        "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names) for names in (STYLES, SCRIPTS)
-    )
-    page = _environment().get_template("report.html.j2")
-    html = page.render(
-        version=__version__,
-        style=style,
-        script=script,
-        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+    return render_page(
+        "report.html.j2",
+        SCRIPTS,
         data=data,
         result=data.result,
         who=view.who(data),
@@ -97,7 +82,6 @@ def render_report(data: RunData) -> str:
         began=times[0][:10] if times else None,
         **_measures(data, tried),
     )
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
@@ -121,31 +105,7 @@ def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
     }
 
 
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    for name in ("number", "signed", "interval", "money", "p_value", "percent", "count"):
-        environment.filters[name] = getattr(words, name)
-    environment.filters["clip"] = view.clip
-    environment.filters["figure"] = figure
-    environment.globals["NONE"] = words.NONE
-    return environment
-
-
 def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
     """Ends of all intervals of differences, so that the whole report draws them on one axis."""
     gains: list[Any] = [each.gain for each in tried] + list((data.result.get("gain") or {}).values())
     return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

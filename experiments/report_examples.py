@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from array import array
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from .report_data import worst_first
+from .report_packing import clipped, json_data, packed, packed_places, probability_byte, thousandth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
 
     from ..prompts.verdicts import Verdict
     from .report_data import RunData
@@ -23,10 +22,6 @@ SHOWN_WORSE = 8
 """Examples that got worse which the page shows in full without a script."""
 LEAST = 0.05
 """Change of a score from which an example is called better or worse."""
-CLIPPED = 1_200
-"""Characters of each text in the table of all test examples."""
-MISSING = 255
-"""Stands for a missing P(yes) in the packed numbers; the others are P(yes) times 200."""
 FIELDS = ("context", "input", "reference", "output")
 
 
@@ -112,10 +107,7 @@ def changes(data: RunData) -> Changes | None:
 
 
 def example_data(data: RunData) -> Markup | None:
-    """All test examples as JSON for the page's table, the verdicts packed into a byte each; None without any.
-
-    In a script element "<" alone can end it or begin another, so it is written as an escape.
-    """
+    """All test examples as JSON for the page's table, the verdicts packed into a byte each; None without any."""
     kept = data.kept
     if not kept.scored:
         return None
@@ -136,20 +128,19 @@ def example_data(data: RunData) -> Markup | None:
             last.append(_byte(after.get(pair)))
     rows: dict[str, Any] = {
         "ids": [each.example for each in kept.scored],
-        "before": [_thousandth(each.before) for each in kept.scored],
-        "after": [_thousandth(each.after) for each in kept.scored],
-        "wanted": [_thousandth(each.wanted) for each in kept.scored],
-        "better": [_thousandth(each.better) for each in kept.scored],
+        "before": [thousandth(each.before) for each in kept.scored],
+        "after": [thousandth(each.after) for each in kept.scored],
+        "wanted": [thousandth(each.wanted) for each in kept.scored],
+        "better": [thousandth(each.better) for each in kept.scored],
         "questions": list(texts),
         "texts": {each.example: _texts(data, each.example) for each in kept.scored if each.example in data.examples},
         "judged": {"mode": data.result["mode"], "changed": kept.best != kept.first},
-        "counts": _packed(counts),
-        "asked": _packed(array("H", asked) if len(texts) < 2**16 else asked),
-        "first": _packed(first),
-        "last": _packed(last),
+        "counts": packed(counts),
+        "asked": packed_places(asked, len(texts)),
+        "first": packed(first),
+        "last": packed(last),
     }
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    return json_data(rows)
 
 
 def _texts(data: RunData, example: str) -> list[list[str]]:
@@ -161,9 +152,7 @@ def _texts(data: RunData, example: str) -> list[list[str]]:
         written = kept.outputs.get((version, example))
         if written and not (label == "Output after" and kept.best == kept.first):
             found.append([label, written])
-    return [
-        [label, text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")] for label, text in found
-    ]
+    return [[label, clipped(text)] for label, text in found]
 
 
 def _first_answers(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Verdict]:
@@ -172,17 +161,4 @@ def _first_answers(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Verdict
 
 
 def _byte(verdict: Verdict | None) -> int:
-    return MISSING if verdict is None or verdict.p_yes is None else round(200 * min(max(verdict.p_yes, 0.0), 1.0))
-
-
-def _thousandth(value: float | None) -> int | None:
-    return None if value is None else round(1000 * value)
-
-
-def _packed(values: array[int]) -> str:
-    if values.itemsize > 1:
-        from sys import byteorder
-
-        if byteorder == "big":
-            values.byteswap()
-    return b64encode(values.tobytes()).decode()
+    return probability_byte(None if verdict is None else verdict.p_yes)

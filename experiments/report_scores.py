@@ -28,6 +28,10 @@ def measured_name(result: Mapping[str, Any]) -> str:
     return "mean score" if result["mode"] == "tune" else f"Spearman correlation with {reference_name(result)}"
 
 
+STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+"""Between the ticks of an axis."""
+
+
 @dataclass(frozen=True)
 class Scale:
     """A horizontal axis; positions are percentages of its width."""
@@ -41,14 +45,29 @@ class Scale:
         """An axis that has zero and all values on it, with a few round ticks."""
         known = [0.0, *(value for value in values if value is not None)]
         span = max(known) - min(known)
-        step = next((each for each in (0.05, 0.1, 0.25, 0.5) if span / each <= 6), 0.5)
+        step = next((each for each in STEPS if span / each <= 6), STEPS[-1])
         low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
         return cls(low, max(high, low + step), step)
+
+    @classmethod
+    def around(cls, values: Iterable[float]) -> Scale:
+        """An axis that need not begin at zero, for values that are all far from it."""
+        known = list(values)
+        if not known:
+            return cls(0.0, 1.0, 0.25)
+        span = max(known) - min(known)
+        step = next((each for each in STEPS if span / each <= 5), STEPS[-1])
+        low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
+        return cls(low, high, step)
 
     def at(self, value: float) -> str:
         """Where a value lies."""
         share = (value - self.low) / (self.high - self.low)
         return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
+
+    def wide(self, value: float) -> str:
+        """Width of a bar from zero to a value that is not below it."""
+        return f"{float(self.at(value)[:-1]) - float(self.at(0)[:-1]):.2f}%"
 
     @property
     def ticks(self) -> list[float]:

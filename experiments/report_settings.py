@@ -28,7 +28,7 @@ def settings(data: RunData) -> list[tuple[str, str, bool]]:
         if value is None or value == {}:
             continue
         changed = name in defaults and value != defaults[name]
-        rows.append((name, _public(name, value), changed or name in _MODELS))
+        rows.append((name, public_text(name, value), changed or name in _MODELS))
     return rows
 
 
@@ -38,7 +38,7 @@ def repeat_command(data: RunData) -> str:
     lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"]]
     lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
     lines += [
-        [f"--{name}", _public(name, data.config[name])]
+        [f"--{name}", public_text(name, data.config[name])]
         for name in (*mode.models, *mode.settings)
         if data.config.get(name)
     ]
@@ -47,7 +47,7 @@ def repeat_command(data: RunData) -> str:
     defaults = _defaults(data)
     for name, value in data.config.items():
         if name in defaults and value != defaults[name] and value is not None and name not in ("field", "limit"):
-            lines.append(["--" + name.replace("_", "-"), *(_public(name, each) for each in _listed(value))])
+            lines.append(["--" + name.replace("_", "-"), *(public_text(name, each) for each in _listed(value))])
     return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
 
 
@@ -61,7 +61,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _public(name: str, value: Any) -> str:
+def public_text(name: str, value: Any) -> str:
     """A setting as text, without what may be secret in an address."""
     text = _text(value)
     if name == "checker":

@@ -17,7 +17,7 @@ from askance.experiments.report_lessons import lessons
 from askance.experiments.report_scores import Scale
 from askance.experiments.report_settings import repeat_command
 from askance.experiments.report_view import clip
-from askance.optimizer.migrate import migrate
+from askance.experiments.runs import migrate
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
@@ -306,6 +306,7 @@ def test_a_run_that_cannot_be_reported_is_refused_with_a_reason(run, file, text,
         (run / file).unlink()
     else:
         (run / file).write_text(text, encoding="utf-8")
+    (run / "report.html").unlink(missing_ok=True)
     with pytest.raises(InputError, match=says):
         write_report(run)
     assert not (run / "report.html").exists()
