@@ -19,19 +19,19 @@ _HOMES = {
     "RunResult": ".optimizer.runner",
     "Verdict": ".prompts.verdicts",
     "diagnose": ".optimizer.diagnose",
-    "align": ".optimizer.align",
+    "align": ".experiments.runs",
     "compare": ".experiments.compare",
     "evaluate": ".optimizer.evaluate",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_prompt": ".prompts.prompt",
     "weigh": ".optimizer.weigh",
-    "migrate": ".optimizer.migrate",
-    "resume": ".optimizer.runner",
+    "migrate": ".experiments.runs",
+    "resume": ".experiments.runs",
     "select": ".optimizer.selection.select",
     "evaluate_adaptively": ".optimizer.selection.adaptive",
     "Selection": ".optimizer.selection.result",
-    "tune": ".optimizer.tune",
+    "tune": ".experiments.runs",
     "write_questions": ".optimizer.write_questions",
 }
 
@@ -39,17 +39,15 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .experiments.compare import compare
-    from .optimizer.align import align
+    from .experiments.runs import align, migrate, resume, tune
     from .optimizer.checker import Check
     from .optimizer.diagnose import diagnose
     from .optimizer.diagnosis import Diagnosis
     from .optimizer.evaluate import Evaluation, evaluate
-    from .optimizer.migrate import migrate
-    from .optimizer.runner import RunResult, resume
+    from .optimizer.runner import RunResult
     from .optimizer.selection.adaptive import evaluate_adaptively
     from .optimizer.selection.result import Selection
     from .optimizer.selection.select import select
-    from .optimizer.tune import tune
     from .optimizer.weigh import weigh
     from .optimizer.write_questions import write_questions
     from .prompts.checklist import Checklist, Question, load_checklist

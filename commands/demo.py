@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..memory.run_directory import RunDirectory
+from ..experiments.runs import run_and_report
 from ..models.registry import RegisteredModel, resolve
 from ..optimizer.migrate import prepare
-from ..optimizer.runner import run_job
 from ..prompts.errors import InputError
 from .console import console
 from .fetch import fetch
@@ -57,7 +56,7 @@ def command(model: str, run: str, quiet: bool) -> None:
             f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
             f"target with a plain one; both are {name}."
         )
-        done = run_job(job, RunDirectory(run), clock)
+        done = run_and_report(job, run, clock)
         clock.stop()
     finish(done, as_json=False)
     click.echo("\nHow long each part took:")

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..experiments.report import write_report
-from ..memory.run_directory import RunDirectory
+from ..experiments.runs import run_and_report
 from ..optimizer.estimate import estimate_run
-from ..optimizer.runner import run_job
 from ..prompts.errors import BudgetExceededError
 from .console import console
 from .options import load_dotenv, need, settings
@@ -62,7 +60,7 @@ def run_mode(
         tell_estimate(job, as_json=as_json)
         return
     with console(quiet) as watcher:
-        done = run_job(job, RunDirectory(run), watcher)
+        done = run_and_report(job, run, watcher)
     finish(done, as_json=as_json)
 
 
@@ -98,7 +96,6 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         CoverageError: Too many verdicts are missing.
         BudgetExceededError: A budget ended the run; its result so far was printed and is kept.
     """
-    write_report(done.directory)
     if as_json:
         echo_json(done.result)
     else:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.asking import EachAsking
-from ..optimizer.align import align
+from ..memory.run_directory import RunDirectory
+from ..optimizer import align, migrate
 from ..optimizer.correlation import spearman
 from ..optimizer.events import DisagreementsFound, Event, VersionDecided
-from ..optimizer.migrate import migrate
-from ..optimizer.runner import RunResult
+from ..optimizer.progress import Silent
+from ..optimizer.runner import RunResult, run_job
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
 from ..testing import SimulatedJudge, SimulatedWorld
@@ -163,16 +164,13 @@ def exhaustive_calls(world: SimulatedWorld, mode: str, found: Sequence[Disagreem
 
 def _run(arm: Arm, world: SimulatedWorld, folder: Path, events: list[Event]) -> RunResult:
     settings: dict[str, Any] = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed, **arm.options}
-    common: dict[str, Any] = {
-        "checklist": world.checklist,
-        "prompt": world.prompt,
-        "run": folder,
-        "callbacks": [events.append],
-    }
+    judge, prompt = SimulatedJudge(world), world.prompt
     if arm.mode == "migrate":
         source = SimulatedJudge(world, perfect=True)
-        return migrate(world.rows, source=source, target=SimulatedJudge(world), **common, **settings)
-    return align(world.rows, model=SimulatedJudge(world), **common, **settings)
+        job = migrate.prepare(world.rows, world.checklist, source, judge, prompt, None, settings)
+    else:
+        job = align.prepare(world.rows, world.checklist, judge, prompt, settings)
+    return run_job(job, RunDirectory(folder), Silent(), [events.append]).require_coverage()
 
 
 __all__ = ["Arm", "Run", "Truth", "exhaustive_calls", "run_once"]

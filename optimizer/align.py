@@ -5,20 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..agents.evaluator import Estimate, Evaluator
+from ..agents.estimate import Estimate
+from ..agents.evaluator import Evaluator
 from ..agents.question_writer import QuestionWriter
-from ..memory.run_directory import RunDirectory
 from .drift import SeverityDrift
 from .evaluate import load_inputs
 from .human_signal import HumanSignal
 from .job import Job
 from .judge_extras import judge_extras
-from .judge_mode import batch_note_taker, judge_note_taker, judge_subject, strata_of_people
+from .judge_mode import batch_note_taker, judge_note_taker, judge_screening, judge_subject, strata_of_people
 from .mode import SetUp
 from .options import AlignOptions, parse_options
-from .progress import Silent
 from .questions_again import QuestionsAgain
-from .runner import RunResult, run_job
 from .subject import Draft
 from .targets import human_targets
 from .yardsticks import CorrelationYardstick
@@ -34,42 +32,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from .bench import Bench
-    from .events import Callback
     from .job import SplitExamples
-    from .progress import Watcher
-
-
-def align(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    checklist: str | Path | Checklist,
-    model: str | Model,
-    run: str | Path,
-    prompt: str | Path | Prompt | None = None,
-    watcher: Watcher | None = None,
-    callbacks: Iterable[Callback] = (),
-    **options: Any,
-) -> RunResult:
-    """Improve a judge's prompt until it scores like people, as far as held-out data confirms it.
-
-    Args:
-        data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
-        checklist: YAML or JSON file, or a checklist.
-        model: The judge: ``provider/model``, or an object that can be asked.
-        run: Directory of the run; the same command on it goes on where it stopped.
-        prompt: The judge's starting prompt; askance's own neutral one by default.
-        watcher: Told how the work goes on.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
-        options: Settings of :class:`~askance.optimizer.options.AlignOptions`.
-
-    Raises:
-        InputError: Bad data, checklist, prompt, model name or setting, no human scores, or another run in the
-            directory.
-        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
-        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
-    """
-    job = prepare(data, checklist, model, prompt, options)
-    return run_job(job, RunDirectory(run), watcher or Silent(), callbacks).require_coverage()
 
 
 def prepare(
@@ -131,6 +94,7 @@ class Align:
             helper=model,
             batches=batch_note_taker(bench, model),
             questions_again=questions_again,
+            screening=judge_screening(bench, subject),
             extras=partial(judge_extras, bench, subject),
             improve=not options.calibrate,
             facts={"reference": targets.kind},

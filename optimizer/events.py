@@ -260,6 +260,17 @@ class PhaseBegan(Event):
 
 
 @dataclass(frozen=True)
+class StartMeasured(Event):
+    """How good the starting prompt is on validation; not in the journal."""
+
+    kind = "measured"
+    score: float | None
+    """None where it is undefined."""
+    yardstick: str
+    """E.g. ``Spearman``."""
+
+
+@dataclass(frozen=True)
 class Advanced(Event):
     """So many steps of the present piece of work are done; not in the journal."""
 

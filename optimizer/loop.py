@@ -74,6 +74,7 @@ class Loop:
         """
         parts = self._parts
         baseline = await parts.contest.start(start)
+        parts.events.measured(parts.yardstick.value(baseline.scores), parts.yardstick.name)
         outcome = Outcome(baseline, baseline, "max_iterations", 0, parts.contest.tried)
         try:
             await self._iterate(outcome)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..agents.evaluator import Estimate, Evaluator
-from ..memory.run_directory import RunDirectory
+from ..agents.estimate import Estimate
+from ..agents.evaluator import Evaluator
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
@@ -16,11 +16,9 @@ from .drift import SeverityDrift
 from .evaluate import load_inputs
 from .job import Job, model_name
 from .judge_extras import judge_extras
-from .judge_mode import batch_note_taker, judge_note_taker, judge_subject, strata_of_people
+from .judge_mode import batch_note_taker, judge_note_taker, judge_screening, judge_subject, strata_of_people
 from .mode import SetUp
 from .options import MigrateOptions, parse_options
-from .progress import Silent
-from .runner import RunResult, run_job
 from .scoring import coverage, score_examples
 from .subject import Draft
 from .targets import human_targets, source_targets
@@ -38,46 +36,8 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from .bench import Bench
-    from .events import Callback
     from .job import SplitExamples
-    from .progress import Watcher
     from .targets import Targets
-
-
-def migrate(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    checklist: str | Path | Checklist,
-    source: str | Model,
-    target: str | Model,
-    run: str | Path,
-    prompt: str | Path | Prompt | None = None,
-    source_prompt: str | Path | Prompt | None = None,
-    watcher: Watcher | None = None,
-    callbacks: Iterable[Callback] = (),
-    **options: Any,
-) -> RunResult:
-    """Improve the target's evaluator prompt until it judges like the source, as far as held-out data confirms it.
-
-    Args:
-        data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
-        checklist: YAML or JSON file, or a checklist.
-        source: The judge to be matched: ``provider/model``, or an object that can be asked.
-        target: The judge whose prompt is improved.
-        run: Directory of the run; the same command on it goes on where it stopped.
-        prompt: The target's starting prompt; askance's own neutral one by default.
-        source_prompt: The source's prompt; by default the same as ``prompt``.
-        watcher: Told how the work goes on.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
-        options: Settings of :class:`~askance.optimizer.options.MigrateOptions`.
-
-    Raises:
-        InputError: Bad data, checklist, prompt, model name or setting, or another run in the directory.
-        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
-        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
-    """
-    job = prepare(data, checklist, source, target, prompt, source_prompt, options)
-    return run_job(job, RunDirectory(run), watcher or Silent(), callbacks).require_coverage()
 
 
 def prepare(
@@ -169,6 +129,7 @@ class Migrate:
             helper=default,
             batches=batch_note_taker(bench, default),
             at_the_test=at_the_test,
+            screening=judge_screening(bench, subject),
             extras=partial(judge_extras, bench, subject),
             facts={"reference": targets.kind},
         )

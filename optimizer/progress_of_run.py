@@ -95,6 +95,13 @@ class RunProgress:
         return sum(decisions), len(decisions) - sum(decisions)
 
     @property
+    def gain(self) -> float | None:
+        """Of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+        kept = [row.get("gain") or {} for row in self.events if row.get("accepted") or row.get("removed")]
+        gains = [gain["value"] for gain in kept if gain.get("value") is not None]
+        return sum(gains) if gains else None
+
+    @property
     def written(self) -> bool:
         """Whether the last event is that everything is measured, and the result is written down."""
         ended = bool(self.events) and self.events[-1]["event"] == "finished"
@@ -144,7 +151,8 @@ class RunProgress:
         accepted, rejected = self.decided
         most = self.config.get("max_iterations")
         parts = [f"iteration {self.iteration}{f' of {most}' if most else ''}" if self.iteration else "at the start"]
-        parts += [self.doing, f"{accepted} accepted, {rejected} rejected"]
+        gain = "" if self.gain is None else f", validation {self.gain:+.3f}"
+        parts += [self.doing, f"{accepted} accepted, {rejected} rejected{gain}"]
         bought = self.bought()
         if bought is not None:
             money = f", ${bought.cost_usd:.4f}" if bought.cost_usd else ""

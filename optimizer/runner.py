@@ -25,7 +25,6 @@ from .lessons import Desk, LessonDesk
 from .loop import Loop, Parts
 from .mode import mode_of
 from .options import parse_options
-from .progress import Silent
 from .results import Outcome
 from .run_result import build_result, prompt_diff
 from .run_view import run_view
@@ -35,7 +34,7 @@ from .telling import Events
 from .trial import LessonTrial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..memory.verdict_store import VerdictStore
     from .events import Callback
@@ -77,8 +76,22 @@ class RunResult(Shown):
         return self
 
 
-def run_job(job: Job, run: RunDirectory, watcher: Watcher, callbacks: Iterable[Callback] = ()) -> RunResult:
+def run_job(
+    job: Job,
+    run: RunDirectory,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    report: Callable[[Path], object] | None = None,
+) -> RunResult:
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
+
+    Args:
+        job: The inputs.
+        run: Where it is kept.
+        watcher: Told how the work goes on.
+        callbacks: Told every event that is new.
+        report: Writes what is to be read about the result beside it, before callbacks hear that all is written; told
+            the directory.
 
     Raises:
         AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
@@ -88,7 +101,7 @@ def run_job(job: Job, run: RunDirectory, watcher: Watcher, callbacks: Iterable[C
         run.open(job.config, job.examples, job.checklist, job.prompts)
         with run.store() as store:
             try:
-                return run_sync(_run(job, run, store, watcher, callbacks))
+                return run_sync(_run(job, run, store, watcher, callbacks, report))
             except BudgetExceededError as error:
                 option = "--" + error.limit.replace("_", "-")
                 raise BudgetExceededError(
@@ -98,24 +111,17 @@ def run_job(job: Job, run: RunDirectory, watcher: Watcher, callbacks: Iterable[C
                 ) from None
 
 
-def resume(
-    run: str | Path, watcher: Watcher | None = None, callbacks: Iterable[Callback] = (), **options: Any
-) -> RunResult:
-    """Go on with the run in a directory; one that is finished is read, not repeated.
-
-    Only what a run may cost can be changed: ``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``,
-    ``timeout`` and ``retries``.
+def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
+    """The job of the run in a directory, to go on with; only what it may cost can be changed.
 
     Raises:
         InputError: There is no run, or a setting that cannot be changed was given.
-        AskanceError: As :func:`run_job`.
     """
-    directory = RunDirectory(run)
     directory.read_config()  # no run at all is said before a setting that cannot be changed
     for name in options:
         if name not in NOT_IN_FINGERPRINT:
             raise InputError(f"'{name}' cannot be changed when a run is resumed; start another run for that.")
-    return run_job(read_job(directory, options), directory, watcher or Silent(), callbacks)
+    return read_job(directory, options)
 
 
 def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
@@ -145,7 +151,12 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
 
 
 async def _run(
-    job: Job, run: RunDirectory, store: VerdictStore, watcher: Watcher, callbacks: Iterable[Callback]
+    job: Job,
+    run: RunDirectory,
+    store: VerdictStore,
+    watcher: Watcher,
+    callbacks: Iterable[Callback],
+    report: Callable[[Path], object] | None,
 ) -> RunResult:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
@@ -165,7 +176,7 @@ async def _run(
         else:
             start = await parts.contest.start(set_up.start)
             outcome = Outcome(start, start, "calibrated", 0)
-        return await _finish(bench, set_up, outcome)
+        return await _finish(bench, set_up, outcome, report)
 
 
 def _parts(bench: Bench, set_up: SetUp) -> Parts:
@@ -217,6 +228,7 @@ def _parts(bench: Bench, set_up: SetUp) -> Parts:
             racing=options.racing,
             bisect=not options.paper,
             max_prompt_chars=bench.max_prompt_chars,
+            screening=set_up.screening,
         ),
         development=splits.development,
         validation=splits.validation,
@@ -228,8 +240,8 @@ def _parts(bench: Bench, set_up: SetUp) -> Parts:
     )
 
 
-async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome) -> RunResult:
-    """Look at the test once, then write the result. Snapshots come last, ``result.json`` at the very end."""
+async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None) -> RunResult:
+    """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end."""
     run, events = bench.run, bench.events
     tests: dict[int, Observation] = {}
     extras: dict[str, Any] = {}
@@ -253,6 +265,8 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome) -> RunResult:
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
     run.write("result.json", json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+    if report is not None:
+        report(run.path)
     events.tell(RunWritten(run.path))
     return RunResult(run.path, outcome.best.prompt.text, result)
 
@@ -267,4 +281,4 @@ async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[i
     return tests
 
 
-__all__ = ["RunResult", "resume", "run_job"]
+__all__ = ["RunResult", "run_job", "take_up"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from .events import Advanced, PhaseBegan
+from .events import Advanced, PhaseBegan, StartMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +60,14 @@ class Events:
     def watch(self, budget: Budget) -> None:
         """Where calls, tokens and money are counted from now on."""
         self._watcher.watch(budget)
+
+    def measured(self, score: float | None, yardstick: str) -> None:
+        """How good the starting prompt is on validation."""
+        event = StartMeasured(score, yardstick)
+        if isinstance(self._watcher, EventWatcher):
+            self._watcher.on_event(event)
+        if not self.journal.replaying:
+            self._call(event)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins."""

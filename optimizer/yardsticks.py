@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .bootstrap import mean_difference, paired_difference
+from .correlation import spearman
 from .results import documents, measure
+from .scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,10 @@ class Yardstick(Protocol):
 
     name: str
     """What is measured, as it is said to people, e.g. ``Spearman``."""
+
+    def value(self, scores: Sequence[ExampleScore]) -> float | None:
+        """What is measured, in one number without an interval; None where it is undefined."""
+        ...
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
         """The figures of one version, as in ``result.json``."""
@@ -43,6 +49,11 @@ class CorrelationYardstick:
         self.targets = targets
         self._resamples = resamples
         self._seed = seed
+
+    def value(self, scores: Sequence[ExampleScore]) -> float | None:
+        """Spearman over all dimensions."""
+        wanted = [self.targets.overall(each.example) for each in scores]
+        return spearman([self.targets.score(each) for each in scores], wanted).value
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
         """Spearman, Kendall and Pearson over all dimensions and on each, with intervals."""
@@ -74,6 +85,10 @@ class MeanYardstick:
         """The settings of the paired test and its interval."""
         self._resamples = resamples
         self._seed = seed
+
+    def value(self, scores: Sequence[ExampleScore]) -> float | None:
+        """Mean over the examples that have a score."""
+        return mean_score(each.overall for each in scores)
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
         """Mean over the examples, overall and on each dimension, with an interval; there is nothing to rank."""
