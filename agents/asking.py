@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 TOP_LOGPROBS = 20
 """Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
+LOOKUP_BLOCK = 100
+"""Answers looked up in the store at once; some 2 ms, after which others on the event loop have their turn. Larger
+blocks are slower: their answers live long enough to be gone through by the garbage collector's full rounds."""
 LEAST_MASS = 0.1
 """A one-token reply whose yes and no together are less likely than this is no answer."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
@@ -93,6 +97,12 @@ class Asking(Protocol):
             ValueError: It says nothing usable; the message is the problem.
         """
         ...
+
+
+def in_blocks(asks: Iterator[Ask]) -> Iterator[list[Ask]]:
+    """The asks, as many at a time as are looked up in the store at once."""
+    while block := list(islice(asks, LOOKUP_BLOCK)):
+        yield block
 
 
 def ask_each(
@@ -177,6 +187,11 @@ class BatchedAsking:
     temperature: float
     seed: int | None
     order_seed: int
+
+    def alone(self, question_id: str) -> EachAsking:
+        """The way to ask one of the questions on its own."""
+        questions = tuple(question for question in self.questions if question.id == question_id)
+        return EachAsking(self.prompt, questions, self.explained, self.logprobs, self.temperature, self.seed)
 
     @cached_property
     def form(self) -> str:

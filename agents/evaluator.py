@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Verdict
-from .asking import Ask, Asking, BatchedAsking, EachAsking, Reading
+from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
+from .estimate import Estimate, estimate_asks
 from .expected_score import ExpectedScoreAsking
-from .judging import DEFAULT
-from .judging import Judging as Judging
+from .judging import DEFAULT, Judging
 from .together import work_together
+from .verdict_buyer import VerdictBuyer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -25,30 +25,8 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
 
-LOOKUP_BLOCK = 100
-"""Answers looked up in the store at once; some 2 ms, after which others on the event loop have their turn. Larger
-blocks are slower: their answers live long enough to be gone through by the garbage collector's full rounds."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What judging would take, as far as that can be known before."""
-
-    verdicts: int
-    calls: int
-    """Calls that would be bought; answers already in the store are not among them."""
-    stored: int
-    """Answers that need no call: in the store already, or the same request as an earlier one."""
-    tokens: int
-    """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
-
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(
-            self.verdicts + other.verdicts,
-            self.calls + other.calls,
-            self.stored + other.stored,
-            self.tokens + other.tokens,
-        )
+NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
+NO_LOGPROBS_FOR_SCORES = "Use --scores soft or hard if the endpoint gives none."
 
 
 class Evaluator:
@@ -122,22 +100,8 @@ class Evaluator:
         provenance: Provenance = settled if asked == "auto" else asked
         draws = self._judging.samples if provenance == "sampled" else 1
         asking = self._asking(provenance)
-        stored = calls = tokens = 0
-        counted: set[bytes] = set()
-        store = self._gateway.store
-        asks = self._all_asks(asking, examples, draws)
-        while block := list(islice(asks, LOOKUP_BLOCK)):
-            found = store.get_many([ask.key for ask in block]) if store is not None else {}
-            for ask in block:
-                if ask.key in found or ask.key in counted:
-                    stored += 1
-                else:
-                    calls += 1
-                    counted.add(ask.key)
-                    length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
-                    tokens += length // 4 + ask.parameters.max_tokens
-        total = len(examples) * len(self.checklist.questions) * self._judging.repeat
-        return Estimate(total, calls, stored, tokens)
+        verdicts = len(examples) * len(self.checklist.questions) * self._judging.repeat
+        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self._gateway.store)
 
     async def _provenance(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""
@@ -203,6 +167,8 @@ class Evaluator:
         on_verdicts: Callable[[int, int], None] | None,
     ) -> list[Verdict]:
         asking = self._asking(provenance)
+        no_logprobs = NO_LOGPROBS if self._judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
+        buyer = VerdictBuyer(self._gateway, self._role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
         total = len(examples) * self._judging.repeat * draws * len(self.checklist.questions)
         results: list[Verdict | None] = [None] * total
         done = 0
@@ -214,12 +180,11 @@ class Evaluator:
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
-            asks = self._all_asks(asking, examples, draws)
-            while block := list(islice(asks, LOOKUP_BLOCK)):
+            for block in in_blocks(self._all_asks(asking, examples, draws)):
                 found = self._gateway.stored(self._role, [ask.key for ask in block])
                 for ask in block:
                     answer = found.get(ask.key)
-                    verdicts = self._read_whole(asking, ask, answer, provenance) if answer else None
+                    verdicts = buyer.stored(ask, answer) if answer else None
                     if verdicts:
                         keep(ask, verdicts)
                     else:
@@ -230,7 +195,7 @@ class Evaluator:
 
         async def buy(waiting: tuple[Ask, Answer | None]) -> None:
             ask, answer = waiting
-            keep(ask, await self._verdicts(asking, ask, answer, provenance))
+            keep(ask, await buyer.bought(ask, answer))
             if on_verdicts:
                 on_verdicts(done, total)
 
@@ -238,111 +203,6 @@ class Evaluator:
         if on_verdicts:
             on_verdicts(total, total)
         return [verdict for verdict in results if verdict is not None]
-
-    def _read_whole(self, asking: Asking, ask: Ask, answer: Answer, provenance: Provenance) -> list[Verdict] | None:
-        """Verdicts of a stored answer, or None where it needs a re-ask."""
-        try:
-            readings = asking.read(ask, answer)
-        except ValueError:
-            return None
-        if len(readings) < len(ask.questions):
-            return None
-        return [self._verdict(ask, question.id, readings[question.id], provenance) for question in ask.questions]
-
-    async def _verdicts(self, asking: Asking, ask: Ask, answer: Answer | None, provenance: Provenance) -> list[Verdict]:
-        """Buy one ask, with one re-ask if it cannot be read; missing questions are asked alone."""
-        keys = [ask.key]
-        try:
-            if answer is None:
-                answer = await self._gateway.buy(self._role, self.model, ask.request())
-            readings, problem = self._readings(asking, ask, answer, provenance)
-            if problem is not None:
-                again = ask.again(self.model.identity, answer, problem, asking.form)
-                keys.append(again.key)
-                answer = await self._gateway.ask(self._role, self.model, again)
-                readings, problem = self._readings(asking, ask, answer, provenance)
-        except ModelError as error:
-            if error.fatal:
-                raise
-            return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
-        if problem is not None:
-            self._gateway.forget(keys)
-            return [self._failed(ask, question.id, "parse_error", problem) for question in ask.questions]
-        verdicts = []
-        for question in ask.questions:
-            if question.id in readings:
-                verdicts.append(self._verdict(ask, question.id, readings[question.id], provenance))
-            else:
-                asking_alone, alone = self._alone(ask, question.id, provenance)
-                stored = self._gateway.stored(self._role, [alone.key]).get(alone.key)
-                verdicts.extend(await self._verdicts(asking_alone, alone, stored, provenance))
-        return verdicts
-
-    def _readings(
-        self, asking: Asking, ask: Ask, answer: Answer, provenance: Provenance
-    ) -> tuple[dict[str, Reading], str | None]:
-        """What an answer says, or the problem with it."""
-        self._check_provenance(answer, provenance)
-        try:
-            return asking.read(ask, answer), None
-        except ValueError as error:
-            return {}, str(error)
-
-    def _alone(self, ask: Ask, question_id: str, provenance: Provenance) -> tuple[Asking, Ask]:
-        """The call for one question that a batched answer left out."""
-        one = replace(self._judging, mode="each")
-        checklist = self.checklist.model_copy(update={"questions": (self.checklist.question(question_id),)})
-        single = Evaluator(self._gateway, self.model, self.prompt, checklist, one, role=self._role)
-        asking = single._asking(provenance)
-        return asking, next(asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
-
-    def _check_provenance(self, answer: Answer, provenance: Provenance) -> None:
-        if provenance == "logprob" and not answer.logprobs:
-            raise ModelError(
-                f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
-                "this run. "
-                + (
-                    "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
-                    if self._judging.score_scale is None
-                    else "Use --scores soft or hard if the endpoint gives none."
-                )
-            )
-
-    def _verdict(self, ask: Ask, question: str, reading: Reading, provenance: Provenance) -> Verdict:
-        if reading.answer is None:
-            return self._failed(ask, question, "abstained", None, reading.explanation)
-        p_yes = float(reading.answer) if reading.p_yes is None else reading.p_yes
-        return Verdict(
-            ask.example.id,
-            question,
-            self.model.name,
-            self.prompt.hash,
-            reading.answer,
-            p_yes,
-            provenance,
-            reading.explanation,
-            replicate=ask.replicate,
-        )
-
-    def _failed(
-        self,
-        ask: Ask,
-        question: str,
-        status: Literal["abstained", "parse_error", "api_error"],
-        error: str | None,
-        explanation: str | None = None,
-    ) -> Verdict:
-        return Verdict(
-            ask.example.id,
-            question,
-            self.model.name,
-            self.prompt.hash,
-            None,
-            explanation=explanation,
-            status=status,
-            error=error,
-            replicate=ask.replicate,
-        )
 
     async def _explanation(self, verdict: Verdict, example: Example) -> str:
         question = self.checklist.question(verdict.question)

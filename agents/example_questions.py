@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..models.base import ModelError
-from ..models.structured import ParseError, ask_for
+from ..models.base import CallError
+from ..models.structured import ask_for
 from ..prompts.checklist import Checklist, Question
 from ..prompts.fences import fence
 from ..prompts.templates import render
@@ -78,8 +78,8 @@ class ExampleQuestions:
             nonlocal done
             try:
                 written[example.id] = await self._write(example)
-            except (ParseError, ModelError) as error:
-                if isinstance(error, ModelError) and error.fatal:
+            except CallError as error:
+                if error.fatal:
                     raise
                 if on_failed:
                     on_failed(example.id, str(error))

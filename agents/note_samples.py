@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from ..models.base import ModelError
-from ..models.structured import ParseError, ask_for
+from ..models.base import CallError
+from ..models.structured import ask_for
 from .rule_text import likeness
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ async def take_samples(
     notes = await asyncio.gather(*works, return_exceptions=True)  # a call under way is paid for: let it end
     failures = [note for note in notes if isinstance(note, BaseException)]
     for failure in failures:
-        unusable = isinstance(failure, ParseError) or (isinstance(failure, ModelError) and not failure.fatal)
-        if not unusable:
+        if not isinstance(failure, CallError) or failure.fatal:
             raise failure
     if len(failures) == count:
         raise failures[0]

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 SAME_QUESTION = 0.95
 """Cosine similarity from which two questions count as the same."""
+MOST_REQUIREMENTS = 12
+"""Requirements that are read from a task at most, unless another number is given."""
+MOST_PARTS = 3
+"""Questions for one requirement at most, and parts that a compound one is taken apart into."""
+MOST_CALLS = 1 + MOST_REQUIREMENTS * (1 + MOST_PARTS)
+"""Calls for a checklist at most, re-asks aside: the requirements, the questions for each, and each taken apart."""
 _COMPOUND = re.compile(r"\b(?:and|or|both|as well as)\b|;", re.IGNORECASE)
 
 
@@ -41,7 +47,7 @@ class _Draft(BaseModel):
 class Split(BaseModel):
     """A question, or the questions that it holds."""
 
-    questions: list[_Draft] = Field(min_length=1, max_length=3)
+    questions: list[_Draft] = Field(min_length=1, max_length=MOST_PARTS)
 
 
 class QuestionWriter:
@@ -59,7 +65,7 @@ class QuestionWriter:
         task: str,
         dimensions: Sequence[str] = (),
         *,
-        most_requirements: int = 12,
+        most_requirements: int = MOST_REQUIREMENTS,
         on_progress: Callable[[str], None] | None = None,
     ) -> Checklist:
         """Write a checklist for a task.
@@ -167,5 +173,5 @@ def _drafts_record(dimensions: Sequence[str]) -> type[BaseModel]:
     elif not dimensions:
         fields["dimension"] = (str, Field(min_length=2, max_length=40))
     draft = create_model("Draft", __base__=_Draft, **fields)  # type: ignore[call-overload]
-    questions = (list[draft], Field(min_length=1, max_length=3))  # type: ignore[valid-type]
+    questions = (list[draft], Field(min_length=1, max_length=MOST_PARTS))  # type: ignore[valid-type]
     return create_model("Drafts", questions=questions)

@@ -12,7 +12,8 @@ import click
 
 from ..experiments.compare_options import CompareOptions
 from ..optimizer.diagnose_options import DiagnoseOptions
-from ..optimizer.options import AlignOptions, EvaluateOptions, MigrateOptions, TuneOptions, WriterOptions, load_config
+from ..optimizer.evaluate_options import EvaluationOptions
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WriterOptions, load_config
 from ..optimizer.selection.options import SelectOptions
 from ..optimizer.weigh_options import WeighOptions
 from ..prompts.checklist import READY
@@ -49,7 +50,7 @@ def common_options(function: Function) -> Function:
 
 
 KNOWN = {
-    *EvaluateOptions.model_fields,
+    *EvaluationOptions.model_fields,
     *MigrateOptions.model_fields,
     *AlignOptions.model_fields,
     *TuneOptions.model_fields,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -14,6 +15,7 @@ from ..optimizer.scoring import yes_rates
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ..optimizer.bootstrap import Difference
     from ..optimizer.correlation import Statistic
     from ..optimizer.evaluate import Evaluation
     from ..optimizer.runner import RunResult
@@ -34,14 +36,17 @@ def evaluation_tables(found: Evaluation) -> None:
     ]
     what = f" ({', '.join(missing)})" if missing else ""
     out.print(f"{found.model}: coverage {seen.answered}/{seen.asked} verdicts = {seen.share:.1%}{what}", soft_wrap=True)
+    if found.asking is not None:
+        out.print(_left_out(found), soft_wrap=True)
     low, high = found.scale
     scores = table_of("dimension", f"mean score ({low:g} to {high:g})")
     for name, value in found.means().items():
         scores.add_row(name, "undefined" if value is None else f"{value:.3f}")
     out.print(scores)
-    rates = table_of("question", "share of yes")
+    asked = Counter(verdict.question for verdict in found.verdicts)
+    rates = table_of("question", *(["asked"] if found.asking else []), "share of yes")
     for question, rate in yes_rates(found.verdicts).items():
-        rates.add_row(question, f"{rate:.1%}")
+        rates.add_row(question, *([str(asked[question])] if found.asking else []), f"{rate:.1%}")
     out.print(rates)
     if found.agreement:
         out.print(_agreement_table(found))
@@ -49,6 +54,16 @@ def evaluation_tables(found: Evaluation) -> None:
     out.print(
         f"{budget.calls} calls, {budget.cached_calls} answers reused, {budget.tokens:,} tokens, ${budget.cost_usd:.4f}"
     )
+
+
+def _left_out(found: Evaluation) -> str:
+    """How many verdicts were not asked for, and how far off scores can be."""
+    seen = found.coverage
+    share = seen.not_asked / (seen.asked + seen.not_asked)
+    text = f"Not asked, as it could not matter: {seen.not_asked} verdicts ({share:.1%} of all)."
+    if found.largest_error is None:
+        return text
+    return f"{text} No score is further than {found.largest_error:.3f} from that of all questions."
 
 
 def run_summary(done: RunResult) -> None:
@@ -180,6 +195,15 @@ def statistic_text(found: Statistic) -> str:
     if found.low is None or found.high is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def difference_text(found: Difference) -> str:
+    """A difference with its interval, or why it is undefined."""
+    if found.value is None:
+        return f"undefined: {found.reason}"
+    if found.low is None or found.high is None:
+        return f"{found.value:+.3f}"
+    return f"{found.value:+.3f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
 def _measure(row: Mapping[str, Any] | None) -> str:

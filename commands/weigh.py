@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from ..optimizer.weigh import weigh
-from ..optimizer.weigh_options import WeighOptions
+from ..optimizer.weigh import estimate_weighing, weigh
+from ..optimizer.weigh_options import UNUSED, WeighOptions
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from .console import console
 from .coverage import check_coverage
 from .options import common_options, config_option, load_dotenv, settings, settings_options
-from .output import atomic_text, echo_json
+from .output import atomic_text, echo_estimate, echo_json
+from .weigh_tables import weigh_tables
 
 
 @click.command(name="weigh")
@@ -26,16 +27,19 @@ from .output import atomic_text, echo_json
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the weights to this JSON file.")
 @click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
+@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
 @config_option
 @common_options
 @click.option(
     "--method",
     type=click.Choice(list(dict.fromkeys(["auto", *learners(), *METHODS]))),
     default=None,
-    help=f"Learner; with --ratings one of {', '.join(METHODS)}. [default: auto]",
+    help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(METHODS)}. [default: auto]",
 )
-@settings_options(WeighOptions, only=tuple(name for name in WeighOptions.model_fields if name != "method"))
-def command(config: Path | None, as_json: bool, quiet: bool, no_cache: bool, **given: Any) -> None:
+@settings_options(
+    WeighOptions, only=tuple(name for name in WeighOptions.model_fields if name not in ("method", *UNUSED))
+)
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
     """Learn how question scores add up to one score, from preference pairs (PREFS), human ratings or both.
 
     The learned weights are compared with uniform ones and with other learners on the same held-out data, and the
@@ -45,6 +49,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, no_cache: bool, **g
     names = ("data", "ratings", "checklist", "model", "prompt", "output")
     options, inputs = settings(WeighOptions, config, given, {name: given.pop(name) for name in names})
     output = inputs.pop("output")
+    if dry_run:
+        echo_estimate(estimate_weighing(inputs.pop("data"), no_cache=no_cache, **inputs, **options), as_json=as_json)
+        return
     with console(quiet) as watcher:
         found = weigh(inputs.pop("data"), watcher=watcher, no_cache=no_cache, **inputs, **options)
     report = found.to_dict()
@@ -54,7 +61,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, no_cache: bool, **g
     if as_json:
         echo_json(report)
     else:
-        for sentence in found.sentences():
-            click.echo(sentence)
+        weigh_tables(found)
+    if output and not quiet:
+        use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
+        click.echo(f"The weights are in {output}{use}.", err=True)
     for judged in found.judged:
         check_coverage(judged.verdicts, judged.coverage, float(options.get("min_coverage", 0.0)))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..memory.provenance import build_graph, save_graphml, save_json
+from ..memory.graph_files import save_graphml, save_json
+from ..memory.provenance import build_graph
 from ..memory.why import SAYS, why
 from ..prompts.errors import InputError
 from ..prompts.excerpts import excerpt, shorten

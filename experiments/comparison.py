@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..optimizer.results import correlations_dict, difference_dict, statistic_dict
-from ..optimizer.shown import Shown, View
+from ..optimizer.shown import Shown, View, number_text
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..optimizer.correlation import Correlations, PerGroup, Statistic
     from ..optimizer.score_distribution import ScoreDistribution
     from ..optimizer.scoring import Coverage
+    from .em_dim import Named
     from .judges.protocol import Rating
 
 
@@ -51,6 +52,8 @@ class Judged:
     """Once, however many examples there are."""
     rating: Spent
     """For all examples and repeats."""
+    named: Named | None = None
+    """What a free-form judge looked at, where that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class OnDimension:
     kappa_self: Statistic
     mean: float | None
     """Mean score, in [0, 1]."""
+    em_dim: Statistic | None = None
+    """Share of the aspects looked at that the second judging keeps (EIG paper §4.4); None where not asked for."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,7 @@ class JudgeRow:
                     "mean": each.mean,
                     **(each.people.to_dict() if each.people else {}),
                     "kappa_self": statistic_dict(each.kappa_self),
+                    **({} if each.em_dim is None else {"em_dim": statistic_dict(each.em_dim)}),
                 }
                 for name, each in self.dimensions.items()
             },
@@ -226,7 +232,9 @@ class Comparison(Shown):
         }
         title = f"{len(self.rows)} judges on {self.examples} examples by {self.model}"
         lines = [f"compared on {len(self.common)} examples that every judge scored"]
-        return View(title, lines, tables, ("judges", "dimensions"))
+        told = [f"{row.name} {number_text(row.average['spearman'])}" for row in self.rows if "spearman" in row.average]
+        brief = f"{lines[0]}; Spearman with people: {', '.join(told)}" if told else None
+        return View(title, lines, tables, ("judges", "dimensions"), brief)
 
     def to_dict(self, *, ratings: bool = False) -> dict[str, Any]:
         """Everything, for ``--json``; with ``ratings`` also every score."""
@@ -278,4 +286,6 @@ def _rating_dict(rating: Rating) -> dict[str, Any]:
         row["error"] = rating.error
     if rating.replicate:
         row["replicate"] = rating.replicate
+    if rating.reasons:
+        row["reasons"] = rating.reasons
     return row

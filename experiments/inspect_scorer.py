@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..agents.evaluator import Evaluator, Judging
+from ..agents.evaluator import Evaluator
+from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore
 from ..models.background_loop import BackgroundLoop
 from ..models.cache_directory import cache_directory

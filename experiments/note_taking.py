@@ -21,10 +21,9 @@ from ..agents.batch_notes import MOST_RULES, BatchNoteTaker
 from ..agents.note_taker import NoteTaker
 from ..agents.note_taking import NoteTaking
 from ..memory.verdict_store import VerdictStore
-from ..models.base import Model, ModelError
+from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
-from ..models.structured import ParseError
 from ..optimizer.trial import TrialResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import AskanceError
@@ -126,8 +125,8 @@ class Measurement:
         before = self._spent()
         try:
             tally.lessons += await take()
-        except (ParseError, ModelError) as error:
-            if isinstance(error, ModelError) and error.fatal:
+        except CallError as error:
+            if error.fatal:
                 raise
             tally.refusals.append(str(error))
         tally.cases += cases

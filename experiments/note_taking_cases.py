@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..agents.evaluator import Judging
+from ..agents.judging import Judging
 from ..agents.updater import Proposal, make_edit, split_parts
 from ..models.base import Model
 from ..models.gateway import Gateway

@@ -108,8 +108,15 @@ class Model(Protocol):
         ...
 
 
+class CallError(AskanceError):
+    """A call brought nothing that can be used: the endpoint failed, or no reply follows the schema."""
+
+    fatal: bool = False
+    """Whether every further call would fail in the same way (wrong key, unknown model)."""
+
+
 @dataclass(eq=False)
-class ModelError(AskanceError):
+class ModelError(CallError):
     """A call failed. The message never holds a key."""
 
     message: str
@@ -117,7 +124,6 @@ class ModelError(AskanceError):
     retry_after: float | None = None
     """Seconds that the endpoint asked us to wait."""
     fatal: bool = False
-    """Whether every further call would fail in the same way (wrong key, unknown model)."""
     status: int | None = field(default=None)
 
     def __str__(self) -> str:

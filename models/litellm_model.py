@@ -37,9 +37,9 @@ class LiteLLMModel:
         self._litellm = _litellm()
         try:
             _, self._provider, _, _ = self._litellm.get_llm_provider(model=name)
-        except Exception as error:  # LiteLLM raises its BadRequestError for this, a class of no narrower kind
+        except self._litellm.BadRequestError:
             raise InputError(
-                f"'{name}' is no model that LiteLLM knows how to reach ({type(error).__name__}). Write provider/model, "
+                f"'{name}' is no model that LiteLLM knows how to reach. Write provider/model, "
                 "e.g. anthropic/claude-sonnet-4-5, openai/NAME with --api-base, or local/NAME."
             ) from None
         supported = self._litellm.get_supported_openai_params(model=name) or []

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..prompts.errors import AskanceError
 from ..prompts.jsonl import explain
-from .base import Answer, Message, Model, Parameters, make_request
+from .base import Answer, CallError, Message, Model, Parameters, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply", bound=BaseModel)
 
 
-class ParseError(AskanceError, ValueError):
+class ParseError(CallError, ValueError):
     """A reply does not follow its schema, twice."""
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.errors import InputError
 from .calibration_fit import fit_platt, fit_thresholds
 from .results import difference_dict
-from .scoring import mean_score, score_examples
+from .score_errors import dimension_errors, overall_errors
+from .scoring import score_examples
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
@@ -18,27 +19,9 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .bootstrap import Difference
     from .calibration import Calibration
+    from .score_errors import ScoreErrors
     from .scoring import ExampleScore
     from .targets import Targets
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreErrors:
-    """How far scores are from the wanted ones."""
-
-    mean_absolute: float | None
-    """Mean of |score - wanted|, in [0, 1]."""
-    drift: float | None
-    """Mean score minus mean wanted score, in [-1, 1]; negative is too severe."""
-    n: int
-    """Examples with both."""
-    reason: str | None = None
-    """Why there is no number."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
-        row: dict[str, Any] = {"mean_absolute": self.mean_absolute, "drift": self.drift, "n": self.n}
-        return row | {"reason": self.reason} if self.reason else row
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +123,10 @@ def _figures(
     calibration: Calibration | None = None,
 ) -> CalibrationFigures:
     targets = yardstick.targets
-    overall = _errors([(targets.score(each), targets.overall(each.example)) for each in scores])
-    dimensions = {
-        name: _errors(
-            [(targets.dimension_score(each, name), targets.wanted[each.example].get(name)) for each in scores]
-        )
-        for name in targets.dimensions
-    }
-    return CalibrationFigures(yardstick.measure(scores, examples), overall, dimensions, gain, calibration)
-
-
-def _errors(pairs: Iterable[tuple[float | None, float | None]]) -> ScoreErrors:
-    """Of pairs of a score and the wanted one."""
-    errors = [score - wanted for score, wanted in pairs if score is not None and wanted is not None]
-    reason = None if errors else "no example has both a score and a wanted score"
-    return ScoreErrors(mean_score(map(abs, errors)), mean_score(errors), len(errors), reason)
+    return CalibrationFigures(
+        yardstick.measure(scores, examples),
+        overall_errors(scores, targets),
+        dimension_errors(scores, targets),
+        gain,
+        calibration,
+    )

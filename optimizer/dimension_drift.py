@@ -1,4 +1,4 @@
-"""Whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper, section on dimension drift)."""
+"""Whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper §4.4)."""
 
 from __future__ import annotations
 

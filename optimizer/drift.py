@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from .score_errors import dimension_errors
 from .scoring import mean_score
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..prompts.examples import Example
     from .scoring import ExampleScore
-    from .targets import Targets
     from .yardsticks import CorrelationYardstick
 
 
@@ -42,11 +42,11 @@ class SeverityDrift:
     ) -> str | None:
         """The first dimension whose mean moved away by more than the limit and whose ranking is no better for it."""
         targets = self._yardstick.targets
-        was, now = mean_errors(before, targets), mean_errors(after, targets)
+        was, now = dimension_errors(before, targets), dimension_errors(after, targets)
         first = self._yardstick.measure(before, examples)["dimensions"]
         second = self._yardstick.measure(after, examples)["dimensions"]
         for name in targets.dimensions:
-            old, new = was[name], now[name]
+            old, new = was[name].drift, now[name].drift
             if old is None or new is None or abs(new) - abs(old) <= self._limit:
                 continue
             if (second[name]["spearman"] or 0.0) <= (first[name]["spearman"] or 0.0):
@@ -79,19 +79,6 @@ class QuestionDrift:
             return None
         worst = max(losses, key=lambda name: losses[name])
         return f"'{worst}' fell from {was[worst]:.2f} to {now[worst]:.2f}"
-
-
-def mean_errors(scores: Sequence[ExampleScore], targets: Targets) -> dict[str, float | None]:
-    """Mean score minus wanted mean, by dimension, over the examples that have both; negative is too severe."""
-    errors: dict[str, float | None] = {}
-    for name in targets.dimensions:
-        differences = []
-        for each in scores:
-            mine, wanted = targets.dimension_score(each, name), targets.wanted[each.example].get(name)
-            if mine is not None and wanted is not None:
-                differences.append(mine - wanted)
-        errors[name] = mean_score(differences)
-    return errors
 
 
 def _means(scores: Sequence[ExampleScore]) -> Mapping[str, float | None]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from ..models.base import ModelError
-from ..models.structured import ParseError
+from ..models.base import CallError
 from .events import EditProposed, EditRefused
 
 if TYPE_CHECKING:
@@ -87,8 +86,8 @@ async def _propose(
 ) -> None:
     try:
         edit = await propose()
-    except (ParseError, ModelError) as error:
-        if isinstance(error, ModelError) and error.fatal:
+    except CallError as error:
+        if error.fatal:
             raise
         events.emit(EditRefused(lessons, str(error)))
         written.refused |= dict.fromkeys(lessons, f"no edit: {error}")

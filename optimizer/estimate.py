@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from ..agents.question_writer import MOST_CALLS
 from .job import split_examples
 from .mode import mode_of
+from .options import AlignOptions
 from .session import run_sync, session
 from .trial import CONTROLS, EVIDENCE
 
 if TYPE_CHECKING:
-    from ..agents.evaluator import Estimate
+    from ..agents.estimate import Estimate
     from .job import Job
 
 
@@ -23,7 +25,8 @@ class RunEstimate:
     fixed: Estimate
     """Judging all splits once with the starting prompt, and the reference's verdicts."""
     iteration_calls: int
-    """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice."""
+    """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
+    written anew are taken to be as many as those that they replace."""
     last_calls: int
     """Calls for the test and, to calibrate, development examples with the accepted prompt, and for pruning at most."""
 
@@ -50,7 +53,9 @@ def estimate_run(job: Job) -> RunEstimate:
         # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
         helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * notes
         tries = 1 if options.paper else 2 * notes - 1  # a bundle, its halves, and so on down to single edits
-        iteration = again + explanations + helpers + trials + tries * one_version
+        regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
+        questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
+        iteration = again + explanations + helpers + trials + tries * one_version + questions
         pruning = options.max_lessons * one_version if options.prune else 0
         return RunEstimate(fixed, iteration, (len(splits.test) + len(splits.development)) * a_version + pruning)
 

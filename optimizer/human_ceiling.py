@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..prompts.errors import InputError
-from .agreement import kappa_self
+from .agreement import agreement_hits, kappa_self
 from .correlation import Column, Statistic
-from .many_raters import fleiss_kappa, krippendorff_alpha
-from .resampling import (
-    MINIMUM_ITEMS,
-    Method,
-    affordable_resamples,
-    complete,
-    constant_reason,
-    correlation_kernel,
-    unweighted,
-)
+from .many_raters import fleiss_kappa, krippendorff_alpha, rated_by_all, too_few
+from .resampling import Method, affordable_resamples, constant_reason, correlation_kernel, unweighted
 from .results import documents, statistic_dict
 from .with_interval import bootstrapped, mean_kernel, mean_of
 
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
 
 _METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +125,10 @@ def leave_one_out(
     Raises:
         InputError: There are fewer than two raters, or the columns do not match.
     """
-    if len(raters) < 2:
-        raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
-    vectors, keep = complete(*raters)
+    vectors, keep = rated_by_all(raters)
     n = len(vectors[0])
-    if n < MINIMUM_ITEMS:
-        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have all ratings (there are {n})")
+    if few := too_few(n, "all ratings"):
+        return few
     kernels = []
     for place, one in enumerate(vectors):
         others = np.mean([each for other, each in enumerate(vectors) if other != place], axis=0)
@@ -169,15 +157,11 @@ def pairwise_agreement(
     Raises:
         InputError: There are fewer than two raters, the columns do not match, or the tolerance is negative.
     """
-    if len(raters) < 2:
-        raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
-    if tolerance < 0:
-        raise InputError(f"The tolerance is {tolerance:g}; it must not be negative.")
-    vectors, keep = complete(*raters)
-    if len(vectors[0]) == 0:
+    vectors, keep = rated_by_all(raters)
+    hits = [agreement_hits(a, b, tolerance=tolerance) for a, b in combinations(vectors, 2)]
+    shares = np.asarray(hits, dtype=np.float64).mean(axis=0)
+    if len(shares) == 0:
         return Statistic(None, 0, None, None, "no item has all ratings")
-    hits = [np.abs(a - b) <= tolerance + _ROUNDING for a, b in combinations(vectors, 2)]
-    shares = np.mean(hits, axis=0)
     return bootstrapped(float(shares.mean()), mean_kernel(shares), keep, groups, resamples, level, seed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .compare_calibrations import compare_calibrations
-from .drift import mean_errors
+from .score_errors import dimension_errors
 from .scoring import yes_rates
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ async def judge_extras(
         )
         calibration[side] = compared.to_dict()
         drift[side] = {
-            "mean_errors": mean_errors(held_out.scores, yardstick.targets),
+            "mean_errors": {
+                name: each.drift for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
+            },
             "yes_rates": yes_rates(held_out.verdicts),
         }
     for figures in (compared.thresholds, compared.platt):

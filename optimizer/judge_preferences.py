@@ -17,7 +17,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, load_examples
 from ..prompts.jsonl import read_rows, validate_row
 from ..prompts.preferences import Preference
-from .evaluate import evaluate
+from .evaluate import estimate_evaluation, evaluate
 from .position_bias import PositionBias, position_bias
 from .scoring import complete_mean
 from .weights import PreferenceScores, RatingScores, preference_scores, rating_scores
@@ -27,6 +27,7 @@ from .weights.ratings import rated_dimension
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from ..agents.estimate import Estimate
     from ..models.base import Model
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
@@ -73,26 +74,47 @@ def judge_preferences(
         InputError: Names the file, line and field of the first problem.
         AskanceError: As :func:`~askance.optimizer.evaluate.evaluate`.
     """
-    if swap and not pairwise:
-        raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
     pairs = load_pairs(path, limit=options.pop("limit", None))
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
     soft = options.get("scores") != "hard"
+    asked = _asked(pairs, prompt, pairwise=pairwise, swap=swap)
+    found = evaluate(checklist=questions, model=model, watcher=watcher, **asked, **options)
     if not pairwise:
-        examples = [example for pair in pairs for example in separate_examples(pair)]
-        found = evaluate(examples, checklist=questions, model=model, prompt=prompt, watcher=watcher, **options)
         return JudgedPairs(separate_scores(pairs, questions, found.verdicts, soft=soft), found)
-    found = evaluate(
-        [example for pair in pairs for example in ordered_examples(pair, swap=swap)],
-        checklist=questions,
-        model=model,
-        prompt=pairwise_prompt() if prompt is None else prompt,
-        watcher=watcher,
-        evaluator=PairEvaluator,
-        **options,
-    )
     bias = position_bias([pair.id for pair in pairs], questions, cells(found.verdicts, soft=soft), swap=swap)
     return JudgedPairs(pairwise_scores(pairs, questions, found.verdicts, soft=soft, swap=swap), found, bias)
+
+
+def estimate_pairs(
+    path: str | Path,
+    *,
+    prompt: str | Path | Prompt | None = None,
+    pairwise: bool = False,
+    swap: bool = False,
+    **judging: Any,
+) -> Estimate:
+    """What :func:`judge_preferences` would buy; nothing is bought.
+
+    Raises:
+        InputError: As :func:`judge_preferences`.
+    """
+    pairs = load_pairs(path, limit=judging.pop("limit", None))
+    return estimate_evaluation(**_asked(pairs, prompt, pairwise=pairwise, swap=swap), **judging)
+
+
+def _asked(
+    pairs: Sequence[Preference], prompt: str | Path | Prompt | None, *, pairwise: bool, swap: bool
+) -> dict[str, Any]:
+    """What is judged, with which prompt, by which kind of evaluator."""
+    if swap and not pairwise:
+        raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
+    if not pairwise:
+        return {"data": [example for pair in pairs for example in separate_examples(pair)], "prompt": prompt}
+    return {
+        "data": [example for pair in pairs for example in ordered_examples(pair, swap=swap)],
+        "prompt": pairwise_prompt() if prompt is None else prompt,
+        "evaluator": PairEvaluator,
+    }
 
 
 def judge_ratings(

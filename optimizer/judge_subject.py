@@ -11,7 +11,7 @@ from .subject import Draft, Observation, Pair
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..agents.evaluator import Judging
+    from ..agents.judging import Judging
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.checklist import Checklist

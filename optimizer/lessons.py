@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ..agents.deduplicator import Relation
-from ..models.base import ModelError
-from ..models.structured import ParseError
+from ..models.base import CallError
 from ..prompts.lessons import Lesson
 from .contrast import find_contrast
 from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
@@ -146,12 +145,12 @@ class LessonDesk:
 
         found = await asyncio.gather(*map(note, works), return_exceptions=True)  # a call under way is paid for
         for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, (ParseError, ModelError)):
+            if isinstance(each, BaseException) and not isinstance(each, CallError):
                 raise each
         lessons: list[Lesson] = []
         for work, each in zip(works, found, strict=True):  # events in the order of the work, however they came
             if isinstance(each, BaseException):
-                if isinstance(each, ModelError) and each.fatal:
+                if isinstance(each, CallError) and each.fatal:
                     raise each
                 for disagreement in work.disagreements:
                     self._events.emit(NoteFailed(disagreement.key, str(each)))
@@ -183,8 +182,8 @@ class LessonDesk:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
         try:
             relation, known = await self._compare(lesson)
-        except (ParseError, ModelError) as error:
-            if isinstance(error, ModelError) and error.fatal:
+        except CallError as error:
+            if error.fatal:
                 raise
             self._events.say(f"lesson {lesson.id} was not compared and is kept as new: {error}")
             relation, known = None, None
@@ -220,8 +219,8 @@ class LessonDesk:
             return lesson
         try:
             found = await self._desk.classifier.classify(lesson)
-        except (ParseError, ModelError) as error:
-            if isinstance(error, ModelError) and error.fatal:
+        except CallError as error:
+            if error.fatal:
                 raise
             self._events.say(f"lesson {lesson.id} was not classified and is taken for promptable: {error}")
             return lesson
@@ -269,8 +268,8 @@ class LessonDesk:
         assert self._desk.contradictions is not None, "called where somebody compares"
         try:
             found = await self._desk.contradictions.compare(lesson, other)
-        except (ParseError, ModelError) as error:
-            if isinstance(error, ModelError) and error.fatal:
+        except CallError as error:
+            if error.fatal:
                 raise
             self._events.say(f"lessons {lesson.id} and {other.id} were not compared: {error}")
             return None

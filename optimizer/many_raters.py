@@ -40,11 +40,10 @@ def fleiss_kappa(
         InputError: There are fewer than two raters, the columns do not match, or the values are no labels.
         MissingExtraError: statsmodels is not installed.
     """
-    _check_raters(raters)
-    vectors, keep = complete(*raters)
+    vectors, keep = rated_by_all(raters)
     n = len(vectors[0])
-    if n < MINIMUM_ITEMS:
-        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have all ratings (there are {n})")
+    if few := too_few(n, "all ratings"):
+        return few
     codes = np.stack(label_codes(vectors, "none"), axis=1)
     counts = _counts(codes, int(codes.max()) + 1)
     if counts.shape[1] == 1:
@@ -96,14 +95,13 @@ def krippendorff_alpha(
         InputError: There are fewer than two raters, the columns do not match, or the values are no labels.
         MissingExtraError: krippendorff is not installed.
     """
-    _check_raters(raters)
-    complete(*raters)  # raises where they do not match
+    rated_by_all(raters)  # raises where they do not match
     ratings = np.stack([np.asarray(column, dtype=np.float64) for column in raters], axis=1)
     keep = np.count_nonzero(~np.isnan(ratings), axis=1) > 1
     ratings = tied(ratings[keep])
     n = len(ratings)
-    if n < MINIMUM_ITEMS:
-        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have two ratings (there are {n})")
+    if few := too_few(n, "two ratings"):
+        return few
     domain = np.unique(ratings[~np.isnan(ratings)])
     if len(domain) == 1:
         return Statistic(None, n, None, None, f"every rating is the same ({domain[0]:g})")
@@ -137,6 +135,19 @@ def _counts(codes: NDArray[np.intp], labels: int) -> Counts:
     return np.stack([np.count_nonzero(codes == label, axis=1) for label in range(labels)], axis=1)
 
 
-def _check_raters(raters: Sequence[Column]) -> None:
+def rated_by_all(raters: Sequence[Column]) -> tuple[list[Vector], NDArray[np.bool_]]:
+    """The ratings of items that every rater rated, a vector for each rater, and which of the items these are.
+
+    Raises:
+        InputError: There are fewer than two raters, or the columns do not match.
+    """
     if len(raters) < 2:
         raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
+    return complete(*raters)
+
+
+def too_few(n: int, ratings: str) -> Statistic | None:
+    """No statistic, with the reason, of fewer items than one is computed from; None of more."""
+    if n >= MINIMUM_ITEMS:
+        return None
+    return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have {ratings} (there are {n})")

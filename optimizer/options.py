@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ..agents.evaluator import Judging
+from ..agents.judging import Judging
 from ..prompts.errors import InputError, did_you_mean
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -182,7 +182,7 @@ class AlignOptions(LoopOptions):
     regenerate_questions: bool = Field(
         False,
         description="Write the questions anew from every accepted prompt; the gate decides on them too. "
-        "--dry-run cannot foretell what that takes.",
+        "--dry-run takes them to be as many as before.",
     )
     calibrate: bool = Field(
         False, description="Change no prompt: only fit thresholds and Platt scaling, and say what they are worth."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..models.base import ModelError
-from ..models.structured import ParseError
+from ..models.base import CallError
 from ..prompts.checklist import Checklist
 from ..prompts.errors import AskanceError, BudgetExceededError
 from .subject import Draft
@@ -45,8 +44,8 @@ class QuestionsAgain:
             written = await self._writer.write(version.prompt.text, self._dimensions)
         except BudgetExceededError:
             raise
-        except (ParseError, ModelError, AskanceError) as error:
-            if isinstance(error, ModelError) and error.fatal:
+        except AskanceError as error:
+            if isinstance(error, CallError) and error.fatal:
                 raise
             self._events.say(f"the questions stay as they are: {error}")
             return version
@@ -57,7 +56,10 @@ class QuestionsAgain:
 
 
 def keep_known(old: Checklist, written: Checklist) -> Checklist:
-    """The new questions; one that asks the same as an old one is the old one, and new ids repeat none."""
+    """The new questions; one that asks the same as an old one is the old one, and new ids repeat none.
+
+    In the sections of the old checklist a new question has its own weight.
+    """
     known = {question.text: question for question in old.questions}
     taken = {question.id for question in old.questions}
     questions: list[Question] = []
@@ -72,4 +74,8 @@ def keep_known(old: Checklist, written: Checklist) -> Checklist:
             name, number = f"{question.id}-{number}", number + 1
         taken.add(name)
         questions.append(question.model_copy(update={"id": name}))
-    return old.model_copy(update={"questions": tuple(questions)})
+    sections = {
+        section: {question.id: weights.get(question.id, question.weight) for question in questions}
+        for section, weights in old.section_weights.items()
+    }
+    return old.model_copy(update={"questions": tuple(questions), "section_weights": sections})

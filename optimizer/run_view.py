@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .results import FINISH_SENTENCES
@@ -29,13 +30,14 @@ def run_view(directory: str, result: Mapping[str, Any]) -> View:
         | {"support": len(lesson["evidence"])}
         for lesson in result["lessons"]
     ]
-    reason = result["finish_reason"]
+    reason, report = result["finish_reason"], Path(directory) / "report.html"
     lines = [
         f"It ended because {FINISH_SENTENCES.get(reason, reason)}.",
         f"{len(accepted)} candidates accepted, {len(rejected)} rejected; {len(lessons)} lessons.",
         *(_gain(result, split) for split in ("validation", "test")),
         f"{result['calls']:,} calls, {result['cached_calls']:,} answers reused, {result['tokens']:,} tokens, "
         f"${result['cost_usd']:.4f}; coverage {result['coverage']:.1%}",
+        f"The whole story: {report}" if report.is_file() else None,
     ]
     overall = [row for row in scores if row["dimension"] == "overall"]
     tables = {
@@ -44,7 +46,14 @@ def run_view(directory: str, result: Mapping[str, Any]) -> View:
         "lessons": lambda: lessons,
         "overall": lambda: overall,
     }
-    return View(f"{result['mode']} in {directory}", [line for line in lines if line], tables, ("overall", "edits"))
+    gain = _gain(result, "test") or _gain(result, "validation") or "Nothing was accepted"
+    return View(
+        f"{result['mode']} in {directory}",
+        [line for line in lines if line],
+        tables,
+        ("overall", "edits"),
+        f"{gain}; {len(accepted)} candidates accepted, {len(rejected)} rejected.",
+    )
 
 
 def _score(version: str, split: str, dimension: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,8 @@ class Coverage:
     abstained: int
     parse_errors: int
     api_errors: int
+    not_asked: int = 0
+    """Verdicts that were not asked for because they could not matter; not among ``asked``."""
 
     @property
     def share(self) -> float:

@@ -27,6 +27,8 @@ class View:
     """By name, what makes the rows of each table; the first is the one that matters most."""
     shown: Sequence[str] | None = field(default=None)
     """Names of the tables to show in a notebook; all by default."""
+    brief: str | None = None
+    """What matters most, on one line; the first of the sentences by default."""
 
 
 class Shown:
@@ -37,14 +39,23 @@ class Shown:
         raise TypeError(f"{type(self).__name__} does not say what to show of it.")
 
     def __repr__(self) -> str:
+        """Two lines at most."""
         view = self._view()
-        return "\n  ".join([f"{type(self).__name__}: {view.title}", *view.lines])
+        return "\n  ".join([self._head(view), *([view.brief] if view.brief else view.lines[:1])])
+
+    def __str__(self) -> str:
+        """All sentences."""
+        view = self._view()
+        return "\n  ".join([self._head(view), *view.lines])
+
+    def _head(self, view: View) -> str:
+        return f"{type(self).__name__}: {view.title}"
 
     def _repr_html_(self) -> str:
         """For notebooks; everything in it is escaped."""
         view = self._view()
-        head = f"<p><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</p>"
-        lines = "".join(f"<p>{escape(line)}</p>" for line in view.lines)
+        head = f"<div><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</div>"
+        lines = "".join(f"<div>{escape(line)}</div>" for line in view.lines)
         names = view.tables if view.shown is None else view.shown
         tables = {name: view.tables[name]() for name in names}
         return head + lines + "".join(html_table(name, rows) for name, rows in tables.items() if rows)

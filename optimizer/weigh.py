@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..agents.estimate import Estimate
 from ..prompts.errors import CoverageError, InputError
-from .judge_preferences import judge_preferences, judge_ratings
+from .evaluate import estimate_evaluation
+from .judge_preferences import estimate_pairs, judge_preferences, judge_ratings
 from .options import parse_options
-from .progress import Silent
 from .shown import Shown, View
+from .watching import watching
 from .weigh_options import WeighOptions
 from .weights import (
     PreferenceScores,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .evaluate import Evaluation
     from .position_bias import PositionBias
     from .progress import Watcher
+    from .weights import ScoreKind
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +52,8 @@ class LearnedWeights(Shown):
     """The verdicts that were bought; none where all scores were given."""
     bias: PositionBias | None = None
     """What the order of the outputs did; None unless the judge saw both outputs of a pair."""
+    scores: ScoreKind = "given"
+    """What the weights were learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -74,12 +79,17 @@ class LearnedWeights(Shown):
         """The content of ``weights.json``."""
         found = self.result
         report = weights_report(found) if isinstance(found, WeighResult) else rating_report(found)
+        report = {"schema": report["schema"], "scores": self.scores} | report
         return report | ({"position_bias": self.bias.to_dict()} if self.bias else {})
 
     def sentences(self) -> list[str]:
         """What was found, in words."""
         found = self.result
         said = sentences(found) if isinstance(found, WeighResult) else rating_sentences(found)
+        if self.scores == "pairwise":
+            said.append(
+                "These weights are for comparing two outputs; --weights, where outputs are judged alone, refuses them."
+            )
         return said + (self.bias.sentences() if self.bias else [])
 
 
@@ -93,6 +103,7 @@ def weigh(
     cache: str | Path | None = None,
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> LearnedWeights:
     """Learn weights of tests, and whether they beat uniform ones.
@@ -106,6 +117,7 @@ def weigh(
         cache: Where answers are kept.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.optimizer.weigh_options.WeighOptions`.
 
     Raises:
@@ -113,12 +125,51 @@ def weigh(
         AskanceError: Judging or learning failed; the message says why.
     """
     settings = parse_options(WeighOptions, options)
-    watcher = watcher or Silent()
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
-    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, "watcher": watcher}
+    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
     judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
+    with watching(watcher, progress) as shown:
+        return _weigh(data, ratings, judge, settings, shown)
+
+
+def estimate_weighing(
+    data: str | Path | None = None,
+    *,
+    ratings: str | Path | None = None,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Estimate:
+    """What :func:`weigh` would buy, which is nothing where the scores are in the files; nothing is bought.
+
+    Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
+
+    Raises:
+        InputError: As :func:`weigh`.
+    """
+    settings = parse_options(WeighOptions, options)
+    _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
+    found = Estimate(0, 0, 0, 0)
+    if model is None:
+        return found
+    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
+    judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
+    if data is not None:
+        found += estimate_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **_without(judge, "field"))
+    if ratings is not None:
+        found += estimate_evaluation(ratings, **judge)
+    return found
+
+
+def _weigh(
+    data: str | Path | None, ratings: str | Path | None, judge: dict[str, Any], settings: WeighOptions, watcher: Watcher
+) -> LearnedWeights:
     judged: list[Evaluation] = []
     pairs, bias, rated = None, None, None
+    model, judge = judge["model"], judge | {"watcher": watcher}
     if data is not None and model is None:
         pairs = load_preferences(data, limit=settings.limit)
     elif data is not None:
@@ -132,7 +183,8 @@ def weigh(
         rated, bought = judge_ratings(ratings, dimension=settings.rating_dimension, **judge)
         judged.append(bought)
     _require_scores(judged, pairs, rated)
-    return LearnedWeights(_learn(pairs, rated, settings, watcher), tuple(judged), bias)
+    scores: ScoreKind = "given" if model is None else "pairwise" if settings.pairwise else settings.scores
+    return LearnedWeights(_learn(pairs, rated, settings, watcher), tuple(judged), bias, scores)
 
 
 def _learn(
@@ -142,13 +194,12 @@ def _learn(
     counted = [f"{len(pairs.ids)} pairs"] if pairs else []
     counted += [f"{len(rated.ids)} rated outputs"] if rated else []
     watcher.phase(f"weighing {len(tests)} tests on {' and '.join(counted)}")
+    common: dict[str, Any] = {"seed": settings.seed} | settings.asked_resamples
     if rated is not None:
         method, share = rating_method(settings.method), settings.pair_share
-        return learn_from_ratings(rated, pairs=pairs, method=method, pair_share=share, seed=settings.seed)
+        return learn_from_ratings(rated, pairs=pairs, method=method, pair_share=share, **common)
     assert pairs is not None
-    return learn_from_pairs(
-        pairs, method=settings.method, level=settings.level, pooling=settings.pooling, seed=settings.seed
-    )
+    return learn_from_pairs(pairs, method=settings.method, level=settings.level, pooling=settings.pooling, **common)
 
 
 def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, model: Any) -> None:

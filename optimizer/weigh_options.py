@@ -8,6 +8,9 @@ from pydantic import Field
 
 from .options import EvaluateOptions
 
+UNUSED = ("weights", "scale", "human_scale")
+"""Settings of ``evaluate`` that learning weights has no use for; a project's file may hold them for other commands."""
+
 
 class WeighOptions(EvaluateOptions):
     """Settings of ``weigh``: how weights are learned, and how outputs without scores are judged."""
@@ -26,9 +29,18 @@ class WeighOptions(EvaluateOptions):
         0.5, ge=0, le=1, description="Share of the pairs in what is maximised, where ratings are given too."
     )
     pairwise: bool = Field(False, description="Show the judge both outputs of a pair: which does better on each test?")
+    resamples: int = Field(
+        200, ge=1, description="Bootstrap resamples of the weights; unless given, fewer or none where they take long."
+    )
     swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
 
     @property
     def for_judging(self) -> dict[str, object]:
         """Those that :func:`~askance.optimizer.evaluate.evaluate` takes, where they were given."""
-        return self.model_dump(include=set(EvaluateOptions.model_fields), exclude_unset=True)
+        names = set(EvaluateOptions.model_fields).difference(UNUSED, ("resamples",))
+        return self.model_dump(include=names, exclude_unset=True)
+
+    @property
+    def asked_resamples(self) -> dict[str, int]:
+        """The number of resamples, where it was given; learners have defaults of their own."""
+        return {"resamples": self.resamples} if "resamples" in self.model_fields_set else {}

@@ -10,8 +10,8 @@ from ..memory.verdict_store import VerdictStore
 from ..models.cache_directory import cache_directory
 from ..prompts.errors import InputError
 from .options import WriterOptions, parse_options
-from .progress import Silent
 from .session import run_sync, session
+from .watching import watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ def write_questions(
     dimensions: Sequence[str] = (),
     no_cache: bool = False,
     watcher: Watcher | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Checklist:
     """Have a model write a checklist: requirements first, then atomic questions with violation examples.
@@ -38,6 +39,7 @@ def write_questions(
         dimensions: Allowed dimensions; proposed by the model where there are none.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.optimizer.options.WriterOptions`.
 
     Raises:
@@ -48,9 +50,8 @@ def write_questions(
     settings = parse_options(WriterOptions, options)
     if not task.strip():
         raise InputError("The task is empty; write down what the generator is asked to do.")
-    watcher = watcher or Silent()
 
-    async def write(store: VerdictStore) -> Checklist:
+    async def write(store: VerdictStore, watcher: Watcher) -> Checklist:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
             writer = QuestionWriter(
@@ -63,5 +64,6 @@ def write_questions(
                 task, dimensions, most_requirements=settings.max_requirements, on_progress=watcher.phase
             )
 
-    with VerdictStore(":memory:" if no_cache else cache_directory() / "verdicts.db") as store:
-        return run_sync(write(store))
+    path = ":memory:" if no_cache else cache_directory() / "verdicts.db"
+    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+        return run_sync(write(store, shown))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Preference(BaseModel):
@@ -19,10 +19,15 @@ class Preference(BaseModel):
     preferred: Literal["a", "b", "tie"]
     section: str | None = None
     dataset: str | None = None
+    group: str | None = None
+    """Pairs of one group are never divided between learning and testing."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    @property
-    def group(self) -> str | None:
-        """Pairs of one group are never divided between learning and testing (``metadata.group``)."""
-        group = self.metadata.get("group")
-        return None if group is None else str(group)
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_may_be_metadata(cls, row: Any) -> Any:
+        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
+        metadata = row.get("metadata") if isinstance(row, dict) else None
+        if not isinstance(metadata, dict):
+            return row
+        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row

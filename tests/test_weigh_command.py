@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from askance.commands.evaluate import command as evaluate
 from askance.commands.weigh import command
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError
@@ -71,6 +72,7 @@ def test_pairs_are_judged_with_a_ready_checklist_and_weights_are_written() -> No
         assert len(server.bodies) == 2 * 30 * 8
     report = json.loads(Path("w.json").read_text(encoding="utf-8"))
     assert list(report["weights"]) == [question.id for question in load_checklist("global").questions]
+    assert report["scores"] == "soft"
     assert "held-out pairs" in found.output
 
 
@@ -83,11 +85,33 @@ def test_both_orders_are_judged_and_the_bias_is_said() -> None:
     assert bias["both_orders"] == 96
 
 
+def test_weights_of_comparisons_are_refused_where_outputs_are_judged_alone() -> None:
+    with StandInServer(serve) as server:
+        found = run(prefs(12), *judged(server.url), "--pairwise", "-o", "w.json")
+        assert "--weights, where outputs are judged alone, refuses them" in " ".join(found.output.split())
+        bought = len(server.bodies)
+        with pytest.raises(InputError, match=r"w\.json: these weights were learned from comparisons"):
+            CliRunner().invoke(
+                evaluate, [str(rated()), *judged(server.url), "--weights", "w.json"], catch_exceptions=False
+            )
+        assert len(server.bodies) == bought
+
+
 def test_expected_scores_are_bought() -> None:
     with StandInServer(serve) as server:
         found = run(prefs(12), *judged(server.url), "--scores", "expected", "--score-scale", 1, 5, "--json")
         assert "from 1 to 5" in server.bodies[0]["messages"][-1]["content"]
     assert json.loads(found.output)["held_out"]["accuracy"] > 0.8
+    assert json.loads(found.output)["scores"] == "expected"
+
+
+def test_settings_of_other_commands_in_a_projects_file_do_no_harm_and_resamples_are_taken() -> None:
+    Path("askance.yaml").write_text("weights: none.json\nscale: [1, 5]\nresamples: 7\n", encoding="utf-8")
+    with StandInServer(serve) as server:
+        found = json.loads(
+            run(prefs(12), *judged(server.url), "--method", "robust", "--config", "askance.yaml", "--json").output
+        )
+    assert found["resamples"] == 7
 
 
 def test_ratings_alone_and_beside_pairs_are_learned_from() -> None:
@@ -124,3 +148,44 @@ def test_a_checklist_beside_the_configuration_comes_before_a_ready_one() -> None
 def test_a_missing_input_is_said() -> None:
     with pytest.raises(InputError, match="PREFS or --ratings is needed"):
         run()
+
+
+def test_learners_stand_side_by_side_and_sections_have_their_column() -> None:
+    rows = [
+        {"id": str(n), "preferred": "ab"[n % 2], "section": "code" if n % 3 else "chat"}
+        | {"scores_a": {"q": 1 - n % 2, "r": 0.5}, "scores_b": {"q": n % 2, "r": 0.4}}
+        for n in range(40)
+    ]
+    found = CliRunner().invoke(
+        command, [str(write("given.jsonl", rows)), "--level", "section", "-o", "w.json"], catch_exceptions=False
+    )
+    lines = [line.split() for line in found.stdout.splitlines()]
+    assert ["test", "weight", "interval", "chat", "code"] in lines
+    learners = json.loads(Path("w.json").read_text(encoding="utf-8"))["learners"]
+    assert {each["name"] for each in learners} <= {line[0] for line in lines if line}
+    assert "calls" not in found.stdout, "nothing was bought"
+    assert "other commands take them with --weights w.json" in found.stderr
+
+
+def test_what_was_bought_is_said() -> None:
+    with StandInServer(serve) as server:
+        found = run(prefs(12), *judged(server.url))
+    assert f"{2 * 12 * 8} calls, " in found.output
+
+
+@pytest.mark.parametrize("more", [(), ("--pairwise", "--swap"), ("--scores", "expected"), ("--ratings", "rated.jsonl")])
+def test_a_dry_run_says_what_is_bought_then_and_buys_nothing(more: tuple[str, ...]) -> None:
+    rated()
+    with StandInServer(serve) as server:
+        told = json.loads(run(prefs(12), *judged(server.url), *more, "--dry-run", "--json").output)
+        assert server.bodies == []
+        run(prefs(12), *judged(server.url), *more)
+        shared = told["calls"] - len(server.bodies)
+        assert shared > 0 if "--ratings" in more else shared == 0, "outputs that are both in a pair and rated"
+        again = json.loads(run(prefs(12), *judged(server.url), *more, "--dry-run", "--json").output)
+        assert (again["calls"], again["stored"]) == (0, told["calls"] + told["stored"])
+    assert "0 calls to buy" in run(scored(), "--dry-run").output
+
+
+def scored() -> Path:
+    return write("scored.jsonl", [{"id": "1", "preferred": "a", "scores_a": {"q": 1}, "scores_b": {"q": 0}}])

@@ -11,7 +11,7 @@ from .registry import find_learner, learners
 from .report import rating_report, rating_sentences, sentences, weights_report
 from .result import WeighResult
 from .weigh import weigh
-from .weights_file import load_weights, weighted_by, with_weights
+from .weights_file import ScoreKind, load_weights, weighted_by, with_weights
 
 __all__ = [
     "Auto",
@@ -19,6 +19,7 @@ __all__ = [
     "PreferenceScores",
     "RatingScores",
     "RatingWeights",
+    "ScoreKind",
     "WeighResult",
     "WeightLearner",
     "find_learner",

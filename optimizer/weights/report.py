@@ -130,12 +130,13 @@ def _counted(result: WeighResult) -> list[str]:
     counts, score = result.counts, result.held_out
     said = []
     if score.score_ties:
-        said.append(f"In {score.score_ties} held-out pairs the two scores tie; each counts as half right.")
+        where = "one held-out pair" if score.score_ties == 1 else f"{score.score_ties} held-out pairs"
+        said.append(f"In {where} the two scores tie; a tie counts as half right.")
     if counts.data_ties:
+        pairs = "one pair" if counts.data_ties == 1 else f"{counts.data_ties} pairs"
         said.append(
-            f"People called {counts.data_ties} pairs a tie; they have no right order and are in no "
-            "accuracy (the scores tie "
-            f"in {counts.data_ties_tied_by_score} of them)."
+            f"People called {pairs} a tie, which has no right order and is in no accuracy (the scores tie in "
+            f"{counts.data_ties_tied_by_score} of {counts.data_ties})."
         )
     if counts.left_out:
         worst = max(counts.missing_by_test, key=lambda test: counts.missing_by_test[test])

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from ...prompts.examples import Example
+
+logger = logging.getLogger(__name__)
+
+ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
+"""What weights were learned from: scores in the file, a judge's scores of each output alone, or its comparisons of two
+outputs, which say nothing of how to weigh the scores of one."""
 
 
 def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, float]:
@@ -20,9 +30,15 @@ def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, f
         section: Take the weights of this section or data set; the overall weights when None.
 
     Raises:
-        InputError: The file cannot be read, has no such section, or a weight is not a number of at least 0.
+        InputError: The file cannot be read, its weights were learned from comparisons of two outputs, it has no such
+            section, or a weight is not a number of at least 0.
     """
     data = _read_object(path)
+    if _kind(data, path) == "pairwise":
+        raise InputError(
+            f"{path}: these weights were learned from comparisons of two outputs (weigh --pairwise), but here each "
+            "output is judged alone. Learn weights for that with `askance weigh` without --pairwise."
+        )
     if section is not None:
         sections = _sections(data)
         if section not in sections:
@@ -32,14 +48,59 @@ def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, f
     return _checked(weights, str(path))
 
 
-def weighted_by(checklist: Checklist, path: str | Path) -> Checklist:
+def weighted_by(
+    checklist: Checklist,
+    path: str | Path,
+    *,
+    scores: ScoreKind | None = None,
+    examples: Sequence[Example] = (),
+) -> Checklist:
     """The checklist with the weights of a file: the overall ones for its questions, and those of every section.
+
+    Args:
+        checklist: Its own weights are replaced.
+        path: The file.
+        scores: What is to be weighed; a warning is logged where the weights were learned from another kind.
+        examples: What is to be judged; a warning is logged where there are weights for sections and some of the
+            examples are in none of these.
 
     Raises:
         InputError: As :func:`load_weights` and :func:`with_weights`.
     """
-    sections = {name: load_weights(path, section=name) for name in _sections(_read_object(path))}
-    return with_weights(checklist, load_weights(path), sections)
+    overall, data = load_weights(path), _read_object(path)
+    learned = _kind(data, path)
+    if scores is not None and learned not in (None, "given", scores):
+        logger.warning(
+            "%s: these weights were learned from %s scores, but here scores are %s. Use --scores %s, or learn weights "
+            "from %s scores.", path, learned, scores, learned, scores
+        )  # fmt: skip
+    weighted = with_weights(checklist, overall, {name: load_weights(path, section=name) for name in _sections(data)})
+    _say_where_sections_are_missing(weighted, path, examples)
+    return weighted
+
+
+def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, examples: Sequence[Example]) -> None:
+    if not checklist.section_weights or not examples:
+        return
+    without = sum(checklist.section_of(example.metadata) is None for example in examples)
+    if without:
+        logger.warning(
+            "%s: there are weights for sections (%s), but %s of %d examples %s in none of these by metadata.section "
+            "or metadata.dataset; they get the overall weights.",
+            path,
+            ", ".join(checklist.section_weights),
+            without if without < len(examples) else "all",
+            len(examples),
+            "is" if without == 1 else "are",
+        )
+
+
+def _kind(data: Mapping[str, Any], path: str | Path) -> ScoreKind | None:
+    """What the weights were learned from; None where the file does not say."""
+    kind: ScoreKind | None = data.get("scores") if "weights" in data else None
+    if kind is not None and kind not in get_args(ScoreKind):
+        raise InputError(f"{path}, field 'scores': {kind!r} is none of {', '.join(get_args(ScoreKind))}.")
+    return kind
 
 
 def _sections(data: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from askance.agents.evaluator import Estimate, Evaluator, Judging
+from askance.agents.estimate import Estimate
+from askance.agents.evaluator import Evaluator
+from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request, make_request
 from askance.models.budget import Budget

@@ -5,7 +5,7 @@ from math import log
 
 import pytest
 
-from askance.agents.evaluator import Judging
+from askance.agents.judging import Judging
 from askance.agents.pairwise import PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request

@@ -6,7 +6,9 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-from askance.agents.evaluator import LOOKUP_BLOCK, Evaluator, Judging
+from askance.agents.asking import LOOKUP_BLOCK
+from askance.agents.evaluator import Evaluator
+from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
 from askance.models.gateway import Gateway
 from askance.optimizer.evaluate import evaluate

@@ -12,7 +12,8 @@ import networkx as nx
 import pytest
 
 from askance.memory.blame import blame, split_passages, words_of
-from askance.memory.provenance import build_graph, save_graphml, save_json
+from askance.memory.graph_files import save_graphml, save_json
+from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.memory.why import Why, why
 from askance.models.base import Request

@@ -37,6 +37,24 @@ PROMISED = {
 """Of every ``result.json``."""
 
 
+def teach_to_write_questions(world: Any) -> None:
+    """Every model of the world can write two questions: one that is there, and one that nobody can answer."""
+    reply = world.reply
+
+    def with_writer(messages: Any, schema: Any) -> Any:
+        fields = (schema or {}).get("properties", {})
+        if "requirements" in fields:
+            return json.dumps({"requirements": ["The facts are right."]})
+        if "questions" in fields:
+            texts = ("Are the facts right?", "Is there a moon in it?")
+            return json.dumps({"questions": [{"text": text, "violation": "It is wrong."} for text in texts]})
+        if "Is there a moon in it?" in "\n".join(content for _, content in messages):
+            return 0.5
+        return reply(messages, schema)
+
+    world.reply = with_writer
+
+
 def test_the_judge_ranks_better_and_its_prompt_says_why(world: Any, tmp_path: Path) -> None:
     done = world.align(tmp_path / "run")
     result = done.result
@@ -116,22 +134,9 @@ def test_without_human_scores_nothing_is_begun(make_world: Any, tmp_path: Path) 
 
 
 def test_questions_written_anew_have_to_pass_the_gate_and_known_ones_are_not_judged_again(
-    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Any, tmp_path: Path
 ) -> None:
-    reply = world.reply
-
-    def with_writer(messages: Any, schema: Any) -> Any:
-        fields = (schema or {}).get("properties", {})
-        if "requirements" in fields:
-            return json.dumps({"requirements": ["The facts are right."]})
-        if "questions" in fields:
-            texts = ("Are the facts right?", "Is there a moon in it?")
-            return json.dumps({"questions": [{"text": text, "violation": "It is wrong."} for text in texts]})
-        if "Is there a moon in it?" in "\n".join(content for _, content in messages):
-            return 0.5
-        return reply(messages, schema)
-
-    monkeypatch.setattr(world, "reply", with_writer)
+    teach_to_write_questions(world)
     seen: list[Request] = []
     done = world.align(tmp_path / "run", seen.append, regenerate_questions=True)
     decisions = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if event["event"] == "decision"]
@@ -189,12 +194,24 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
         {"trial": True, "prune": True, "update": "rewrite", "note_samples": 2},
         {"calibrate": True},
         {"paper": True, "max_notes": 8},
+        {"regenerate_questions": True},
     ],
 )
 def test_a_whole_run_buys_no_more_than_was_estimated(world: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     made = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | options)
     assert MODE.strata(made) is not None
     estimate = estimate_run(made)
+    teach_to_write_questions(world)
     done = world.align(tmp_path / "run", **options)
     most = estimate.fixed.calls + done.result["iterations"] * estimate.iteration_calls + estimate.last_calls
     assert estimate.fixed.calls <= done.result["calls"] <= most
+
+
+def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
+    def per_iteration(**options: Any) -> int:
+        job = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | options)
+        return estimate_run(job).iteration_calls
+
+    writing = 2 * (1 + 12 + 12 * 3)  # requirements, questions for each, each taken apart, with re-asks
+    judging = 12 * 2  # validation examples, questions
+    assert per_iteration(regenerate_questions=True) - per_iteration() == writing + judging

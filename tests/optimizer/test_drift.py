@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from askance.optimizer.acceptance import PairedGate
-from askance.optimizer.drift import QuestionDrift, SeverityDrift, mean_errors
+from askance.optimizer.drift import QuestionDrift, SeverityDrift
+from askance.optimizer.score_errors import dimension_errors, overall_errors
 from askance.optimizer.scoring import ExampleScore
 from askance.optimizer.targets import Targets
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
@@ -68,10 +69,20 @@ def test_every_dimension_is_looked_at() -> None:
     assert "on b" in problem
 
 
-def test_mean_errors_leave_out_what_either_side_lacks() -> None:
+def test_errors_leave_out_what_either_side_lacks() -> None:
     values: list[float | None] = [None if n == 0 else value + 0.1 for n, value in enumerate(TRUTH)]
-    assert mean_errors(scores(d=values), targets("d"))["d"] == pytest.approx(0.1)
-    assert mean_errors(scores(d=[None] * N), targets("d")) == {"d": None}
+    found = dimension_errors(scores(d=values), targets("d"))["d"]
+    assert found.drift == pytest.approx(0.1)
+    assert found.mean_absolute == pytest.approx(0.1)
+    assert found.n == N - 1
+    nothing = dimension_errors(scores(d=[None] * N), targets("d"))["d"]
+    assert nothing.to_dict() == {
+        "mean_absolute": None,
+        "drift": None,
+        "n": 0,
+        "reason": "no example has both a score and a wanted score",
+    }
+    assert overall_errors(scores(d=values), targets("d")) == found
 
 
 def test_a_generator_may_not_lose_a_dimension_while_its_mean_rises() -> None:

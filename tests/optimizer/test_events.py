@@ -24,12 +24,13 @@ from askance.optimizer.events import (
     PhaseBegan,
     RunBegan,
     RunWritten,
+    StartMeasured,
     VersionDecided,
 )
 from askance.optimizer.telling import Events
 from askance.prompts.lessons import Disagreement, Lesson
 
-NOT_IN_JOURNAL = (PhaseBegan, Advanced, RunBegan, RunWritten)
+NOT_IN_JOURNAL = (PhaseBegan, StartMeasured, Advanced, RunBegan, RunWritten)
 LESSON = Lesson(id="L1", text="Answer no.", direction="stricter", dimension="d", evidence=("e/q", "f/q"))
 DISAGREEMENT = Disagreement(example="e", question="q", target=True, reference=False, gap=0.5)
 

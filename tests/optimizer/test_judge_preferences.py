@@ -186,10 +186,11 @@ def test_the_bias_is_part_of_the_report(tmp_path: Path) -> None:
     assert "both orders" in found.sentences()[-1]
 
 
-def test_weights_of_sections_are_learned_and_used_by_an_evaluation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("label", [{"section": "code"}, {"metadata": {"section": "code"}}])
+def test_weights_of_sections_are_learned_and_used_by_an_evaluation(tmp_path: Path, label: dict[str, Any]) -> None:
     import askance
 
-    path = prefs(tmp_path, section="code")
+    path = prefs(tmp_path, **label)
     learned = weigh(path, checklist=CHECKLIST, model=judge(), level="section", method="best-single", pooling="none")
     (tmp_path / "w.json").write_text(json.dumps(learned.to_dict()), encoding="utf-8")
     report = json.loads((tmp_path / "w.json").read_text(encoding="utf-8"))

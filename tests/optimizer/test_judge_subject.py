@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.evaluator import Judging
+from askance.agents.judging import Judging
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.judge_subject import JudgeSubject, only

@@ -165,3 +165,11 @@ def test_new_questions_get_ids_that_no_other_has_and_repeats_are_left_out() -> N
         ("d-2-2", "Is the letter signed?"),
     ]
     assert new.task == OLD.task
+
+
+def test_sections_have_weights_for_the_new_questions_and_for_these_alone() -> None:
+    old = OLD.model_copy(update={"section_weights": {"s": {each.id: 3.0 for each in OLD.questions}}})
+    written = Question(id="d-9", text="Is the letter signed?", dimension="d")
+    new = keep_known(old, Checklist(questions=(old.questions[0], written)))
+    assert new.section_weights == {"s": {old.questions[0].id: 3.0, "d-9": 1.0}}
+    assert Checklist.model_validate(new.model_dump()) == new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -51,7 +52,7 @@ def test_hostile_text_stays_text() -> None:
     html = Things(2)._repr_html_()
     assert "<script" not in html and html.count("&lt;script&gt;") == 5
     tags = re.findall(r"</?(\w+)", html)
-    assert set(tags) == {"p", "b", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert set(tags) == {"div", "b", "table", "caption", "thead", "tbody", "tr", "th", "td"}
     assert tags.count("td") == 2 * 2 * 4
 
 
@@ -74,7 +75,9 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_evaluation_shows_itself(world: Any) -> None:
     found = evaluated(world)
-    said = repr(found)
+    brief, said = repr(found), str(found)
+    assert brief.startswith("Evaluation: 40 examples by world/target\n  mean score ")
+    assert brief.endswith("coverage 100.0%, Spearman with people: quality -0.141") and brief.count("\n") == 1
     assert said.startswith("Evaluation: 40 examples by world/target\n")
     assert "coverage 80 of 80 verdicts = 100.0%" in said and "Spearman with people, quality: -0.141 [" in said
     assert "quality" in found._repr_html_()
@@ -83,7 +86,7 @@ def test_an_evaluation_shows_itself(world: Any) -> None:
 
 def test_an_evaluation_of_few_examples_has_undefined_numbers_and_no_nan(world: Any, make_world: Any) -> None:
     found = evaluated(make_world(2))
-    assert "Spearman with people, quality: undefined" in repr(found)
+    assert "Spearman with people, quality: undefined" in str(found)
     assert "nan" not in found._repr_html_().lower()
 
 
@@ -100,7 +103,11 @@ def test_an_evaluation_as_data_frames(world: Any) -> None:
 
 def test_a_run_shows_itself(world: Any, tmp_path: Path) -> None:
     done = world.migrate(tmp_path / "run")
-    said = repr(done)
+    brief, said = repr(done), str(done)
+    assert brief.startswith(f"RunResult: migrate in {tmp_path / 'run'}\n  Gain on test (Spearman): ")
+    assert brief.endswith(" rejected.") and brief.count("\n") == 1
+    assert f"The whole story: {tmp_path / 'run' / 'report.html'}" in said
+    assert repr(pickle.loads(pickle.dumps(done))) == brief
     assert said.startswith(f"RunResult: migrate in {tmp_path / 'run'}\n  It ended because ")
     assert "Gain on validation (Spearman): " in said and "calls" in said
     html = done._repr_html_()

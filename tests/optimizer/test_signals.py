@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from askance.agents.evaluator import Evaluator
@@ -13,27 +15,13 @@ from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
 
-EXAMPLES = [Example(id=name, input=f"in {name}", output=f"out {name}") for name in ("x", "y", "z")]
-CHECKLIST = Checklist(
-    questions=(Question(id="a", text="A?", dimension="one"), Question(id="b", text="B?", dimension="two"))
-)
+EXAMPLES = [Example(id=name, input=f"in {name}", output=f"out {name}") for name in "xy"]
+CHECKLIST = Checklist(questions=(Question(id="a", text="A?"), Question(id="b", text="B?")))
+VERDICTS = [Verdict(example, question, "m", "p", True, 0.9, "logprob") for example in "xy" for question in "ab"]
 
 
-def verdicts(**p_yes: float | None) -> list[Verdict]:
-    """``x_a=0.9``: P(yes) of question a on example x; None is a failure, what is not given is 0.5."""
-    rows = []
-    for example in EXAMPLES:
-        for question in "ab":
-            p = p_yes.get(f"{example.id}_{question}", 0.5)
-            status = "parse_error" if p is None else "ok"
-            answer = None if p is None else p >= 0.5
-            rows.append(Verdict(example.id, question, "m", "p", answer, p, "logprob", status=status))
-    return rows
-
-
-def judge(script: object = None) -> Evaluator:
-    model = ScriptedModel(script or (lambda request: "Because."))  # type: ignore[arg-type]
-    return Evaluator(Gateway(), model, Prompt("Judge."), CHECKLIST)
+def judge(script: Callable[[Request], Reply]) -> Evaluator:
+    return Evaluator(Gateway(), ScriptedModel(script), Prompt("Judge."), CHECKLIST)
 
 
 def test_turns_are_taken_until_all_had_theirs() -> None:
@@ -48,10 +36,10 @@ async def test_an_explanation_that_cannot_be_had_is_left_out() -> None:
     def script(request: Request) -> Reply:
         return ModelError("down") if "out y" in request.messages[1][1] else "Because."
 
-    found = await explanations(judge(script), verdicts()[:4], EXAMPLES)
+    found = await explanations(judge(script), VERDICTS, EXAMPLES)
     assert found == {"x/a": "Because.", "x/b": "Because."}
 
 
 async def test_an_explanation_that_can_never_be_had_ends_the_run() -> None:
     with pytest.raises(ModelError, match="wrong key"):
-        await explanations(judge(lambda request: ModelError("wrong key", fatal=True)), verdicts()[:1], EXAMPLES)
+        await explanations(judge(lambda request: ModelError("wrong key", fatal=True)), VERDICTS[:1], EXAMPLES)

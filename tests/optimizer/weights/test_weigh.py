@@ -18,7 +18,6 @@ from askance.optimizer.weights import (
     weigh,
     weighted_by,
     weights_report,
-    with_weights,
 )
 from askance.optimizer.weights.comparisons import Comparisons, Floats
 from askance.prompts.checklist import Checklist, Question
@@ -188,34 +187,6 @@ def test_the_report_is_json_and_its_weights_can_be_loaded(simulate: Simulate, tm
     assert list(load_weights(path, section="y").values()) == pytest.approx(result.sections[1].weights)
     with pytest.raises(InputError, match="no section 'z'"):
         load_weights(path, section="z")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"weights": {"q": -1}}', "weights.q"),
-        ('{"weights": {"q": 0}}', "every weight is 0"),
-        ('{"q": "much"}', "weights.q"),
-        ("[1]", "an object"),
-        ("{", "not valid JSON"),
-    ],
-)
-def test_a_bad_weights_file_is_refused_in_words(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "weights.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        load_weights(path)
-
-
-def test_weights_go_into_a_checklist_with_a_mean_of_one() -> None:
-    checklist = Checklist(questions=(Question(id="q", text="Is it?"), Question(id="r", text="Was it?")))
-    weighted = with_weights(checklist, {"q": 0.75, "r": 0.25})
-    assert [question.weight for question in weighted.questions] == [1.5, 0.5]
-    assert [question.weight for question in checklist.questions] == [1, 1]
-    with pytest.raises(InputError, match="no weight for the question 'r'"):
-        with_weights(checklist, {"q": 1.0})
-    with pytest.raises(InputError, match="name 's'"):
-        with_weights(checklist, {"q": 1.0, "r": 1.0, "s": 1.0})
 
 
 def test_a_file_weighs_a_checklist_for_every_section(simulate: Simulate, tmp_path: Path) -> None:
