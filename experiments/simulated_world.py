@@ -1,6 +1,6 @@
 """The improvement loop in a world with known truth, beside the papers' loop and without each of its guards.
 
-Run ``python -m askance.experiments.simulated_world`` (some forty minutes of processor time; ``--seeds 5 --arms align
+Run ``python -m askance.experiments.simulated_world`` (some twenty minutes of processor time; ``--seeds 5 --arms align
 paper`` is a small one). Judges, people and helpers are simulated (:class:`askance.testing.SimulatedWorld`): the judge
 has six errors that the right guidance cures, the note-taker is wrong in 30 % of the cases and some of its rules do
 harm. What is true of a prompt is measured on a fresh population that no run sees.
