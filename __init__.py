@@ -12,7 +12,7 @@ _HOMES = {
     "Check": ".optimizer.checker",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".optimizer.diagnosis",
-    "Evaluation": ".optimizer.evaluate",
+    "Evaluation": ".optimizer.evaluation",
     "Example": ".prompts.examples",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from .optimizer.checker import Check
     from .optimizer.diagnose import diagnose
     from .optimizer.diagnosis import Diagnosis
-    from .optimizer.evaluate import Evaluation, evaluate
+    from .optimizer.evaluate import evaluate
+    from .optimizer.evaluation import Evaluation
     from .optimizer.runner import RunResult
     from .optimizer.selection.adaptive import evaluate_adaptively
     from .optimizer.selection.result import Selection

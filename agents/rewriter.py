@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from ..models.structured import ask_for
-from ..prompts.leaks import copied_words
 from ..prompts.lessons import Edit
 from ..prompts.templates import render, template
+from .edit_guards import check_edit
 from .rule_text import content_stems
 from .updater import LEAST_KEPT, LEAST_SAID, shared_words
 
@@ -59,18 +59,13 @@ class Rewriter:
 
         def passes_guards(reply: Rewritten) -> None:
             text = reply.prompt.strip()
-            if self._max_prompt_chars is not None and len(text) > self._max_prompt_chars:
-                raise ValueError(f"the prompt would have {len(text)} characters, more than {self._max_prompt_chars}")
             if shared_words(prompt.text, text) < LEAST_KEPT:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
             unsaid = [lesson.text for lesson in lessons if not is_said(lesson.text, text)]
             if unsaid:
                 raise ValueError(f"it does not say this lesson in full: {unsaid[0]}")
             edit = whole_edit(prompt.text, text, [lesson.id for lesson in lessons])
-            prompt.apply(edit)
-            copied = copied_words(edit.new.replace(edit.old, ""), examples)
-            if copied:
-                raise ValueError(f'the rewritten prompt copies an example ("{copied}")')
+            check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         listed = "\n".join(f"- {lesson.text}" for lesson in lessons)
         reply = await ask_for(

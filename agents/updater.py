@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from ..models.structured import ParseError, ask_for
-from ..prompts.leaks import copied_words
 from ..prompts.lessons import Edit
 from ..prompts.templates import render, template
+from .edit_guards import check_edit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,14 +83,7 @@ class Updater:
             if shared_words(lesson.text, proposal.text) < LEAST_SAID:
                 raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
             edit = make_edit(prompt.text, (start, end), proposal, lesson.id)
-            changed = prompt.apply(edit)
-            if self._max_prompt_chars is not None and len(changed.text) > self._max_prompt_chars:
-                raise ValueError(
-                    f"the prompt would have {len(changed.text)} characters, more than {self._max_prompt_chars}"
-                )
-            copied = copied_words(edit.new.replace(edit.old, ""), examples)
-            if copied:
-                raise ValueError(f'the edit copies an example ("{copied}")')
+            check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         numbered = "\n".join(f"[{number}] {prompt.text[start:end]}" for number, (start, end) in enumerate(spans, 1))
         proposal = await ask_for(

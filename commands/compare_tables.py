@@ -16,7 +16,7 @@ from .tables import table_of as table
 
 if TYPE_CHECKING:
     from ..agents.estimate import Estimate
-    from ..experiments.comparison import Comparison, Costs, JudgeRow, WithPeople
+    from ..experiments.comparison import Comparison, WithPeople
     from ..optimizer.correlation import Statistic
 
 
@@ -56,23 +56,23 @@ def _heading(found: Comparison) -> str:
         f"{row.name} {row.coverage.answered}/{row.coverage.asked}" for row in found.rows if row.coverage.share < 1
     ]
     scored = f"; scores that are there: {', '.join(missing)}" if missing else ""
+    others = " other" if found.left_out else ""
+    left_out = f" Left out, as no example has all its scores: {', '.join(found.left_out)}." if found.left_out else ""
     return (
         f"{found.model}: {len(found.rows)} judges compared on the {len(found.common)} of {found.examples} examples that "
-        f"every judge scored{scored}."
+        f"every{others} judge scored{scored}.{left_out}"
     )
 
 
 def _with_people(out: Console, found: Comparison, dimension: str) -> None:
-    some = found.rows[0].dimensions[dimension].people
-    columns = ["n", "Spearman", "Kendall", "Pearson"]
-    columns += ["per document"] if some and some.per_document else []
-    columns += ["per system"] if some and some.per_system else []
-    rows = table(f"agreement with people: {dimension}", *columns)
+    rows = table(f"agreement with people: {dimension}", "n", "Spearman", "Kendall", "Pearson")
     reasons: dict[str, str] = {}
     for row in found.rows:
         people = row.dimensions[dimension].people
         if people is not None:
-            rows.add_row(row.name, *_people_cells(reasons, row.name, people))
+            for name, each in _people_rows(row.name, people):
+                n = str(each["spearman"].n)
+                rows.add_row(name, n, *(_value(reasons, f"{row.name}, {of}", each[of]) for of in METHODS))
     among = found.among_people.get(dimension)
     if among is not None:
         cells = [_value(reasons, f"people, {each}", among[each]) for each in METHODS]
@@ -81,14 +81,14 @@ def _with_people(out: Console, found: Comparison, dimension: str) -> None:
     _explain(out, reasons)
 
 
-def _people_cells(reasons: dict[str, str], name: str, people: WithPeople) -> list[str]:
-    cells = [str(people.pooled.spearman.n)]
-    cells += [_value(reasons, f"{name}, {each}", getattr(people.pooled, each)) for each in METHODS]
-    if people.per_document is not None:
-        cells.append(_value(reasons, f"{name}, per document", people.per_document.average))
+def _people_rows(name: str, people: WithPeople) -> list[tuple[str, dict[str, Statistic]]]:
+    """The correlations of a judge over all examples, inside documents, and of systems' means."""
+    rows: list[tuple[str, dict[str, Statistic]]] = [(name, {each: getattr(people.pooled, each) for each in METHODS})]
+    if (inside := people.per_document) is not None:
+        rows.append(("  per document, mean", {each: inside[each].average for each in METHODS}))
     if people.per_system is not None:
-        cells.append(_value(reasons, f"{name}, per system", people.per_system.spearman))
-    return cells
+        rows.append(("  per system", {each: getattr(people.per_system, each) for each in METHODS}))
+    return rows
 
 
 def _averages(out: Console, found: Comparison) -> None:
@@ -150,21 +150,21 @@ def _value(reasons: dict[str, str], name: str, found: Statistic) -> str:
 
 def _costs(out: Console, found: Comparison) -> None:
     money = any(row.costs.cost_usd for row in found.rows)
-    columns = ["calls", "tokens", *(["$"] if money else []), "upfront tokens", "amortised tokens", "pays off"]
+    columns = [
+        "calls",
+        "tokens",
+        *(["$"] if money else []),
+        "upfront tokens",
+        "amortised tokens",
+        f"cheaper than {found.rows[0].name}",
+    ]
     rows = table("cost of an example", *columns)
-    for row in found.rows:
+    for row, cheaper in zip(found.rows, found.cheaper_than_first, strict=True):
         costs = row.costs
         cells = [f"{costs.calls:.3g}", f"{costs.tokens:,.0f}", *([f"{costs.cost_usd:.2g}"] if money else [])]
-        cells += [f"{costs.upfront.tokens:,}", f"{costs.amortised_tokens:,.0f}", _pays_off(found.rows[0], row, costs)]
+        cells += [f"{costs.upfront.tokens:,}", f"{costs.amortised_tokens:,.0f}", cheaper or ""]
         rows.add_row(row.name, *cells)
     out.print(rows)
-
-
-def _pays_off(first: JudgeRow, row: JudgeRow, costs: Costs) -> str:
-    if row is first:
-        return ""
-    samples = costs.break_even.samples
-    return "never" if samples is None else f"from {samples:,} on"
 
 
 def _differences(out: Console, found: Comparison) -> None:

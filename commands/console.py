@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..optimizer.progress import Silent
@@ -10,6 +12,8 @@ from ..optimizer.progress_console import on_standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import click
 
     from ..optimizer.progress import Watcher
 
@@ -22,3 +26,12 @@ def console(quiet: bool) -> Iterator[Watcher]:
     else:
         with on_standard_error() as watcher:
             yield watcher
+
+
+def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:
+    """Behind ``--quiet``: while the command lasts, askance logs errors and no warnings."""
+    if quiet:
+        logger = logging.getLogger(__name__.partition(".")[0])
+        context.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
+    return quiet

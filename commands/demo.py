@@ -12,7 +12,7 @@ from ..experiments.runs import run_and_report
 from ..models.registry import RegisteredModel, resolve
 from ..optimizer.migrate import prepare
 from ..prompts.errors import InputError
-from .console import console
+from .console import console, hush
 from .fetch import fetch
 from .runs import finish
 
@@ -27,7 +27,7 @@ SETTINGS = {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.
 @click.command(name="demo")
 @click.option("--model", default="qwen2.5-coder-1.5b-instruct", show_default=True, help="Embedded model.")
 @click.option("--run", default="demo-run", show_default=True, help="Directory of the run.")
-@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
 def command(model: str, run: str, quiet: bool) -> None:
     """Migrate a judge's prompt on the embedded model, with data that comes with askance.
 

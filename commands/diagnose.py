@@ -21,7 +21,7 @@ from .output import atomic_text, echo_estimate, echo_json
 
 @click.command(name="diagnose")
 @click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON).")
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="Judge, as provider/model; with --verdicts: whose verdicts to take.")
 @click.option(
     "--prompt",

@@ -19,7 +19,7 @@ from .tables import evaluation_tables
 
 @click.command(name="evaluate")
 @click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON).")
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="Judge, as provider/model.")
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")

@@ -15,7 +15,7 @@ from .runs import run_mode
 
 @click.command(name="migrate")
 @click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON).")
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--source", default=None, help="The judge to be matched, as provider/model.")
 @click.option("--target", default=None, help="The judge whose prompt is improved.")
 @click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")

@@ -20,6 +20,7 @@ from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import parse_field_map
 from ..prompts.hub_rows import is_on_hub
+from .console import hush
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -45,7 +46,8 @@ def settings_options(record: type[BaseModel], *, only: tuple[str, ...] = ()) -> 
 
 def common_options(function: Function) -> Function:
     """``--json`` and ``--quiet``."""
-    function = click.option("--quiet", is_flag=True, help="No progress and no messages, only errors.")(function)
+    quiet = click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
+    function = quiet(function)
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
 
 

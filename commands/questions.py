@@ -10,8 +10,8 @@ import click
 from ..optimizer.options import WriterOptions
 from ..optimizer.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import InputError
-from .console import console
+from ..prompts.errors import InputError, like_named
+from .console import console, hush
 from .options import config_option, load_dotenv, need, settings, settings_options
 from .output import atomic_text
 
@@ -23,7 +23,7 @@ from .output import atomic_text
 @click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
 @click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
 @click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--quiet", is_flag=True, help="No progress and no messages, only errors.")
+@click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)
 def command(
@@ -42,6 +42,10 @@ def command(
     need(inputs, "model")
     try:
         text = task.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(
+            f"{task}: there is no such file; a text that describes the task is needed.{like_named(task)}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{task}: cannot be read as UTF-8 text ({error}).") from None
     with console(quiet) as watcher:

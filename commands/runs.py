@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,13 @@ from ..experiments.runs import run_and_report
 from ..optimizer.estimate import estimate_run
 from ..prompts.errors import BudgetExceededError
 from .console import console
+from .coverage import tell_errors
 from .options import load_dotenv, need, settings
 from .output import echo_json
 from .tables import run_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from ..optimizer.job import Job
@@ -100,6 +102,8 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         echo_json(done.result)
     else:
         run_summary(done)
+    if any(done.result["missing"].values()):
+        tell_errors(_errors_in(done.directory))
     done.require_coverage()
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):
         option = "--" + done.finish_reason.replace("_", "-")
@@ -108,3 +112,10 @@ def finish(done: RunResult, *, as_json: bool) -> None:
             f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {done.directory} "
             f"{option} MORE",
         )
+
+
+def _errors_in(directory: Path) -> Iterator[str | None]:
+    """Why verdicts of the first and the best version are missing."""
+    for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            yield json.loads(line).get("error")

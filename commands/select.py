@@ -10,7 +10,7 @@ import click
 
 from ..optimizer.selection import SelectOptions, estimate_selection, select
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, like_named
 from .console import console
 from .coverage import require_share, tell_errors
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
@@ -160,5 +160,9 @@ def _read_task(name: str | None) -> str:
         return ""
     try:
         return Path(name).read_text(encoding="utf-8-sig").strip()
+    except FileNotFoundError:
+        raise InputError(
+            f"{name}: there is no such file; a text that describes the task is needed.{like_named(name)}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name}: cannot be read as UTF-8 text ({error}).") from None

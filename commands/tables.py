@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..optimizer.bootstrap import Difference
     from ..optimizer.correlation import Statistic
-    from ..optimizer.evaluate import Evaluation
+    from ..optimizer.evaluation import Agreement, Evaluation
     from ..optimizer.runner import RunResult
 
 
@@ -50,6 +50,8 @@ def evaluation_tables(found: Evaluation) -> None:
     out.print(rates)
     if found.agreement:
         out.print(_agreement_table(found))
+        for reason in _undefined(found.agreement):
+            out.print(f"undefined: {reason}", soft_wrap=True)
     budget = found.budget
     out.print(
         f"{budget.calls} calls, {budget.cached_calls} answers reused, {budget.tokens:,} tokens, ${budget.cost_usd:.4f}"
@@ -173,19 +175,36 @@ def _agreement_table(found: Evaluation) -> Table:
         table.add_row(
             each.dimension,
             str(pooled.spearman.n),
-            statistic_text(pooled.spearman),
-            statistic_text(pooled.kendall),
-            statistic_text(pooled.pearson),
+            _brief(pooled.spearman),
+            _brief(pooled.kendall),
+            _brief(pooled.pearson),
         )
         if each.per_document is not None:
             average = each.per_document.average
             name = f"  per document ({each.per_document.used} used, {each.per_document.undefined} undefined)"
-            table.add_row(name, str(average.n), statistic_text(average), "", "")
+            table.add_row(name, str(average.n), _brief(average), "", "")
         if each.per_system is not None:
             system = each.per_system
-            row = (statistic_text(system.spearman), statistic_text(system.kendall), statistic_text(system.pearson))
+            row = (_brief(system.spearman), _brief(system.kendall), _brief(system.pearson))
             table.add_row("  per system", str(system.spearman.n), *row)
     return table
+
+
+def _brief(found: Statistic) -> str:
+    """A statistic for a narrow column; why it is undefined stands under the table."""
+    return "undefined" if found.value is None else statistic_text(found)
+
+
+def _undefined(agreement: Iterable[Agreement]) -> list[str]:
+    """Why statistics are undefined, each reason once."""
+    found: list[Statistic] = []
+    for each in agreement:
+        for correlations in (each.pooled, each.per_system):
+            if correlations is not None:
+                found += [correlations.spearman, correlations.kendall, correlations.pearson]
+        if each.per_document is not None:
+            found.append(each.per_document.average)
+    return list(dict.fromkeys(each.reason for each in found if each.value is None and each.reason))
 
 
 def statistic_text(found: Statistic) -> str:

@@ -60,9 +60,11 @@ def _begin(run: Path, wait: bool) -> RunProgress:
     while True:
         try:
             return RunProgress(run)
-        except InputError:
-            if not wait or (run / "config.yaml").exists():
+        except InputError as error:
+            if (run / "config.yaml").exists():
                 raise
+            if not wait:
+                raise InputError(f"{error} To wait for it: askance watch {run} --wait") from None
         time.sleep(EVERY)
 
 

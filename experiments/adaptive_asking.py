@@ -27,9 +27,9 @@ from ..optimizer.scoring import score_examples
 from ..optimizer.selection.adaptive import evaluate_adaptively
 from ..optimizer.selection.information import Floats
 from ..prompts.checklist import Checklist, Question, load_checklist
-from ..prompts.errors import AskanceError
 from ..prompts.examples import Example, load_examples
 from ..prompts.verdicts import Verdict
+from .command_line import says_errors
 from .eig_selection import summeval
 from .results_file import RESULTS, write_result
 
@@ -115,6 +115,7 @@ def as_verdicts(p_yes: Floats) -> tuple[list[Example], Checklist, list[Verdict]]
     return examples, checklist, verdicts
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.adaptive_asking", description=__doc__)
@@ -127,15 +128,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [options.data, options.checklist, options.verdicts]
     if any(given) and not all(given):
         parser.error("--data, --checklist and --verdicts go together.")
-    try:
-        found = {"simulated": measure(*as_verdicts(simulated()))}
-        if options.summeval:
-            found["summeval_first_expert"] = measure(*as_verdicts(summeval(options.summeval).scores))
-        if options.verdicts:
-            found[Path(options.verdicts).name] = measure(*_given(options.data, options.checklist, options.verdicts))
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    found = {"simulated": measure(*as_verdicts(simulated()))}
+    if options.summeval:
+        found["summeval_first_expert"] = measure(*as_verdicts(summeval(options.summeval).scores))
+    if options.verdicts:
+        found[Path(options.verdicts).name] = measure(*_given(options.data, options.checklist, options.verdicts))
     for name, each in found.items():
         for rule in each["rules"]:
             print(f"{name}: {rule}")

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..memory.verdict_store import VerdictStore
+from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..models.budget import Budget
-from ..models.cache_directory import cache_directory
 from ..models.gateway import Gateway
 from ..optimizer.options import parse_options
 from ..optimizer.session import run_sync, session
@@ -90,8 +89,7 @@ def compare(
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
     job = _prepare(data, judges, checklist, candidates, prompt, criteria, dimensions, options)
-    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
-    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
         return run_sync(_compare(job, model, panel, store, shown))
 
 
@@ -118,7 +116,6 @@ def estimate_comparison(
         InputError: As :func:`compare`.
     """
     job = _prepare(data, judges, checklist, candidates, prompt, criteria, dimensions, options)
-    path = Path(cache or cache_directory() / "verdicts.db")
 
     async def estimates(store: VerdictStore) -> dict[str, Estimate]:
         async with session(job.options, store) as (models, _):
@@ -130,7 +127,7 @@ def estimate_comparison(
                 found[ROLE] = estimate_naming(job.judges, len(job.examples), number, job.options.cot_tokens)
             return found
 
-    with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
+    with open_store_to_estimate(cache, no_cache=no_cache) as store:
         return run_sync(estimates(store))
 
 
@@ -220,8 +217,7 @@ def _build(
 async def _compare(
     job: _Job, model: str | Model, panel: Sequence[str | Model], store: VerdictStore, watcher: Watcher
 ) -> Comparison:
-    async with session(job.options, store) as (models, gateway):
-        gateway.on_wait = lambda text, seconds: watcher.say(f"{text} Asking again in {seconds:.1f} s.")
+    async with session(job.options, store, watcher.say) as (models, gateway):
         watcher.watch(gateway.budget)
         built = _build(job, gateway, models, model, panel)
         asked = models.get(model)

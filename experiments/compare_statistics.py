@@ -23,7 +23,7 @@ from .em_dim import NAMELESS
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
-    from ..optimizer.resampling import Method
+    from ..optimizer.correlation_kernels import Method
     from ..optimizer.targets import Targets
     from ..prompts.examples import Example
     from .compare_options import CompareOptions
@@ -55,11 +55,13 @@ def compare_ratings(
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
     common = _common(judged, examples)
     kept = [example for example in examples if example.id in common]
-    sheets = [_columns(each, kept, dimensions, options.repeat) for each in judged]
+    left_out = tuple(each.name for each in judged if kept and not common & _complete(each, examples))
+    own = [[] if each.name in left_out else kept for each in judged]
+    sheets = [_columns(each, theirs, dimensions, options.repeat) for each, theirs in zip(judged, own, strict=True)]
     human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
     rows = [
-        _row(each, sheet, judged[0], kept, human, len(examples), options)
-        for each, sheet in zip(judged, sheets, strict=True)
+        _row(each, sheet, judged[0], theirs, human, len(examples), options)
+        for each, sheet, theirs in zip(judged, sheets, own, strict=True)
     ]
     return Comparison(
         model=model,
@@ -77,13 +79,19 @@ def compare_ratings(
         human=human,
         paid=spent(budget),
         cached_calls=budget.cached_calls,
+        left_out=left_out,
     )
 
 
 def _common(judged: Sequence[Judged], examples: Sequence[Example]) -> set[str]:
-    """The examples without a missing score."""
-    missing = {rating.example for each in judged for rating in each.ratings if rating.score is None}
-    return {example.id for example in examples} - missing
+    """The examples without a missing score, by the judges that scored at least one example in full."""
+    able = [complete for each in judged if (complete := _complete(each, examples))]
+    return set.intersection(*able) if able else set()
+
+
+def _complete(judged: Judged, examples: Sequence[Example]) -> set[str]:
+    """The examples that a judge scored on every dimension in every repeat."""
+    return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
 def _columns(judged: Judged, kept: Sequence[Example], dimensions: Sequence[str], repeat: int) -> Columns:
@@ -162,7 +170,9 @@ def _with_people(
     ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
     return WithPeople(
         pooled=correlate(scores, wanted, **grouped),
-        per_document=per_group(scores, wanted, groups, **settings) if groups else None,
+        per_document={name: per_group(scores, wanted, groups, name, **settings) for name in METHODS}
+        if groups
+        else None,
         per_system=system_level(scores, wanted, systems, **settings) if len(set(systems) - {None}) > 2 else None,
         observed=observed_agreement(ours, theirs, tolerance=options.tolerance, **grouped),
         qwk=_kappa(lambda: cohen_kappa(ours, theirs, weights="quadratic", **grouped), len(kept)),
@@ -225,15 +235,17 @@ def _differences(
     for each, sheet in zip(judged[1:], sheets[1:], strict=True):
         for dimension, repeats in sheet.items():
             wanted = [human[example.id][dimension] for example in kept]
-            difference = _two_sided(sheets[0][dimension][0], repeats[0], wanted, groups, options)
+            nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
+            first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
+            difference = _two_sided(first, other, wanted, groups, options)
             found.append((each.name, dimension, difference))
     adjusted = holm([difference.p_value for _, _, difference in found])
     return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
 
 
 def _two_sided(
-    first: Sequence[float],
-    other: Sequence[float],
+    first: Sequence[float | None],
+    other: Sequence[float | None],
     wanted: Sequence[float | None],
     groups: Sequence[str] | None,
     options: CompareOptions,

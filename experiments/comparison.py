@@ -1,11 +1,13 @@
 """What a comparison of judges comes to: agreement with people, with themselves, and cost, judge by judge.
 
-Everything is computed on the same examples: those that every judge scored on every dimension in every repeat. With
-repeated judgings the first one is compared with people; the others serve κ_self alone.
+Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
+that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
+κ_self alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,8 +63,8 @@ class WithPeople:
     """How a judge's scores on one dimension agree with people's."""
 
     pooled: Correlations
-    per_document: PerGroup | None
-    """Spearman inside each document; None where every example has a document of its own."""
+    per_document: Mapping[str, PerGroup] | None
+    """Each correlation inside each document; None where every example has a document of its own."""
     per_system: Correlations | None
     """None where examples name no system, or fewer than three."""
     observed: Statistic
@@ -77,9 +79,9 @@ class WithPeople:
             "pooled": {name: statistic_dict(getattr(self.pooled, name)) for name in ("spearman", "kendall", "pearson")}
         }
         if self.per_document is not None:
-            row["per_document"] = statistic_dict(self.per_document.average) | {
-                "documents": self.per_document.used,
-                "undefined": self.per_document.undefined,
+            row["per_document"] = {name: statistic_dict(each.average) for name, each in self.per_document.items()} | {
+                "documents": self.per_document["spearman"].used,
+                "undefined": self.per_document["spearman"].undefined,
             }
         if self.per_system is not None:
             row["per_system"] = correlations_dict(self.per_system)
@@ -119,6 +121,16 @@ class Costs:
     """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
     break_even: BreakEven
     """From how many examples on it takes no more tokens than the first judge."""
+
+    def cheaper_than(self, first: Costs) -> str:
+        """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
+        dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
+        if not dearer_before and not dearer_each:
+            return "as dear"
+        if self.break_even.samples is not None:
+            return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
+        until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
+        return f"up to {until:,} example{'s' if until > 1 else ''}" if until > 0 else "never"
 
 
 @dataclass(frozen=True)
@@ -192,7 +204,7 @@ class Comparison(Shown):
     examples: int
     """All examples."""
     common: tuple[str, ...]
-    """Ids of those that every judge scored; all statistics but coverage and cost are about these."""
+    """Ids of those that every judge but those ``left_out`` scored; all statistics but coverage and cost are about these."""
     dimensions: tuple[str, ...]
     points: int
     tolerance: int
@@ -209,6 +221,13 @@ class Comparison(Shown):
     paid: Spent
     """What this run bought."""
     cached_calls: int
+    left_out: tuple[str, ...] = ()
+    """Judges that scored no example on every dimension in every repeat: they have coverage and costs only."""
+
+    @property
+    def cheaper_than_first(self) -> list[str | None]:
+        """For how many examples each judge is cheaper than the first, in words; None for the first itself."""
+        return [None, *(row.costs.cheaper_than(self.rows[0].costs) for row in self.rows[1:])]
 
     def _view(self) -> View:
         judges = [
@@ -242,12 +261,16 @@ class Comparison(Shown):
             "model": self.model,
             "examples": self.examples,
             "compared_on": len(self.common),
+            "left_out": list(self.left_out),
             "dimensions": list(self.dimensions),
             "points": self.points,
             "tolerance": self.tolerance,
             "repeat": self.repeat,
             "temperature": self.temperature,
-            "judges": [each.to_dict() for each in self.rows],
+            "judges": [
+                row.to_dict() | {"cheaper_than_first": said}
+                for row, said in zip(self.rows, self.cheaper_than_first, strict=True)
+            ],
             "among_people": {
                 dimension: {name: statistic_dict(found) for name, found in each.items()}
                 for dimension, each in self.among_people.items()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -24,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from ..memory.embedders import Embedder, blocking_similarity, embedder
 from ..prompts.errors import AskanceError
 from ..prompts.jsonl import read_rows, validate_row
+from .command_line import says_errors
 from .results_file import RESULTS, write_result
 
 PAIRS = Path(__file__).parent / "data" / "lesson_pairs.jsonl"
@@ -267,6 +267,7 @@ def as_text(result: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"left out {name}: {why}" for name, why in result["left_out"].items())])
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the result."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.dedup_quality", description=__doc__)
@@ -274,11 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=Path, default=PAIRS)
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     chosen = parser.parse_args(arguments)
-    try:
-        result = run(chosen.embedder or EMBEDDERS, read_pairs(chosen.pairs))
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    result = run(chosen.embedder or EMBEDDERS, read_pairs(chosen.pairs))
     write_result(chosen.output, result)
     print(as_text(result))
     return 0

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ..optimizer.job import with_own_split
 from ..optimizer.splits import split
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import InputError
 from ..prompts.examples import Example, load_examples
+from .command_line import says_errors
 
 
 def shorter_documents(examples: Sequence[Example], *, documents: int, skip: int = 0) -> list[Example]:
@@ -62,6 +63,7 @@ def _document(example: Example) -> str:
     return str(example.metadata.get("document", example.id))
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the part as an examples file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.document_subset", description=__doc__)
@@ -72,15 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dimension", required=True, help="the human score to keep")
     parser.add_argument("--seed", type=int, default=1, help="of the split")
     options = parser.parse_args(arguments)
-    try:
-        examples = shorter_documents(load_examples(options.data), documents=options.documents, skip=options.skip)
-        chosen = with_split(examples, options.dimension, seed=options.seed)
-        rows = [each.model_dump(exclude_defaults=True) for each in chosen]
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        options.output.write_text(lines, encoding="utf-8")
-    except (AskanceError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+    examples = shorter_documents(load_examples(options.data), documents=options.documents, skip=options.skip)
+    chosen = with_split(examples, options.dimension, seed=options.seed)
+    rows = [each.model_dump(exclude_defaults=True) for each in chosen]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    options.output.write_text(lines, encoding="utf-8")
     return 0
 
 

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy_lm import GatewayLM, Stopped
-from ..memory.verdict_store import VerdictStore
+from ..memory.verdict_store import open_store
 from ..models.background_loop import BackgroundLoop
-from ..models.cache_directory import cache_directory
 from ..optimizer.options import ModelOptions, parse_options
 from ..optimizer.session import session
 
@@ -70,7 +69,7 @@ def open_gateway(*, cache: str | Path | None = None, no_cache: bool = False, **o
         CoverageError: A metric lacks a verdict.
     """
     settings = parse_options(ModelOptions, options)
-    with VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db") as store:
+    with open_store(cache, no_cache=no_cache) as store:
         loop = BackgroundLoop()
         last, cancel = None, True
         try:

@@ -16,9 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
-from ..memory.verdict_store import VerdictStore
+from ..memory.verdict_store import open_store
 from ..models.background_loop import BackgroundLoop
-from ..models.cache_directory import cache_directory
 from ..optimizer import align, tune
 from ..optimizer.bench import Bench
 from ..optimizer.job import SplitExamples, split_examples
@@ -223,7 +222,7 @@ def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAd
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    store = VerdictStore(":memory:" if no_cache else cache or cache_directory() / "verdicts.db")
+    store = open_store(cache, no_cache=no_cache)
     with store, TemporaryDirectory(prefix="askance-gepa-") as folder:
         loop, last, cancel = BackgroundLoop(), None, True
         try:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from ..optimizer.job import model_name
 from ..optimizer.results import difference_dict
 from ..optimizer.subject import Draft
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import InputError
+from .command_line import says_errors
 from .gepa_adapter import AskanceAdapter
 from .gepa_feedback import metric_for
 from .gepa_frame import cut_out_guidance
@@ -220,6 +221,7 @@ def _interval(value: float | None, row: Mapping[str, Any], sign: str = "") -> st
     return f"{value:{sign}.3f} [{row['low']:{sign}.2f}, {row['high']:{sign}.2f}]"
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Let GEPA run, print the table, write the result."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.gepa_beside", description=__doc__)
@@ -238,14 +240,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reflecting = Reflecting(options.reflection_temperature, options.reflection_max_tokens)
     reached = {name: getattr(options, name) for name in ("api_base", "max_concurrency", "timeout", "retries")}
     results = []
-    try:
-        for directory in options.ours:
-            if not directory.is_dir():
-                raise InputError(f"{directory}: there is no such run directory.")
-            results.append(compare(options.task, directory, model=options.model, reflecting=reflecting, **reached))
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    for directory in options.ours:
+        if not directory.is_dir():
+            raise InputError(f"{directory}: there is no such run directory.")
+        results.append(compare(options.task, directory, model=options.model, reflecting=reflecting, **reached))
     output = options.output or RESULTS / f"gepa_beside_{options.task}.json"
     write_result(output, {"task": options.task, "runs": results})
     print(as_text(results))

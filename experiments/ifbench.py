@@ -20,8 +20,9 @@ from typing import Any
 from ..optimizer.checker import Check
 from ..optimizer.job import with_own_split
 from ..optimizer.splits import Split
-from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import Example
+from .command_line import says_errors
 from .ifbench_findings import finding
 from .ifbench_official import constraint_types, describe, follows, prompts, undecidable
 
@@ -245,6 +246,7 @@ def _hash(seed: int, name: str) -> bytes:
     return sha256(f"{seed}\n{name}".encode()).digest()
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write IFBench's prompts as an examples file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.ifbench", description=__doc__)
@@ -264,25 +266,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     types = options.types
     if options.promptable:
         types = PROMPTABLE.intersection(PROMPTABLE if types is None else types)
-    try:
-        examples = load_ifbench(
-            options.limit,
-            seed=options.seed,
-            types=types,
-            max_chars=options.max_chars,
-            single=options.single,
-            least=options.least,
-        )
-        if options.split:
-            examples = with_own_split(examples, split_ifbench(examples, seed=options.seed))
-        lines = [
-            json.dumps(example.model_dump(include={"id", "input", "metadata"}), ensure_ascii=False) + "\n"
-            for example in examples
-        ]
-        options.output.write_text("".join(lines), encoding="utf-8")
-    except (AskanceError, OSError) as error:
-        print(error, file=sys.stderr)
-        return getattr(error, "exit_code", 1)
+    examples = load_ifbench(
+        options.limit,
+        seed=options.seed,
+        types=types,
+        max_chars=options.max_chars,
+        single=options.single,
+        least=options.least,
+    )
+    if options.split:
+        examples = with_own_split(examples, split_ifbench(examples, seed=options.seed))
+    lines = [
+        json.dumps(example.model_dump(include={"id", "input", "metadata"}), ensure_ascii=False) + "\n"
+        for example in examples
+    ]
+    options.output.write_text("".join(lines), encoding="utf-8")
     spread = len({name for example in examples for name in constraints(example)})
     print(f"{options.output}: {len(examples)} prompts with {spread} constraint types", file=sys.stderr)
     return 0

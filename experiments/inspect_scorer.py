@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..memory.verdict_store import VerdictStore
+from ..memory.verdict_store import open_store
 from ..models.background_loop import BackgroundLoop
-from ..models.cache_directory import cache_directory
 from ..optimizer.failing import failing_questions, missing_verdict
 from ..optimizer.options import JudgeOptions, parse_options
 from ..optimizer.scoring import score_examples
@@ -144,7 +143,7 @@ class _Judge:
         Raises:
             InputError: The model or the store cannot be used.
         """
-        store = VerdictStore(self._cache or cache_directory() / "verdicts.db")
+        store = open_store(self._cache)
         loop = BackgroundLoop()
         opened = session(self._settings, store)
         try:

@@ -26,11 +26,11 @@ from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..optimizer.trial import TrialResult
 from ..prompts.checklist import load_checklist
-from ..prompts.errors import AskanceError
 from ..prompts.examples import load_examples
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import load_prompt
 from ..prompts.verdicts import read_verdicts
+from .command_line import says_errors
 from .note_taking_cases import Case, Judged, TryLesson, find_cases, lesson_trial
 from .results_file import RESULTS, write_result
 
@@ -216,6 +216,7 @@ def as_text(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write the result file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.note_taking", description=__doc__)
@@ -233,11 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
-    try:
-        result = {"command": _command(given), "model": given.model, **asyncio.run(_run(given))}
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    result = {"command": _command(given), "model": given.model, **asyncio.run(_run(given))}
     write_result(given.output, result)
     print(as_text(result))
     return 0

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..optimizer.bootstrap import Difference, mean_difference
-from ..optimizer.evaluate import Evaluation, evaluate, load_inputs
+from ..optimizer.evaluate import evaluate, load_inputs
+from ..optimizer.evaluation import Evaluation
 from ..optimizer.failing import failing_questions
 from ..optimizer.options import EvaluateOptions, parse_options
 from ..optimizer.results import documents

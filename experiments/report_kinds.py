@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, like_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def recognise(path: Path) -> Result:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file or directory.") from None
+        raise InputError(f"{path}: there is no such file or directory.{like_named(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:

@@ -123,7 +123,10 @@ def _drawings(data: Mapping[str, Any]) -> dict[str, list[tuple[str, Markup]]]:
             row["judge"]: [
                 each["score"]
                 for each in _ratings(data, row["judge"])
-                if each["dimension"] == dimension and each["example"] in common and not each.get("replicate")
+                if each["dimension"] == dimension
+                and each["example"] in common
+                and not each.get("replicate")
+                and each["score"] is not None  # that of a judge that is left out
             ]
             for row in data["judges"]
         }

@@ -18,4 +18,17 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
         ValueError: A number in it is no number (NaN or infinite); an undefined one is None with a reason.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(_as_json(result) + "\n", encoding="utf-8")
+
+
+def print_result(result: Mapping[str, Any]) -> None:
+    """Print a result as :func:`write_result` writes it.
+
+    Raises:
+        ValueError: As :func:`write_result`.
+    """
+    print(_as_json(result))
+
+
+def _as_json(result: Mapping[str, Any]) -> str:
+    return json.dumps(result, indent=1, allow_nan=False)

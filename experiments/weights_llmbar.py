@@ -20,8 +20,8 @@ from ..optimizer.judge_preferences import judge_preferences, load_pairs, separat
 from ..optimizer.position_bias import PositionBias
 from ..optimizer.weights import PreferenceScores, weigh, weights_report
 from ..prompts.checklist import load_checklist
-from ..prompts.errors import AskanceError
 from ..prompts.preferences import Preference
+from .command_line import says_errors
 from .results_file import RESULTS, write_result
 from .weights_all_learners import accuracy_of_each_test, beating_uniform, split_with_slow_learners
 
@@ -145,6 +145,7 @@ def as_text(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the result, write the result file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.weights_llmbar", description=__doc__)
@@ -170,11 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         slow=not given.quick,
         max_concurrency=given.max_concurrency,
     )
-    try:
-        result = {"command": _command(design), **measure(design)}
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    result = {"command": _command(design), **measure(design)}
     write_result(given.output, result)
     print(as_text(result))
     return 0

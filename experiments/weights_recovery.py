@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from ..optimizer.weights import PreferenceScores, find_learner, learners, preference_scores, weigh
 from ..optimizer.weights.comparisons import Comparisons, share_right
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import InputError
+from .command_line import says_errors
 from .results_file import RESULTS, write_result
 
 RESULT = RESULTS / "weights_recovery.json"
@@ -195,6 +196,7 @@ def _slow_rows(path: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["learner"] in SLOW_SIZES]
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.weights_recovery", description=__doc__)
@@ -202,12 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     parser.add_argument("--keep-slow", action="store_true", help="take the slow learners' rows from the result file")
     options = parser.parse_args(arguments)
-    try:
-        kept = _slow_rows(options.output) if options.keep_slow else []
-        result = measure(slow=not (options.quick or options.keep_slow), kept=kept)
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    kept = _slow_rows(options.output) if options.keep_slow else []
+    result = measure(slow=not (options.quick or options.keep_slow), kept=kept)
     write_result(options.output, result)
     return 0
 

@@ -26,8 +26,9 @@ from ..optimizer.weights import (
     weigh,
     weights_report,
 )
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import InputError
 from ..prompts.jsonl import read_rows
+from .command_line import says_errors
 from .results_file import RESULTS, write_result
 from .weights_all_learners import split_with_slow_learners
 
@@ -73,6 +74,7 @@ def measure_scorer(path: Path, scorer: str, *, slow: bool) -> dict[str, Any]:
     return result
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.weights_topical_chat", description=__doc__)
@@ -80,16 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="leave out the slow learners")
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     options = parser.parse_args(arguments)
-    try:
-        result = {
-            "command": "python -m askance.experiments.weights_topical_chat topical_chat.jsonl",
-            "note": "Scores of each dimension are scaled to [0, 1] by their observed range. bayes and optuna-tpe run "
-            "on a single split only, with the others beside them; optuna-gp needs PyTorch and is not run.",
-            **{scorer: measure_scorer(options.data, scorer, slow=not options.quick) for scorer in ("human", "unieval")},
-        }
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    result = {
+        "command": "python -m askance.experiments.weights_topical_chat topical_chat.jsonl",
+        "note": "Scores of each dimension are scaled to [0, 1] by their observed range. bayes and optuna-tpe run "
+        "on a single split only, with the others beside them; optuna-gp needs PyTorch and is not run.",
+        **{scorer: measure_scorer(options.data, scorer, slow=not options.quick) for scorer in ("human", "unieval")},
+    }
     write_result(options.output, result)
     return 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..models.base import Answer
+from ..models.cache_directory import cache_directory
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:
@@ -31,6 +32,30 @@ _COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, fin
 _INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
+
+
+def store_path(cache: str | Path | None = None) -> Path:
+    """The file of a store: the one named, or ``verdicts.db`` in the user's cache directory."""
+    return Path(cache or cache_directory() / "verdicts.db")
+
+
+def open_store(cache: str | Path | None = None, *, no_cache: bool = False) -> VerdictStore:
+    """The store of a command that buys answers.
+
+    Args:
+        cache: Its file; by default as :func:`store_path`.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+
+    Raises:
+        InputError: The file is no store, or one of a newer askance.
+        AskanceError: The disk is full or the folder cannot be written.
+    """
+    return VerdictStore(":memory:" if no_cache else store_path(cache))
+
+
+def open_store_to_estimate(cache: str | Path | None = None, *, no_cache: bool = False) -> VerdictStore:
+    """As :func:`open_store`, but no file is made where there is none: nothing will be bought."""
+    return open_store(cache, no_cache=no_cache or not store_path(cache).exists())
 
 
 class VerdictStore:

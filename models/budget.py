@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from .base import Answer, Model, Request
 
+GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."
+
 
 def estimate_tokens(text: str) -> int:
     """Rough number of tokens of a text: a quarter of its characters, at least one."""
@@ -80,6 +82,15 @@ class Budget:
         """Money, over all roles; 0 where prices are not known."""
         return sum(role.cost_usd for role in self.roles.values())
 
+    def to_dict(self) -> dict[str, float]:
+        """What was bought, as every result says it."""
+        return {
+            "calls": self.calls,
+            "cached_calls": self.cached_calls,
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
+        }
+
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
         """Set one call, ``tokens`` and ``cost`` (in US dollars) aside.
 
@@ -87,7 +98,7 @@ class Budget:
             BudgetExceededError: A cap would be passed.
         """
         if self.max_calls is not None and self.calls + self._reserved_calls >= self.max_calls:
-            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up.")
+            raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up. {GO_ON}")
         if self.max_tokens is not None and self.tokens + self._reserved_tokens + tokens > self.max_tokens:
             raise BudgetExceededError(
                 "max_tokens",
@@ -96,7 +107,7 @@ class Budget:
         if self.max_cost is not None:
             spent = self.cost_usd
             if spent >= self.max_cost:
-                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up.")
+                raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {GO_ON}")
             if spent + self._reserved_cost + cost > self.max_cost:
                 raise BudgetExceededError(
                     "max_cost",

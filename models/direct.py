@@ -133,7 +133,9 @@ class DirectModel:
         except aiohttp.InvalidURL:
             failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)
         except aiohttp.ClientError as error:
-            text = f"{self.name}: cannot reach {shown_address(base)} ({self._clean(str(error))})."
+            text = (
+                f"{self.name}: cannot reach {shown_address(base)} ({self._clean(str(error))}). Is the server running?"
+            )
             failure = ModelError(text, retry=True)
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 

@@ -101,8 +101,8 @@ class Models:
         try:
             return LiteLLMModel(name, timeout=self._timeout)
         except MissingExtraError:
-            hint = did_you_mean(provider, ("openai", "local"))
-            raise MissingExtraError("providers", "litellm", hint) from None
+            what = f"{name}:{did_you_mean(provider, ('openai', 'local'))} A provider other than openai and local"
+            raise MissingExtraError("providers", "litellm", what=what) from None
 
     def _direct(self, name: str, model: str) -> Model:
         base = self._api_base or default_base_url()

@@ -23,19 +23,17 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from .correlation import Column
+from .correlation_kernels import Method, affordable_resamples, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     Kernel,
-    Method,
     Vector,
     Weights,
-    affordable_resamples,
     average_ranks,
     block_width,
     check_settings,
     complete,
     constant_reason,
-    correlation_kernel,
     group_codes,
     percentile_interval,
     resample,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..prompts.errors import AskanceError, InputError, did_you_mean, like_named
 from ..prompts.jsonl import validate_row
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         data: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such calibration.") from None
+        raise InputError(f"{path}: there is no such calibration.{like_named(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,23 @@ Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision 
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
 LEAST_RUNG = 8
 """Validation examples that are judged before a candidate may be dropped."""
+
+
+ON_ITS_OWN = ", judged on its lessons' own questions alone"
+"""Said of a candidate that was dropped before the other questions were asked."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """What became of one candidate."""
+
+    number: int
+    """Of the version that it would be."""
+    decision: Decision
+    judged: int
+    """Validation examples that it was judged on."""
+    version: Version | None
+    """The candidate with its verdicts on every question and example; None where it was dropped before."""
 
 
 @dataclass
@@ -94,13 +111,11 @@ class Contest:
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         """Try edits together; where the gate says no, each half, so that one guilty edit is found in few tries.
 
-        Edits come best supported first. No more candidates are tried than finding one guilty edit takes,
-        2·log2(k) + 1: where more are useless, testing all their parts costs more than testing each alone, and every
-        further candidate is a further chance to accept one that only seems better.
+        Edits come best supported first.
 
         Returns the best version afterwards.
         """
-        return await self._settle(best, edits, iteration, _Tries(2 * math.ceil(math.log2(max(len(edits), 1))) + 1))
+        return await self._settle(best, edits, iteration, _Tries(most_tries(len(edits))))
 
     async def _settle(self, best: Version, edits: Sequence[Edit], iteration: int, tries: _Tries) -> Version:
         usable = bundle(best.draft.prompt, edits, self._max_prompt_chars)
@@ -134,14 +149,14 @@ class Contest:
             for edit in edits:
                 prompt = prompt.apply(edit)
             draft = Draft(prompt, best.draft.checklist)
-        candidate, decision = await self.race(best, draft, best.edits + tuple(edits), edits)
-        judged = len(candidate.scores)
+        raced = await self.race(best, draft, best.edits + tuple(edits), edits)
+        decision, judged = raced.decision, raced.judged
         self.tried.append(
             TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged)
         )
         self._events.emit(
             VersionDecided(
-                candidate.number,
+                raced.number,
                 best.number,
                 [lesson for edit in edits for lesson in edit.lessons],
                 decision.accepted,
@@ -151,12 +166,12 @@ class Contest:
                 iteration,
             )
         )
-        if not decision.accepted:
+        if raced.version is None or not decision.accepted:
             if len(edits) == 1 or not self._bisect:
                 self.refused |= {(edit.old, edit.new): decision.reason for edit in edits}
             return best
-        self.keep(candidate)
-        return candidate
+        self.keep(raced.version)
+        return raced.version
 
     def keep(self, version: Version) -> None:
         """This version is now what the user would get."""
@@ -166,11 +181,12 @@ class Contest:
 
     async def race(
         self, best: Version, draft: Draft, edits: tuple[Edit, ...], changed: Sequence[Edit], stop: Stop | None = None
-    ) -> tuple[Version, Decision]:
+    ) -> Race:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
         The questions that the changed edits' lessons come from are asked first, the best version's verdicts standing in
-        for the others: a candidate that gains nothing where it was meant to is not worth the other questions.
+        for the others: a candidate that gains nothing where it was meant to is not worth the other questions. Such
+        mixed scores only ever drop a candidate; they are in no version, and the gate sees whole ones alone.
 
         Args:
             best: The version that it is held against.
@@ -193,7 +209,7 @@ class Contest:
                 scores = screening.scores(draft, examples[:rung], [*verdicts, *others])
                 dropped = stop(best.scores, scores)
                 if dropped is not None:
-                    return Version(number, draft, scores, edits, best.number), dropped
+                    return Race(number, replace(dropped, reason=dropped.reason + ON_ITS_OWN), rung, None)
             assert draft.checklist is not None, "a judge answers a checklist"
             rest = [each.id for each in draft.checklist.questions if each.id not in asked]
             verdicts += await screening.judge(draft, examples, rest, self._events.advance)
@@ -205,9 +221,9 @@ class Contest:
                 scores += seen.scores
                 dropped = stop(best.scores, scores) if rung < len(examples) else None
                 if dropped is not None:
-                    return Version(number, draft, scores, edits, best.number), dropped
+                    return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        return version, self._gate.decide(best.scores, scores)
+        return Race(number, self._gate.decide(best.scores, scores), len(examples), version)
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""
@@ -220,6 +236,15 @@ class Contest:
         self._versions += 1
         self._run.save_version(number, draft.prompt)
         return number
+
+
+def most_tries(edits: int) -> int:
+    """How many candidates are tried at most in a round with so many edits: what finding one guilty edit takes.
+
+    Where more are useless, testing all their parts costs more than testing each alone, and every further candidate is
+    a further chance to accept one that only seems better.
+    """
+    return 2 * math.ceil(math.log2(max(edits, 1))) + 1
 
 
 def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:

@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .correlation_kernels import KENDALL_FLOOR, Method, affordable_resamples, correlation_kernel
 from .resampling import (
-    KENDALL_FLOOR,
     MINIMUM_ITEMS,
-    Method,
     Vector,
-    affordable_resamples,
     check_settings,
     complete,
     constant_reason,
-    correlation_kernel,
     group_codes,
     percentile_interval,
     resample,

@@ -84,7 +84,7 @@ class QuestionDiagnosis:
         return {
             "id": self.id,
             "dimension": self.dimension,
-            "coverage": coverage_dict(self.coverage) | {"unasked_examples": self.unasked},
+            "coverage": self.coverage.to_dict() | {"unasked_examples": self.unasked},
             "yes_rate": self.yes_rate,
             "varies": self.varies,
             "p_yes_spread": self.p_yes_spread,
@@ -194,7 +194,7 @@ class Diagnosis(Shown):
             "prompt": self.prompt,
             "examples": self.examples,
             "replicates": self.replicates,
-            "coverage": coverage_dict(self.coverage),
+            "coverage": self.coverage.to_dict(),
             "findings": [
                 {"kind": each.kind, "questions": list(each.questions), "text": each.text} for each in self.findings
             ],
@@ -206,25 +206,8 @@ class Diagnosis(Shown):
             "phi": _phi_dict(self.phi),
         }
         if self.budget is not None:
-            row |= {
-                "calls": self.budget.calls,
-                "cached_calls": self.budget.cached_calls,
-                "tokens": self.budget.tokens,
-                "cost_usd": self.budget.cost_usd,
-            }
+            row |= self.budget.to_dict()
         return row
-
-
-def coverage_dict(seen: Coverage) -> dict[str, Any]:
-    """Coverage as ``evaluate`` gives it."""
-    return {
-        "asked": seen.asked,
-        "answered": seen.answered,
-        "abstained": seen.abstained,
-        "parse_errors": seen.parse_errors,
-        "api_errors": seen.api_errors,
-        "share": seen.share,
-    }
 
 
 def pair_dict(pair: Pair) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from ..agents.batch_notes import MOST_RULES
 from ..agents.question_writer import MOST_CALLS
+from .contest import most_tries
 from .job import split_examples
 from .mode import mode_of
 from .options import AlignOptions
@@ -47,12 +49,14 @@ def estimate_run(job: Job) -> RunEstimate:
         a_version = ceil(fixed.calls / len(job.examples))  # calls an example, rounded up
         notes = min(options.max_notes, len(splits.development) * max(1, a_version))
         one_version = len(splits.validation) * a_version
+        lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
+        edits = min(lessons, options.max_lessons)
         explanations = 0 if options.explain == "never" else 2 * notes
         again = len(splits.development) * a_version
-        trials = notes * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
+        trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
         # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
-        helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * notes
-        tries = 1 if options.paper else 2 * notes - 1  # a bundle, its halves, and so on down to single edits
+        helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * lessons
+        tries = most_tries(edits)
         regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
         questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
         iteration = again + explanations + helpers + trials + tries * one_version + questions

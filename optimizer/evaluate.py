@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.estimate import Estimate
 from ..agents.evaluator import Evaluator
-from ..memory.verdict_store import VerdictStore
-from ..models.cache_directory import cache_directory
+from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -17,143 +16,23 @@ from ..prompts.prompt import Prompt, load_prompt
 from .calibration import load_calibration
 from .correlation import correlate, per_group, system_level
 from .evaluate_options import EvaluationOptions
+from .evaluation import Agreement, Evaluation
 from .options import JudgeOptions, parse_options
-from .results import correlations_dict, documents, statistic_dict
-from .scoring import Coverage, coverage, mean_score, score_examples, to_scale, yes_rates
+from .results import documents
+from .scoring import coverage, score_examples
 from .session import run_sync, session
-from .shown import Shown, View, number_text
 from .targets import human_targets
 from .watching import watching
 from .weights import weighted_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.base import Model
-    from ..models.budget import Budget
     from ..prompts.verdicts import Verdict
-    from .correlation import Correlations, PerGroup
     from .progress import Watcher
     from .scoring import ExampleScore
     from .selection.adaptive import AdaptiveEvaluation
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How the scores of one dimension agree with people's."""
-
-    dimension: str
-    pooled: Correlations
-    per_document: PerGroup | None
-    """None where every example has a document of its own."""
-    per_system: Correlations | None
-    """None where examples name no system, or fewer than three."""
-
-
-@dataclass(frozen=True, repr=False)
-class Evaluation(Shown):
-    """Verdicts with the scores and correlations derived from them."""
-
-    model: str
-    prompt: str
-    verdicts: Sequence[Verdict] = field(repr=False)
-    scores: Sequence[ExampleScore] = field(repr=False)
-    agreement: Sequence[Agreement]
-    coverage: Coverage
-    budget: Budget
-    scale: tuple[float, float]
-    asking: AdaptiveEvaluation | None = None
-    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
-
-    def means(self) -> dict[str, float | None]:
-        """Mean score by dimension, and ``overall``, on the scale asked for."""
-        dimensions = list(self.scores[0].dimensions) if self.scores else []
-        means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
-        means["overall"] = mean_score(each.overall for each in self.scores)
-        return {name: to_scale(value, *self.scale) for name, value in means.items()}
-
-    def _view(self) -> View:
-        seen, means = self.coverage, self.means()
-        agreement: list[dict[str, Any]] = [
-            {"dimension": each.dimension, "n": each.pooled.spearman.n}
-            | {name: getattr(each.pooled, name).value for name in ("spearman", "kendall", "pearson")}
-            | {"low": each.pooled.spearman.low, "high": each.pooled.spearman.high}
-            for each in self.agreement
-        ]
-        tables: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
-            "scores": lambda: [
-                {"example": each.example, "overall": to_scale(each.overall, *self.scale)}
-                | {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()}
-                for each in self.scores
-            ],
-            "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
-            "yes_rates": lambda: [{"question": name, "yes": rate} for name, rate in yes_rates(self.verdicts).items()],
-            "agreement": lambda: agreement,
-            "verdicts": lambda: [each.to_dict() for each in self.verdicts],
-        }
-        low, high = self.scale
-        lines = [f"mean score {number_text(means['overall'])} on a scale from {low:g} to {high:g}"]
-        lines.append(f"coverage {seen.answered} of {seen.asked} verdicts = {seen.share:.1%}")
-        if self.asking is not None:
-            lines.append(f"{seen.not_asked} verdicts were not asked for, as they could not matter")
-        lines += [
-            f"Spearman with people, {row['dimension']}: {number_text(row['spearman'], row['low'], row['high'])}"
-            for row in agreement
-        ]
-        brief = f"mean score {number_text(means['overall'])}, coverage {seen.share:.1%}"
-        if agreement:
-            told = (f"{row['dimension']} {number_text(row['spearman'])}" for row in agreement)
-            brief += f", Spearman with people: {', '.join(told)}"
-        title = f"{len(self.scores)} examples by {self.model}"
-        return View(title, lines, tables, ("means", "yes_rates", "agreement"), brief)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the verdicts, for ``--json``."""
-        return {
-            "model": self.model,
-            "prompt": self.prompt,
-            "coverage": {
-                "asked": self.coverage.asked,
-                "answered": self.coverage.answered,
-                "abstained": self.coverage.abstained,
-                "parse_errors": self.coverage.parse_errors,
-                "api_errors": self.coverage.api_errors,
-                "share": self.coverage.share,
-                **({} if self.asking is None else {"not_asked": self.coverage.not_asked}),
-            },
-            "scale": list(self.scale),
-            "means": self.means(),
-            "yes_rates": yes_rates(self.verdicts),
-            "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
-            "scores": [
-                {
-                    "example": each.example,
-                    "overall": to_scale(each.overall, *self.scale),
-                    "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
-                    **self._range(place),
-                }
-                for place, each in enumerate(self.scores)
-            ],
-            **({} if self.asking is None else {"largest_error": self.largest_error}),
-            "calls": self.budget.calls,
-            "cached_calls": self.budget.cached_calls,
-            "tokens": self.budget.tokens,
-            "cost_usd": self.budget.cost_usd,
-        }
-
-    @property
-    def largest_error(self) -> float | None:
-        """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
-        error = None if self.asking is None else self.asking.largest_error
-        return None if error is None else error * (self.scale[1] - self.scale[0])
-
-    def _range(self, place: int) -> dict[str, Any]:
-        """Between what an example's score would lie if all questions were asked, where some were not."""
-        if self.asking is None:
-            return {}
-        found = self.asking.scores[place]
-        low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
-        return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
 
 
 def evaluate(
@@ -192,8 +71,7 @@ def evaluate(
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     if human_dimensions(examples):
         human_targets(examples, questions, settings.human_scale)  # refuses ratings that fit nothing before a call
-    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
-    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
         return run_sync(_evaluate(examples, questions, model, text, store, settings, shown, evaluator))
 
 
@@ -215,13 +93,12 @@ def estimate_evaluation(
     """
     settings = parse_options(EvaluationOptions, options)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    path = Path(cache or cache_directory() / "verdicts.db")
 
     async def estimate(store: VerdictStore) -> Estimate:
         async with session(settings, store) as (models, gateway):
             return evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
 
-    with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
+    with open_store_to_estimate(cache, no_cache=no_cache) as store:
         return run_sync(estimate(store))
 
 
@@ -253,8 +130,8 @@ async def _evaluate(
     watcher: Watcher,
     evaluator: type[Evaluator],
 ) -> Evaluation:
-    async with session(settings, store) as (models, gateway):
-        gateway.on_wait = lambda text, seconds: watcher.say(f"{text} Asking again in {seconds:.1f} s.")
+    calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+    async with session(settings, store, watcher.say) as (models, gateway):
         judge = models.get(model)
         watcher.watch(gateway.budget)
         watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
@@ -264,8 +141,8 @@ async def _evaluate(
             verdicts: Sequence[Verdict] = asking.verdicts
         else:
             asking, verdicts = None, await asked.judge(examples, watcher.advance)
-    if settings.calibration is not None:
-        verdicts = load_calibration(settings.calibration).apply(verdicts)
+    if calibration is not None:
+        verdicts = calibration.apply(verdicts)
     scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
     seen = coverage(verdicts)
     if asking is not None:
@@ -321,15 +198,3 @@ def _agreement(
             )
         )
     return found
-
-
-def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
-    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled)}
-    if agreement.per_document is not None:
-        row["per_document"] = statistic_dict(agreement.per_document.average) | {
-            "documents": agreement.per_document.used,
-            "undefined": agreement.per_document.undefined,
-        }
-    if agreement.per_system is not None:
-        row["per_system"] = correlations_dict(agreement.per_system)
-    return row

@@ -11,8 +11,9 @@ import numpy as np
 
 from .agreement import agreement_hits, kappa_self
 from .correlation import Column, Statistic
+from .correlation_kernels import Method, affordable_resamples, correlation_kernel
 from .many_raters import fleiss_kappa, krippendorff_alpha, rated_by_all, too_few
-from .resampling import Method, affordable_resamples, constant_reason, correlation_kernel, unweighted
+from .resampling import constant_reason, unweighted
 from .results import documents, statistic_dict
 from .with_interval import bootstrapped, mean_kernel, mean_of
 

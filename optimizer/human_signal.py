@@ -27,9 +27,9 @@ class HumanSignal:
 
     An example is disputed where the judge's score is more than ``threshold`` away from people's, in either direction
     (App. B). People do not answer questions: on a disputed example those questions are disputed whose P(yes) is off
-    in the same direction by as much and whose answer says so. Beyond the paper, a question whose verdicts run against the human ranking is
-    disputed on every example on which its own P(yes) is off, whatever the other questions make up for. They are read
-    in the order of what the judge's leniency does not explain.
+    in the same direction by as much and whose answer says so. Beyond the paper, a question whose verdicts run against
+    the human ranking is disputed on every example on which its own P(yes) is off, whatever the other questions make up
+    for. They are read in the order of what the judge's leniency does not explain.
     """
 
     def __init__(

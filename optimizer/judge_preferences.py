@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .evaluate import Evaluation
+    from .evaluation import Evaluation
     from .progress import Watcher
 
 

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..agents.judging import Judging
-from ..prompts.errors import InputError, did_you_mean
+from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -124,7 +124,11 @@ class LoopOptions(JudgeOptions):
     critique: bool = Field(False, description="Have every lesson checked by a second, short call.")
     update: Literal["edits", "rewrite"] = Field("edits", description="One edit a lesson, or all in one rewrite.")
     trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
-    racing: bool = Field(True, description="Drop a candidate that is clearly worse before all validation is paid.")
+    racing: bool = Field(
+        True,
+        description="Judge a candidate in steps, its lessons' own questions first; drop it once it is clearly worse, "
+        "or late without a gain.",
+    )
     prune: bool = Field(True, description="At the end take out edits without which validation is no worse.")
     accept_level: float = Field(
         0.1, gt=0, lt=1, description="Level of the paired test that a new version must pass on validation."
@@ -223,8 +227,9 @@ def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "op
         problems = []
         for problem in error.errors(include_url=False):
             field = ".".join(str(part) for part in problem["loc"])
-            message = problem["msg"].removeprefix("Value error, ")
-            problems.append(f"{field}: {message[:1].lower()}{message[1:]}" if field else message)
+            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            wrong = f", not {problem['input']}" if "must be" in message else ""
+            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
 
 
@@ -237,9 +242,11 @@ def load_config(path: str | Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such configuration file.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read as YAML ({' '.join(str(error).split())}).") from None
+        raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
+    except yaml.YAMLError as error:
+        raise not_yaml(path, error) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
     if data is None:
         return {}
     if not isinstance(data, dict):

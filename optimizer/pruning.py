@@ -57,8 +57,10 @@ async def prune(
         """Any loss on the first examples keeps an edit: a place in the prompt is cheaper than the other examples."""
         n = len(after)
         loss = yardstick.difference(before[:n], after, validation[:n])
-        worse = loss.value is not None and loss.value < 0
-        return Decision(False, f"worse on the first {n} validation examples", loss) if worse else None
+        if loss.value is None or loss.value >= 0:
+            return None
+        said = f"{yardstick.name} {loss.value:+.3f} without it"
+        return Decision(False, f"worse on the first {n} validation examples ({said})", loss)
 
     for edit in reversed(best.edits):
         if len(best.edits) == 1:
@@ -69,15 +71,16 @@ async def prune(
         except EditRefusedError as error:
             _note(found, events, best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
             continue
-        shorter, decision = await contest.race(best, Draft(prompt, best.draft.checklist), left, [edit], is_missed)
-        whole = len(shorter.scores) == len(validation)
-        gain = yardstick.difference(best.scores, shorter.scores, validation) if whole else decision.gain
-        value = gain.value if gain else None
-        removed = whole and value is not None and value >= 0
-        said = "undefined" if value is None else f"{yardstick.name} {value:+.3f} without it"
-        reason = f"validation is no worse ({said})" if removed else f"validation is worse ({said})"
-        _note(found, events, shorter.number, PrunedEdit(edit, removed, reason, gain))
-        if removed:
+        raced = await contest.race(best, Draft(prompt, best.draft.checklist), left, [edit], is_missed)
+        shorter, gain, reason = raced.version, raced.decision.gain, raced.decision.reason
+        removed = False
+        if shorter is not None:
+            gain = yardstick.difference(best.scores, shorter.scores, validation)
+            said = "undefined" if gain.value is None else f"{yardstick.name} {gain.value:+.3f} without it"
+            removed = gain.value is not None and gain.value >= 0
+            reason = f"validation is {'no worse' if removed else 'worse'} ({said})"
+        _note(found, events, raced.number, PrunedEdit(edit, removed, reason, gain))
+        if shorter is not None and removed:
             best = shorter
             contest.keep(best)
     return best

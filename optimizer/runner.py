@@ -62,12 +62,17 @@ class RunResult(Shown):
         return run_view(str(self.directory), self.result)
 
     def require_coverage(self) -> RunResult:
-        """Return this result if it has ``min_coverage``.
+        """Return this result if it has ``min_coverage``, and any verdict at all.
 
         Raises:
             CoverageError: It has not.
         """
         seen, least = self.result["coverage"], self.result["min_coverage"]
+        if not seen:
+            raise CoverageError(
+                f"Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
+                f"askance resume {self.directory}"
+            )
         if seen < least:
             raise CoverageError(
                 f"Only {seen:.1%} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
@@ -164,9 +169,8 @@ async def _run(
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))
-    async with session(job.options, store, stored_answers_are_ours=True) as (models, gateway):
+    async with session(job.options, store, events.say, stored_answers_are_ours=True) as (models, gateway):
         events.watch(gateway.budget)
-        gateway.on_wait = lambda text, seconds: events.say(f"{text} Asking again in {seconds:.1f} s.")
         bench = Bench(job, splits, models, gateway, run, events)
         bench.resolve_names()
         set_up = await mode.set_up(bench)

@@ -39,6 +39,11 @@ class Coverage:
         """Answered / asked, in [0, 1]; 1 where nothing was asked."""
         return self.answered / self.asked if self.asked else 1.0
 
+    def to_dict(self) -> dict[str, float]:
+        """As in results; without ``not_asked``, which few have."""
+        counts = ("asked", "answered", "abstained", "parse_errors", "api_errors")
+        return {name: getattr(self, name) for name in counts} | {"share": self.share}
+
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 

@@ -23,21 +23,28 @@ Result = TypeVar("Result")
 
 @asynccontextmanager
 async def session(
-    options: ModelOptions, store: AnswerStore | None, *, stored_answers_are_ours: bool = False
+    options: ModelOptions,
+    store: AnswerStore | None,
+    say: Callable[[str], None] | None = None,
+    *,
+    stored_answers_are_ours: bool = False,
 ) -> AsyncIterator[tuple[Models, Gateway]]:
-    """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens."""
+    """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
+
+    ``say`` is told when a call failed and is made again.
+    """
     prices = options.max_cost is not None
     async with Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices) as models:
-        yield (
-            models,
-            Gateway(
-                store,
-                Budget(options.max_calls, options.max_tokens, options.max_cost),
-                retry=RetryPolicy(options.retries + 1),
-                max_concurrency=options.max_concurrency,
-                stored_answers_are_ours=stored_answers_are_ours,
-            ),
+        gateway = Gateway(
+            store,
+            Budget(options.max_calls, options.max_tokens, options.max_cost),
+            retry=RetryPolicy(options.retries + 1),
+            max_concurrency=options.max_concurrency,
+            stored_answers_are_ours=stored_answers_are_ours,
         )
+        if say is not None:
+            gateway.on_wait = lambda why, seconds: say(f"{why} Asking again in {seconds:.1f} s.")
+        yield models, gateway
 
 
 @dataclass(frozen=True, slots=True)

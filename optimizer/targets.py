@@ -56,6 +56,11 @@ def human_targets(
         dimensions = ("overall",)
     if not dimensions:
         have = ", ".join(checklist.dimensions)
+        if not rated:
+            like = f'"human": {{"{checklist.dimensions[0]}": 4}}'
+            raise InputError(
+                f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+            )
         guess = next((hint for each in checklist.dimensions if (hint := did_you_mean(each, rated))), "")
         raise InputError(
             f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated) or 'none'}) have none in "

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.prompt import Prompt
-    from .evaluate import Evaluation
+    from .evaluation import Evaluation
     from .position_bias import PositionBias
     from .progress import Watcher
     from .weights import ScoreKind

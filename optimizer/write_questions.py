@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
-from ..memory.verdict_store import VerdictStore
-from ..models.cache_directory import cache_directory
+from ..memory.verdict_store import VerdictStore, open_store
 from ..prompts.errors import InputError
 from .options import WriterOptions, parse_options
 from .session import run_sync, session
@@ -64,6 +63,5 @@ def write_questions(
                 task, dimensions, most_requirements=settings.max_requirements, on_progress=watcher.phase
             )
 
-    path = ":memory:" if no_cache else cache_directory() / "verdicts.db"
-    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+    with watching(watcher, progress) as shown, open_store(no_cache=no_cache) as store:
         return run_sync(write(store, shown))

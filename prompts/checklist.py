@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .errors import InputError, did_you_mean
+from .errors import InputError, did_you_mean, like_named, not_yaml
 from .jsonl import validate_row
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def load_checklist(path: str | Path) -> Checklist:
     except FileNotFoundError:
         raise InputError(
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
-            f"{', '.join(READY)}).{did_you_mean(str(path), READY)}"
+            f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
@@ -178,10 +178,7 @@ def parse_checklist(text: str, name: str) -> Checklist:
     try:
         data = data or yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-        raise InputError(f"{name}{line}: not valid YAML ({problem}).") from None
+        raise not_yaml(name, error) from None
     except RecursionError:
         raise InputError(f"{name}: nested too deeply to be a checklist.") from None
     if not isinstance(data, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ class MissingExtraError(AskanceError):
 
     exit_code = 2
 
-    def __init__(self, extra: str, package: str, hint: str = "") -> None:
+    def __init__(self, extra: str, package: str, hint: str = "", *, what: str = "This") -> None:
         super().__init__(
-            f"This needs the package {package}, which is not installed. Install it with: pip install 'askance[{extra}]'"
-            f"{hint}"
+            f"{what} needs the package {package}, which is not installed. Install it with: "
+            f"pip install 'askance[{extra}]'{hint}"
         )
 
 
@@ -57,3 +58,21 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not close and len(name) > 2:
         close = [each for each in by_lower_case if each.startswith(name.lower())][:1]
     return f" Did you mean '{by_lower_case[close[0]]}'?" if close else ""
+
+
+def like_named(path: str | Path) -> str:
+    """Return `` Did you mean 'x'?`` for the file beside a missing one whose name is closest, or an empty string."""
+    missing = Path(path)
+    try:
+        beside = [each.name for each in missing.parent.iterdir()]
+    except OSError:
+        return ""
+    return did_you_mean(missing.name, beside)
+
+
+def not_yaml(name: object, error: Exception) -> InputError:
+    """What to raise where a YAML reader failed with ``error``: the line and the problem, without the reader's drawing."""
+    mark = getattr(error, "problem_mark", None)
+    line = f", line {mark.line + 1}" if mark else ""
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
+    return InputError(f"{name}{line}: not valid YAML ({problem}).")

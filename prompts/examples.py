@@ -194,6 +194,10 @@ def _missing(field: str, row: Example | Mapping[str, Any], fields: Mapping[str, 
         return f"there is no column '{fields[field]}' (field map: {field}={fields[field]})"
     extra = row.metadata if isinstance(row, Example) else [name for name in row if name not in FIELDS]
     hint = did_you_mean(field, [str(name) for name in extra])
+    if not hint and extra:
+        columns = [*(row.metadata if isinstance(row, Example) else row)]
+        hint = f"there are: {', '.join(map(str, columns))}; --field {field}=COLUMN names the one that it is"
+        return f"the field '{field}' is missing ({hint})"
     return f"the field '{field}' is missing" + (f" ({hint.strip()} A field map renames it)" if hint else "")
 
 

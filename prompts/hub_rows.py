@@ -46,7 +46,7 @@ def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, A
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "datasets":
             raise
-        hint = f" Or download {path} yourself and name the file."
+        hint = f"; or download {path} yourself and name the file."
         raise MissingExtraError("datasets", "datasets", hint) from None
     try:
         rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import InputError
+from .errors import InputError, did_you_mean, like_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,7 +36,7 @@ def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, 
             else:
                 yield from _json_rows(path, file)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
+        raise InputError(f"{path}: there is no such file.{like_named(path)}") from None
     except IsADirectoryError:
         raise InputError(f"{path}: this is a directory, a JSONL or CSV file is needed.") from None
     except UnicodeDecodeError as error:
@@ -100,23 +100,39 @@ def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Recor
     try:
         return record.model_validate(row)
     except ValidationError as error:
-        raise InputError(f"{where}: {explain(error)}") from None
+        raise InputError(f"{where}: {explain(error, record)}") from None
 
 
-def explain(error: ValidationError) -> str:
-    """Put a pydantic error into one sentence per field."""
+def explain(error: ValidationError, record: type[BaseModel] | None = None) -> str:
+    """Put a pydantic error into one sentence per field; of a ``record``, the nearest name is told for an unknown one."""
     parts = []
-    for problem in error.errors(include_url=False):
+    problems = error.errors(include_url=False)
+    for problem in problems:
         place, field = _place(problem["loc"])
+        if problem["type"] == "too_short":  # also said where entries are there, but each of them is wrong
+            if not any(len(each["loc"]) > len(problem["loc"]) for each in problems):
+                parts.append(f"{place}field '{field}': there must be at least {problem['ctx']['min_length']}")
+            continue
         if problem["type"] == "missing":
             parts.append(f"{place}the field '{field}' is missing")
         elif problem["type"] == "extra_forbidden":
-            parts.append(f"{place}the field '{field}' is not known")
+            hint = did_you_mean(str(problem["loc"][-1]), _fields_at(record, problem["loc"]))
+            parts.append(f"{place}the field '{field}' is not known" + (f" ({hint.strip()})" if hint else ""))
         else:
             message = problem["msg"].removeprefix("Value error, ")
             message = message[:1].lower() + message[1:]
             parts.append(f"{place}field '{field}': {message}" if field else f"{place}{message}")
     return "; ".join(parts) + "."
+
+
+def _fields_at(record: Any, loc: tuple[int | str, ...]) -> list[str]:
+    """Names that a record has at the place of a problem, entries of lists included; none where it holds no record."""
+    for part in loc[:-1]:
+        if isinstance(part, str):
+            record = record.model_fields[part].annotation if part in getattr(record, "model_fields", {}) else None
+        while get_args(record):
+            record = next((each for each in get_args(record) if each is not Ellipsis), None)
+    return list(getattr(record, "model_fields", {}))
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:

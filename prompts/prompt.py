@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import InputError, did_you_mean
+from .errors import InputError, did_you_mean, like_named
 from .fences import fence
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
     try:
         return Prompt(path.read_text(encoding="utf-8-sig")), str(path)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such prompt file.") from None
+        raise InputError(f"{path}: there is no such prompt file.{like_named(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
 

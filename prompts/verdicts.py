@@ -91,6 +91,8 @@ def read_verdicts(
     lines: dict[tuple[str, str, str, str, int], int] = {}
     for number, row in read_rows(file):
         where = f"{file}, line {number}"
+        if not row.keys() & {"example", "question"}:
+            raise InputError(f"{where}: this is no verdict. Verdicts are what `askance evaluate -o` writes.")
         verdict = validate_row(_Row, row, where).verdict()
         for field, (ids, place) in known.items():
             name = getattr(verdict, field)

@@ -213,7 +213,7 @@ def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--max-iterations", "0"], "max_iterations: input should be greater than or equal to 1"),
+        (["--max-iterations", "0"], "max_iterations: must be greater than or equal to 1"),
         (["--split", "0.5", "0.5", "0.5"], "three shares above 0 that add up to 1"),
         (["--field", "output"], "write it as our_name=column"),
         (["--field", "outptu=x"], "Did you mean 'output'?"),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.preferences import Preference
-from . import llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
+from . import ifbench, llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
 
 Record = TypeVar("Record", Example, Preference)
 Source = str | Path | Iterable[Mapping[str, Any]] | None
@@ -28,6 +28,15 @@ PAIRS: Mapping[str, Callable[[Source], list[Preference]]] = {
 }
 """Data sets of preference pairs."""
 
+PROMPTS: Mapping[str, Callable[[Source], list[Example]]] = {"ifbench": ifbench.load}
+"""Data sets of prompts without outputs, for generators."""
+
+_KINDS: Mapping[str, Iterable[str]] = {
+    "rated examples": RATED,
+    "preference pairs": PAIRS,
+    "prompts without outputs": PROMPTS,
+}
+
 
 def load_rated(name: str, source: Source = None) -> list[Example]:
     """Rated examples of a data set, from a local file or, without one, from the hub.
@@ -37,7 +46,7 @@ def load_rated(name: str, source: Source = None) -> list[Example]:
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
     if name not in RATED:
-        raise InputError(_unknown(name, RATED, PAIRS, "preference pairs"))
+        raise InputError(_unknown(name, RATED))
     return _unique(RATED[name](source), source or name)
 
 
@@ -49,8 +58,20 @@ def load_pairs_of(name: str, source: Source = None) -> list[Preference]:
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
     if name not in PAIRS:
-        raise InputError(_unknown(name, PAIRS, RATED, "rated examples"))
+        raise InputError(_unknown(name, PAIRS))
     return _unique(PAIRS[name](source), source or name)
+
+
+def load_prompts(name: str, source: Source = None) -> list[Example]:
+    """Prompts of a data set, from a local file or, without one, from the hub.
+
+    Raises:
+        InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
+        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
+    """
+    if name not in PROMPTS:
+        raise InputError(_unknown(name, PROMPTS))
+    return _unique(PROMPTS[name](source), source or name)
 
 
 def _unique(records: list[Record], source: object) -> list[Record]:
@@ -64,7 +85,8 @@ def _unique(records: list[Record], source: object) -> list[Record]:
     return records
 
 
-def _unknown(name: str, known: Iterable[str], others: Iterable[str], what: str) -> str:
-    if name in others:
-        return f"The data set '{name}' holds {what}; here one of {', '.join(known)} is needed."
+def _unknown(name: str, known: Iterable[str]) -> str:
+    for what, others in _KINDS.items():
+        if name in others:
+            return f"The data set '{name}' holds {what}; here one of {', '.join(known)} is needed."
     return f"There is no data set '{name}' (there are: {', '.join(known)}).{did_you_mean(name, known)}"

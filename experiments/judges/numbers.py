@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TOKENS = 8
 _ALONE = re.compile(r"\W*(?:(?:score|rating)\W*)?(\d+)(?:\s*(?:/|out of)\s*(\d+))?\W*", re.IGNORECASE)
 _AT_END = re.compile(r"\bscore\W{0,5}(\d+)(?:\s*(?:/|out of)\s*(\d+))?", re.IGNORECASE)
+_GOES_ON = re.compile(r"[.,](?!0+(?!\d))\d|\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
+"""After a number: it is a fraction or one end of a range."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
             raise ValueError("the answer was cut off before its score")
     else:
         match = _ALONE.fullmatch(answer.text)
-    if match is None:
+    if match is None or _GOES_ON.match(answer.text, match.end()):
         raise ValueError(f"{shown(answer.text[-60:] if at_end else answer.text)} has no score where it is due")
     number = int(match[1])
     if not low <= number <= high or (match[2] is not None and int(match[2]) != high):

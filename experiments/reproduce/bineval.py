@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import job_of, main_of, parser
+from ..command_line import says_errors
+from .common import job_of, parser, run
 
 PAPER: dict[str, dict[str, Any]] = {
     "qags": {
@@ -31,10 +32,12 @@ PAPER: dict[str, dict[str, Any]] = {
 """Figures of the paper, as far as its text has them."""
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
     job = job_of(parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=1).parse_args(arguments))
-    return main_of(job, PAPER[job.dataset])
+    run(job, PAPER[job.dataset])
+    return 0
 
 
 if __name__ == "__main__":

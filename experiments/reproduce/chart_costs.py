@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...optimizer.scoring import complete_mean
-from .chart_style import INK, MARKERS, ONE_COLUMN, TWO_COLUMNS, colour_of, new_figure, plain_log_axis, title_of
+from .chart_style import INK, ONE_COLUMN, TWO_COLUMNS, colour_of, marker_of, new_figure, plain_log_axis, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _STEPS = np.array([1, 2, 5])
 _AREAS = (10.0, 90.0)
 """Areas of the dots for an agreement of 0 and of 1, in square points."""
+_LETTERS = 60
+"""Of the smallest size, in the width of a panel."""
 
 
 def cost_and_ability(result: Mapping[str, Any]) -> Figure:
@@ -49,7 +52,7 @@ def _panel(panel: Axes, judges: Sequence[Mapping[str, Any]], value_of: Any) -> N
         value, agreement = value_of(row), _mean(row, "observed_agreement")
         tokens = max(row["cost"]["amortised_tokens"], 1.0)
         look: dict[str, Any] = {
-            "marker": MARKERS[place % len(MARKERS)],
+            "marker": marker_of(place),
             "color": colour_of(place),
             "label": row["judge"],
         }
@@ -68,7 +71,7 @@ def _panel(panel: Axes, judges: Sequence[Mapping[str, Any]], value_of: Any) -> N
     panel.grid(True, linewidth=0.3, color="#dddddd")
     panel.set_axisbelow(True)
     if without:
-        said = f"undefined: {', '.join(without)}"
+        said = fill(f"undefined: {', '.join(without)}", _LETTERS)
         panel.text(0.02, 0.02, said, transform=panel.transAxes, fontsize=6, color=INK)
 
 

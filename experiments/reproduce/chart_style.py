@@ -96,6 +96,11 @@ def colour_of(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
+def marker_of(place: int) -> str:
+    """Mark of the judge at this place; where the colours begin anew the marks do not, so that no two look alike."""
+    return MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+
+
 def title_of(dataset: str) -> str:
     """The data set's name as its authors write it; any other name as it is."""
     return _NAMES.get(dataset, dataset)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +13,11 @@ from ...optimizer.evaluate import evaluate
 from ...optimizer.results import documents, statistic_dict
 from ...optimizer.targets import human_targets
 from ...prompts.checklist import load_checklist
-from ...prompts.errors import AskanceError, BudgetExceededError
+from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example
 from ..compare import compare
 from ..datasets import load_rated, summeval
-from ..results_file import write_result
+from ..results_file import print_result, write_result
 from .figures import draw_into
 from .phi_data import phi_by_dimension
 
@@ -122,6 +120,7 @@ def run(
     Raises:
         InputError: Bad data or settings.
         AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
+        CoverageError: The judges have no scored example in common; the result is written.
     """
     examples = load_rated(job.dataset, job.data)
     if job.part != "all":
@@ -143,21 +142,13 @@ def run(
         result |= _judged(job, examples, model or job.model, more)
         result |= further(result) if further is not None else {}
     if job.output is None:
-        print(json.dumps({name: value for name, value in result.items() if name not in _LONG}, indent=1))
+        print_result({name: value for name, value in result.items() if name not in _LONG})
     else:
         write_result(job.output, result)
+    if not result["common"]:
+        raise CoverageError("There is no example that every judge scored, so there is nothing to compare or to draw.")
     draw_into(job.figures, result)
     return result
-
-
-def main_of(job: Job, paper: Mapping[str, Any], further: Further | None = None) -> int:
-    """Run a command; an error is said on standard error and gives the exit code."""
-    try:
-        run(job, paper, further=further)
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
 
 
 def _judged(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from typing import Any
 from ...optimizer.agreement import agreement_hits, to_points
 from ...optimizer.bootstrap import mean_difference
 from ...optimizer.results import difference_dict
-from .common import job_of, main_of, parser
+from ..command_line import says_errors
+from .common import job_of, parser, run
 
 JUDGES = "binary,direct,cot,poll,checkeval,random_k,all_candidates"
 PAPER: dict[str, Any] = {
@@ -38,10 +39,11 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
         resamples: Of the bootstrap; examples of one document are resampled together.
 
     Returns:
-        By judge and dimension: difference of the observed agreements in shares, with interval and p-value.
+        By judge and dimension: difference of the observed agreements in shares, with interval and p-value; nothing of
+        judges that were left out of the comparison.
     """
     examples = result["common"]
-    names = list(result["ratings"])
+    names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
     groups = [result.get("documents", {}).get(each, each) for each in examples]
 
     def hits(judge: str, dimension: str) -> Any:
@@ -65,10 +67,12 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
     return rows
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the table."""
     job = job_of(parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments))
-    return main_of(job, PAPER, lambda result: {"agreement_gains": agreement_gains(result, job.options["seed"])})
+    run(job, PAPER, further=lambda result: {"agreement_gains": agreement_gains(result, job.options["seed"])})
+    return 0
 
 
 if __name__ == "__main__":

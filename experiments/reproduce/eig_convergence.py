@@ -9,8 +9,6 @@ The questions are those of a checklist, answered by the model (or in a file of v
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,12 @@ from ...optimizer.selection.convergence import ranking_convergence
 from ...optimizer.selection.information import Floats, one_hot, pooled_information
 from ...optimizer.selection.tables import answers_from_verdicts, equal_groups, human_scores
 from ...prompts.checklist import load_checklist
-from ...prompts.errors import AskanceError, InputError
+from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import read_verdicts
+from ..command_line import says_errors
 from ..datasets import load_rated
-from ..results_file import write_result
+from ..results_file import print_result, write_result
 from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options, published
 from .figures import draw_into
 
@@ -37,14 +36,11 @@ STEPS = 12
 FEWEST = 10
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compute, write and draw."""
     given = _parser().parse_args(arguments)
-    try:
-        run(given, given.model)
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    run(given, given.model)
     return 0
 
 
@@ -71,7 +67,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
         "convergence": ranking_convergence(answers, levels, k=min(given.k, len(questions)), seed=given.seed).to_dict(),
     }
     if given.output is None:
-        print(json.dumps(result, indent=1, allow_nan=False))
+        print_result(result)
     else:
         write_result(given.output, result)
     draw_into(given.figures, result)

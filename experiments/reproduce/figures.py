@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.checklist import load_checklist
-from ...prompts.errors import AskanceError, InputError
+from ...prompts.errors import InputError
 from ...prompts.verdicts import read_verdicts
+from ..command_line import says_errors
 from .chart_accuracy import table_as_dots
 from .chart_costs import cost_and_ability
 from .chart_data import scored
@@ -92,6 +93,7 @@ def read_result(path: Path, checklist: str | None = None) -> dict[str, Any]:
     return {"dataset": path.stem, **result}
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw from files."""
     parser = argparse.ArgumentParser(
@@ -103,16 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--checklist", help="for verdicts: says which dimension each question is on")
     parser.add_argument("--figures", type=Path, required=True, metavar="DIR", help="where the pictures go")
     given = parser.parse_args(arguments)
-    try:
-        for path in given.results:
-            written = draw(read_result(path, given.checklist), given.figures)
-            if not written:
-                raise InputError(f"{path}: there is nothing in it that a picture is known for.")
-            for each in written:
-                print(each)
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    for path in given.results:
+        written = draw(read_result(path, given.checklist), given.figures)
+        if not written:
+            raise InputError(f"{path}: there is nothing in it that a picture is known for.")
+        for each in written:
+            print(each)
     return 0
 
 

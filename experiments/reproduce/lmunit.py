@@ -12,7 +12,6 @@ rubric   Table 10: the question alone, with a rubric, with a reference answer
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,11 +21,12 @@ from ...optimizer.judge_preferences import cells, separate_examples, separate_sc
 from ...optimizer.shown import number_text
 from ...optimizer.weights import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.errors import AskanceError, InputError
+from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.preferences import Preference
+from ..command_line import says_errors
 from ..datasets import PAIRS, RATED, load_rated
-from ..results_file import write_result
+from ..results_file import print_result, write_result
 from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options
 from .direct_assessment import direct_row
 from .figures import draw_into
@@ -74,14 +74,11 @@ PAPER: dict[str, dict[str, Any]] = {
 """Figures of the paper."""
 
 
+@says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
     given = _parser().parse_args(arguments)
-    try:
-        run(given, given.model)
-    except AskanceError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    run(given, given.model)
     return 0
 
 
@@ -105,7 +102,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
     if given.output is not None:
         write_result(given.output, result)
     else:
-        print(json.dumps(result, indent=1, allow_nan=False))
+        print_result(result)
     print(as_text(result), file=sys.stderr)
     draw_into(given.figures, result)
     return result
@@ -140,7 +137,7 @@ def _pairs(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
             scores = separate_scores(pairs, form, verdicts, soft=given.kind != "hard")
             table = scores_table({given.kind: scores}, form.questions[0].id, given.seed)
             rows.append(table[0] | {"technique": name})
-        return head | {"kind": given.kind, "rows": rows, **bought.costs()}
+        return head | {"kind": given.kind, "rows": rows, **bought.budget.to_dict()}
     kinds: list[Kind] = list(given.kinds) if given.table == "scores" else [given.kind]
     asked = [Asked(sides, checklist, kind) for kind in kinds]
     if _only_counted(given, asked, by):
@@ -155,11 +152,11 @@ def _pairs(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
         rows = weights_table(
             scores_by_kind[given.kind], first, given.learner.split(","), splits=given.splits, seed=given.seed
         )
-        return head | {"kind": given.kind, "splits": given.splits, "rows": rows, **bought.costs()}
+        return head | {"kind": given.kind, "splits": given.splits, "rows": rows, **bought.budget.to_dict()}
     found = head | {"rows": scores_table(scores_by_kind, first, given.seed)}
     if {"expected", "said"} <= scores_by_kind.keys():
         found["expected_less_said"] = gain(scores_by_kind["expected"], scores_by_kind["said"], given.seed)
-    return found | bought.costs()
+    return found | bought.budget.to_dict()
 
 
 def _query(
@@ -185,7 +182,7 @@ def _query(
         "without_tests": failed,
         "left_out": left_out,
         "rows": rows,
-        **bought.costs(),
+        **bought.budget.to_dict(),
     }
 
 
@@ -211,7 +208,7 @@ def _rated(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
         for (form, kind), each, verdicts in zip(ways, asked, bought.verdicts, strict=True)
     ]
     head = {"of": "rated examples", "n": len(examples), "metric": "pearson", "tests": _shown(checklist)}
-    return head | {"rows": rows, **bought.costs()}
+    return head | {"rows": rows, **bought.budget.to_dict()}
 
 
 def _only_counted(given: argparse.Namespace, asked: Sequence[Asked], by: Buyer) -> bool:

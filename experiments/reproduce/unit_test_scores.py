@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.judging import Judging
-from ...memory.verdict_store import VerdictStore
+from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget
-from ...models.cache_directory import cache_directory
 from ...models.gateway import Gateway
 from ...optimizer.options import ModelOptions, parse_options
 from ...optimizer.session import run_sync, session
@@ -58,11 +57,6 @@ class Buyer:
     cache: Path | None = None
     """Where answers are kept; the store of ``askance evaluate`` when None."""
 
-    @property
-    def store(self) -> Path:
-        """The file of the store."""
-        return self.cache or cache_directory() / "verdicts.db"
-
 
 def buyer(model: str | Model, *, cache: Path | None = None, **options: Any) -> Buyer:
     """A buyer with settings as in :class:`~askance.optimizer.options.ModelOptions`.
@@ -79,16 +73,6 @@ class Bought:
 
     verdicts: Sequence[Sequence[Verdict]]
     budget: Budget
-
-    def costs(self) -> dict[str, Any]:
-        """As in the JSON results."""
-        paid = self.budget
-        return {
-            "calls": paid.calls,
-            "cached_calls": paid.cached_calls,
-            "tokens": paid.tokens,
-            "cost_usd": paid.cost_usd,
-        }
 
 
 def judge(asked: Sequence[Asked], by: Buyer) -> Bought:
@@ -114,7 +98,7 @@ def judge(asked: Sequence[Asked], by: Buyer) -> Bought:
             print(file=sys.stderr)
             return Bought(found, gateway.budget)
 
-    with VerdictStore(by.store) as store:
+    with open_store(by.cache) as store:
         return run_sync(work(store))
 
 
@@ -133,7 +117,7 @@ def calls_needed(asked: Sequence[Asked], by: Buyer) -> int:
                 _evaluator(each, nothing_bought, model, seed).estimate(each.examples).calls for each in once.values()
             )
 
-    with VerdictStore(by.store if by.store.exists() else ":memory:") as store:
+    with open_store_to_estimate(by.cache) as store:
         return run_sync(work(store))
 
 
@@ -151,7 +135,7 @@ def write_tests(examples: Sequence[Example], by: Buyer, writer: str | Model) -> 
             author = ExampleQuestions(gateway, models.get(writer), max_questions=TESTS_PER_INPUT, seed=by.options.seed)
             return await author.write(examples, lambda name, why: failed.append(f"{name}: {why}"))
 
-    with VerdictStore(by.store) as store:
+    with open_store(by.cache) as store:
         return run_sync(work(store)), failed
 
 

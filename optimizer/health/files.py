@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from ...memory.verdict_store import SCHEMA_VERSION
+from ...memory.verdict_store import SCHEMA_VERSION, store_path
 from ...models.cache_directory import cache_directory
 from ...models.file_identity import known_identity
 from ...models.registry import MODELS, RegisteredModel
@@ -24,7 +24,7 @@ def check_files() -> list[Checked]:
     cache = cache_directory()
     lines = [_folder("cache", cache, "set ASKANCE_CACHE to another folder")]
     lines.append(_folder("here", Path.cwd(), "change to a folder that can be written to"))
-    lines.append(check_store(cache / "verdicts.db"))
+    lines.append(check_store(store_path()))
     return lines + [check_embedded(model, cache) for model in MODELS]
 
 

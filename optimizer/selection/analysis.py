@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..correlation import spearman
-from .information import Correction, Floats, Information, expected_information_gain, pooled_information
+from .information import Correction, Floats, Information, expected_information_gain, pooled_information, worth_alone
 from .joint import Codes, HardAnswers, best_alone, chained_information, joint_order, occupied
 from .tables import hard_answers
 
@@ -132,8 +132,7 @@ def question_orders(
     evidence: Evidence, information: Information, costs: Floats | None, k: int
 ) -> dict[Method, tuple[list[int], Floats]]:
     """The questions' places in the order of each method, with the bits by which each was chosen."""
-    bits = np.nan_to_num(information.bits, nan=-np.inf)
-    worth = bits if costs is None else np.where(bits > 0, bits / costs, bits)
+    worth = worth_alone(information.bits, costs)
     top = best_alone(worth)
     joint, gains = joint_order(evidence.hard, worth, k, costs=costs)
     return {"joint": (joint, np.array(gains)), "top": (top, information.bits[top])}

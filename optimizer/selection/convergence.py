@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..correlation import kendall
-from .information import DEFAULT_CORRECTION, Correction, Floats, pooled_information
+from .information import (
+    DEFAULT_CORRECTION,
+    Correction,
+    Floats,
+    expected_information_gain,
+    pooled_information,
+    worth_alone,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +72,8 @@ def ranking_convergence(
     seed: int = 42,
     correction: Correction = DEFAULT_CORRECTION,
     sizes: Sequence[int] | None = None,
+    conditional: Floats | None = None,
+    costs: Floats | None = None,
 ) -> Convergence:
     """Rank the questions on bootstrap resamples of m examples, for growing m, and compare with the full ranking.
 
@@ -78,10 +87,16 @@ def ranking_convergence(
         seed: Same seed, same resamples.
         correction: As in :func:`pooled_information`.
         sizes: Values of m; by default 10, doubled up to all examples.
+        conditional: As in :func:`expected_information_gain`, whose ranking it then is.
+        costs: Cost of each question, shape (questions,), where they are ranked by information per cost.
     """
 
     def rank(rows: NDArray[np.int64]) -> Floats:
-        return pooled_information(answers[rows], ratings[rows], correction=correction, seed=seed).bits
+        if conditional is not None:
+            bits = expected_information_gain(answers[rows], ratings[rows], conditional[rows]).bits
+        else:
+            bits = pooled_information(answers[rows], ratings[rows], correction=correction, seed=seed).bits
+        return np.where(np.isnan(bits), np.nan, worth_alone(bits, costs))
 
     size = len(answers)
     every = rank(np.arange(size))

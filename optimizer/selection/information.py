@@ -135,6 +135,12 @@ def expected_information_gain(answers: Floats, prior: Floats, conditional: Float
     return Information(bits, bits.copy(), np.zeros_like(bits), examples)
 
 
+def worth_alone(bits: Floats, costs: Floats | None) -> Floats:
+    """What single questions are ranked by: their bits, per cost where there are costs, and -inf where undefined."""
+    known = np.nan_to_num(bits, nan=-np.inf)
+    return known if costs is None else np.where(known > 0, known / costs, known)
+
+
 def _counts(answers: Floats, ratings: Floats) -> Floats:
     """Joint counts, shape (questions, answers, levels); missing answers are rows of 0."""
     examples, questions, options = answers.shape

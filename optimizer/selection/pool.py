@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...memory.neighbours import ROUNDING
-from ...models.base import ModelError
-from ...models.structured import ParseError
+from ...models.base import CallError
 from ...prompts.checklist import Question
 from ...prompts.errors import AskanceError
 
@@ -93,8 +92,8 @@ async def propose_pool(
             on_progress(f"proposing questions, round {len(growth) + 1}: {len(kept)} so far")
         try:
             proposals = await proposer.propose(batch, [each.text for each in kept])
-        except (ParseError, ModelError) as error:
-            if getattr(error, "fatal", False):
+        except CallError as error:
+            if error.fatal:
                 raise
             growth.append(Round(ids, 0, 0, len(kept), str(error)))
             if not kept and len(growth) == min(_UNUSABLE, settings.max_rounds):

@@ -56,12 +56,13 @@ def build_selection(
         why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
         raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
     tokens = question_tokens(bought.candidates)
+    costs = tokens if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
     found = analyse(
         evidence,
         k,
         correction=settings.correction,
-        costs=tokens if settings.per_token else None,
+        costs=costs,
         halves=settings.halves,
         seed=settings.seed,
     )
@@ -81,6 +82,8 @@ def build_selection(
         resamples=settings.ranking_resamples,
         seed=settings.seed,
         correction=settings.correction,
+        conditional=evidence.conditional,
+        costs=costs,
     )
     return Selection(
         checklist=checklist,

@@ -158,15 +158,12 @@ class Selection(Shown):
             "pool": self.pool.to_dict() if self.pool else None,
             "sample": {"examples": self.examples, "ids": list(self.sample)},
             "ratings": {"from": self.rating_source, "rated": self.rated, "counts": dict(self.rating_counts)},
-            "coverage": asdict(self.coverage) | {"share": self.coverage.share},
+            "coverage": self.coverage.to_dict(),
             "problems": list(self.problems),
             "agreement": {name: correlations_dict(each) for name, each in self.agreement.items()},
             "settings": dict(self.settings),
             "models": dict(self.models),
-            "calls": self.budget.calls,
-            "cached_calls": self.budget.cached_calls,
-            "tokens": self.budget.tokens,
-            "cost_usd": self.budget.cost_usd,
+            **self.budget.to_dict(),
             "roles": {name: asdict(ledger) for name, ledger in self.budget.roles.items()},
         }
 

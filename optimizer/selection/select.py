@@ -10,9 +10,8 @@ from ...agents.evaluator import Evaluator
 from ...agents.question_proposer import QuestionProposer
 from ...agents.rating import Rate, Rater
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...memory.verdict_store import VerdictStore
+from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget, estimate_tokens
-from ...models.cache_directory import cache_directory
 from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
@@ -92,8 +91,7 @@ def select(
     if model is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-    path = ":memory:" if no_cache else cache or cache_directory() / "verdicts.db"
-    with watching(watcher, progress) as shown, VerdictStore(path) as store:
+    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
         return run_sync(_select(inputs, model, writer or settings.writer, store, settings, shown))
 
 
@@ -117,13 +115,12 @@ def estimate_selection(
     """
     settings = parse_options(SelectOptions, options)
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-    path = Path(cache or cache_directory() / "verdicts.db")
 
     async def estimate(store: VerdictStore) -> Estimate:
         async with session(settings, store) as (models, gateway):
             return _estimate(inputs, models.get(model), gateway, settings)
 
-    with VerdictStore(path if path.exists() and not no_cache else ":memory:") as store:
+    with open_store_to_estimate(cache, no_cache=no_cache) as store:
         return run_sync(estimate(store)), inputs.candidates is not None
 
 
@@ -230,8 +227,7 @@ async def _select(
     settings: SelectOptions,
     watcher: Watcher,
 ) -> Selection:
-    async with session(settings, store) as (models, gateway):
-        gateway.on_wait = lambda text, seconds: watcher.say(f"{text} Asking again in {seconds:.1f} s.")
+    async with session(settings, store, watcher.say) as (models, gateway):
         watcher.watch(gateway.budget)
         judge = models.get(model)
         names = {"judge": judge.name}

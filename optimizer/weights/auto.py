@@ -109,7 +109,7 @@ class Auto:
                 f"uniform weights: {pairs.decided_pairs} decided pairs in {groups} groups are too few to learn from "
                 f"(at least {FEW_PAIRS} pairs and 2 groups are needed)",
             )
-        sample = _sample(pairs, self.most_pairs, seed)
+        sample = take_groups(pairs, self.most_pairs, seed)
         by_name = {learner.name: learner for learner in self.learners}
         options, credits, tested = self._cross_validate(sample, seed)
         shares = credits.mean(axis=1)
@@ -169,7 +169,8 @@ def _compact(groups: Codes) -> Codes:
     return compact
 
 
-def _sample(pairs: Comparisons, most: int, seed: int) -> Comparisons:
+def take_groups(pairs: Comparisons, most: int, seed: int) -> Comparisons:
+    """A seeded sample of whole groups with about ``most`` pairs; all pairs where there are no more."""
     if len(pairs) <= most:
         return pairs
     groups = _compact(pairs.groups)

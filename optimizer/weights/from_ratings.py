@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
-from ..resampling import Kernel, correlation_kernel, resample, resample_weights
+from ..correlation_kernels import correlation_kernel
+from ..resampling import Kernel, resample, resample_weights
 from .comparisons import Comparisons, Floats, codes_of, margins_to_credits
 from .heldout import interval
 from .preferences import PreferenceScores

@@ -2,27 +2,30 @@
 
 A section with n decided pairs gets (n·own + τ·overall) / (n + τ): τ = 0 keeps sections apart, τ = ∞ gives
 every section the overall weights, and in between small sections lean on the others. τ is picked by
-cross-validation.
+cross-validation; with ``auto`` so is the sections' learner, apart from that of the whole, because sections that want
+different weights make a whole from which little can be learned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from .auto import Auto
+from .auto import FEW_PAIRS, Auto, take_groups
 from .comparisons import Comparisons, Floats, margins_to_credits
 from .decay import Decay
 from .heldout import close_to_best, grouped_folds
 from .protocol import LearningFailedError, WeightLearner
-from .robust import Robust
 from .uniform import Uniform
 
 Pooling = Literal["partial", "none"]
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
 """Values of τ, in pairs, that cross-validation tries."""
+MOST_PAIRS = 20_000
+"""With more pairs τ is chosen on a seeded sample of whole groups of about this size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,22 +52,28 @@ class Recipe:
     """How weights are learned once every choice is made; cheap enough to repeat on bootstrap resamples."""
 
     overall: WeightLearner
-    section: WeightLearner | None = None
-    """Learner of the sections' own weights; None for global weights."""
+    section: WeightLearner | tuple[WeightLearner, ...] | None = None
+    """Learner of the sections' own weights, one for all or one for each; None for global weights."""
     sections: int = 0
     strength: float = float("inf")
     """τ, in pairs."""
 
     @property
     def quick(self) -> bool:
-        """Whether both learners are quick."""
-        return self.overall.quick and (self.section is None or self.section.quick)
+        """Whether all learners are quick."""
+        return all(each.quick for each in (self.overall, *self._of_sections()))
 
     @property
     def learns(self) -> bool:
         """Whether the weights depend on the pairs at all."""
-        apart = self.section is not None and not np.isinf(self.strength)
-        return apart or not isinstance(self.overall, (Uniform, Decay))
+        own = () if np.isinf(self.strength) else self._of_sections()
+        return any(not isinstance(each, (Uniform, Decay)) for each in (self.overall, *own))
+
+    def _of_sections(self) -> tuple[WeightLearner, ...]:
+        """The sections' learners."""
+        if self.section is None:
+            return ()
+        return self.section if isinstance(self.section, tuple) else (self.section,) * self.sections
 
     def fit(self, pairs: Comparisons, *, seed: int, start: Weighting | None = None) -> Weighting:
         """Learn from ``pairs``.
@@ -85,16 +94,14 @@ class Recipe:
         """Unpooled weights (sections, tests) and decided pairs (sections,); size 0 where a section decides
         nothing.
         """
-        assert self.section is not None
         own = np.tile(overall, (self.sections, 1))
         sizes = np.zeros(self.sections)
-        for section in range(self.sections):
-            rows = np.flatnonzero((pairs.sections == section) & (pairs.counts > 0))
-            part = pairs.take(rows)
+        for section, learner in enumerate(self._of_sections()):
+            part = _of_section(pairs, section)
             if not part.decided_pairs:
                 continue
             try:
-                own[section] = self.section.learn(part, seed=seed)
+                own[section] = learner.learn(part, seed=seed)
             except LearningFailedError:
                 continue
             sizes[section] = float(part.decided()[1].sum())
@@ -116,24 +123,44 @@ def prepare(
     Returns:
         The recipe, and a sentence saying what was chosen and why (empty when nothing was open).
     """
-    reason = ""
-    overall, own = learner, learner
-    if isinstance(learner, Auto):
+    own: tuple[WeightLearner, ...]
+    if not isinstance(learner, Auto):
+        overall, own, reason = learner, (learner,), ""
+    else:
         choice = learner.choose(pairs, seed=seed)
-        overall, reason = choice.learner, choice.reason
-        own = Robust() if isinstance(overall, Uniform) else overall
+        overall, own, reason = choice.learner, learner.learners, choice.reason
     if not sections:
         return Recipe(overall), reason
-    apart = Recipe(overall, own, sections, 0.0)
+    if isinstance(overall, Uniform) and pairs.decided_pairs < FEW_PAIRS:
+        return Recipe(overall, overall, sections), reason
     if pooling == "none":
-        return apart, reason
-    strength = _choose_strength(pairs, apart, seed)
+        return _keep_apart(pairs, learner, overall, sections, reason, seed)
+    sample = take_groups(pairs, MOST_PAIRS, seed)
+    chosen, strength = _choose_pooling(sample, [Recipe(overall, each, sections) for each in own], seed)
     how = (
         "every section gets the overall weights"
         if np.isinf(strength)
-        else f"a section's own weights count as its pairs against {strength:.0f} pairs of the whole"
+        else f"a section's own weights{f' ({chosen.name})' if len(own) > 1 else ''} count as its pairs against "
+        f"{strength:.0f} pairs of the whole"
     )
-    return Recipe(overall, own, sections, strength), "; ".join(filter(None, [reason, f"partial pooling: {how}"]))
+    said = "; ".join(filter(None, [reason, f"partial pooling: {how}"]))
+    return Recipe(overall, chosen, sections, strength), said
+
+
+def _keep_apart(
+    pairs: Comparisons, learner: WeightLearner, overall: WeightLearner, sections: int, reason: str, seed: int
+) -> tuple[Recipe, str]:
+    """Every section on its own; ``Auto`` chooses in each."""
+    if not isinstance(learner, Auto):
+        return Recipe(overall, learner, sections, 0.0), reason
+    own = tuple(learner.choose(_of_section(pairs, section), seed=seed).learner for section in range(sections))
+    learned = sum(not isinstance(each, Uniform) for each in own)
+    said = f"sections apart: {learned} of {sections} have learned weights, the others uniform ones"
+    return Recipe(overall, own, sections, 0.0), f"{reason}; {said}"
+
+
+def _of_section(pairs: Comparisons, section: int) -> Comparisons:
+    return pairs.take(np.flatnonzero((pairs.sections == section) & (pairs.counts > 0)))
 
 
 def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Floats:
@@ -143,11 +170,23 @@ def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Float
     return trust * own + (1.0 - trust) * overall
 
 
-def _choose_strength(pairs: Comparisons, apart: Recipe, seed: int, folds: int = 5) -> float:
-    """τ with the best cross-validated share of right pairs; the largest τ close to it."""
+def _choose_pooling(
+    pairs: Comparisons, recipes: Sequence[Recipe], seed: int, folds: int = 5
+) -> tuple[WeightLearner, float]:
+    """The sections' learner and τ with the best cross-validated share of right pairs.
+
+    Of those about as good, the largest τ, and of its learners the best.
+
+    Args:
+        pairs: Development pairs.
+        recipes: They differ in the sections' learner alone.
+        seed: Decides the folds.
+        folds: At most so many.
+    """
+    learners = [recipe._of_sections()[0] for recipe in recipes]
     groups = np.unique(pairs.groups, return_inverse=True)[1].astype(np.int64)
     if int(groups.max(initial=0)) < 1:
-        return float("inf")
+        return learners[0], float("inf")
     parts, tested = [], []
     for number, split in enumerate(grouped_folds(groups, folds, seed)):
         development = pairs.take(split.development)
@@ -155,14 +194,19 @@ def _choose_strength(pairs: Comparisons, apart: Recipe, seed: int, folds: int = 
         if not len(test) or not development.decided_pairs:
             continue
         try:
-            overall = apart.overall.learn(development, seed=seed + number)
+            overall = recipes[0].overall.learn(development, seed=seed + number)
         except LearningFailedError:
             continue
-        own, sizes = apart._own(development, overall, seed + number)
-        margins = [Weighting(overall, _pool(own, overall, sizes, tau)).margins(test) for tau in STRENGTHS]
+        margins = []
+        for recipe in recipes:
+            own, sizes = recipe._own(development, overall, seed + number)
+            margins += [Weighting(overall, _pool(own, overall, sizes, tau)).margins(test) for tau in STRENGTHS]
         parts.append(margins_to_credits(np.array(margins)))
         tested.append(test.groups)
     if not parts:
-        return float("inf")
+        return learners[0], float("inf")
     credits, codes = np.concatenate(parts, axis=1), np.concatenate(tested)
-    return STRENGTHS[max(close_to_best(credits, codes)[1])]
+    shares = credits.mean(axis=1)
+    held = close_to_best(credits, codes)[1]
+    chosen = max(held, key=lambda option: (STRENGTHS[option % len(STRENGTHS)], shares[option]))
+    return learners[chosen // len(STRENGTHS)], STRENGTHS[chosen % len(STRENGTHS)]

@@ -74,7 +74,12 @@ def weighted_by(
             "%s: these weights were learned from %s scores, but here scores are %s. Use --scores %s, or learn weights "
             "from %s scores.", path, learned, scores, learned, scores
         )  # fmt: skip
-    weighted = with_weights(checklist, overall, {name: load_weights(path, section=name) for name in _sections(data)})
+    try:
+        weighted = with_weights(
+            checklist, overall, {name: load_weights(path, section=name) for name in _sections(data)}
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error} Weights belong to the checklist that they were learned with.") from None
     _say_where_sections_are_missing(weighted, path, examples)
     return weighted
 

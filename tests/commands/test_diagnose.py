@@ -116,7 +116,7 @@ def test_too_little_coverage_is_exit_code_4_and_names_the_errors(run: Any, files
     [
         ([], "--model or --verdicts is needed"),
         (["--verdicts", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
-        (["--verdicts", "files/data.jsonl"], "files/data.jsonl, line 1: the field 'example' is missing"),
+        (["--verdicts", "files/data.jsonl"], "files/data.jsonl, line 1: this is no verdict"),
     ],
 )
 def test_bad_input_is_exit_code_2_and_a_sentence(

@@ -13,13 +13,15 @@ import pytest
 
 from askance.experiments.compare import compare, estimate_comparison
 from askance.experiments.compare_options import CompareOptions
-from askance.experiments.compare_statistics import compare_ratings
-from askance.experiments.comparison import Comparison, Judged, Spent
+from askance.experiments.compare_statistics import METHODS, compare_ratings
+from askance.experiments.comparison import Comparison, Costs, Judged, Spent
 from askance.experiments.judges.protocol import Rating
 from askance.experiments.judges.registry import JUDGES
+from askance.experiments.report_of_comparison import render_comparison
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
-from askance.optimizer.correlation import spearman
+from askance.optimizer.amortised_cost import JudgeCost, break_even
+from askance.optimizer.correlation import kendall, spearman
 from askance.optimizer.targets import Targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
@@ -139,6 +141,49 @@ def test_all_statistics_are_on_the_examples_that_every_judge_scored() -> None:
     assert {row.dimensions["quality"].people.pooled.spearman.n for row in found.rows} == {SIZE - 2}  # type: ignore[union-attr]
 
 
+def test_a_judge_that_scores_nothing_is_left_out_and_takes_no_example_from_the_others() -> None:
+    found = by_hand({"a": [0.1, 0.2, 0.3, 0.5], "dead": [None] * 4, "b": [0.2, 0.1, 0.4, 0.3]}, [0, 0.25, 0.5, 1])
+    assert found.left_out == ("dead",)
+    assert found.common == ("0", "1", "2", "3")
+    a, dead, _ = (row.dimensions["d"].people for row in found.rows)
+    assert a is not None and dead is not None
+    assert a.pooled.spearman.value == pytest.approx(1)
+    assert dead.pooled.spearman.value is None and dead.pooled.spearman.reason
+    assert [each.difference.value for each in found.differences] == [None, pytest.approx(-0.4)]
+    kept = found.to_dict(ratings=True)
+    assert kept["left_out"] == ["dead"]
+    assert "that every judge scored, but dead:" in render_comparison(kept, "compared")
+    first_dead = by_hand({"dead": [None] * 4, "a": [0.1, 0.2, 0.3, 0.5]}, [0, 0.25, 0.5, 1])
+    assert first_dead.rows[1].dimensions["d"].people.pooled.spearman.n == 4  # type: ignore[union-attr]
+    assert first_dead.differences[0].difference.value is None
+
+
+@pytest.mark.parametrize(
+    ("upfront", "each", "said"),
+    [
+        (100, 10, "as dear"),
+        (100, 5, "always"),
+        (0, 5, "always"),
+        (105, 5, "always"),  # as dear for the first example and cheaper for two
+        (106, 5, "from 2 examples on"),
+        (1100, 9.5, "from 2,000 examples on"),
+        (1100, 10, "never"),
+        (200, 11, "never"),
+        (0, 10, "always"),
+        (95, 15, "never"),  # as dear for the first example and dearer for two
+        (94, 15, "up to 1 example"),
+        (0, 15, "up to 19 examples"),
+    ],
+)
+def test_in_words_a_judge_is_cheaper_always_from_up_to_or_never(upfront: int, each: float, said: str) -> None:
+    first, other = ((100, 10.0), (upfront, each))
+    costs = [
+        Costs(Spent(1, up, 0.0), 1, per, 0.0, per, 0.0, None, break_even(JudgeCost(up, per), JudgeCost(*first)))
+        for up, per in (first, other)
+    ]
+    assert costs[1].cheaper_than(costs[0]) == said
+
+
 def test_a_failure_of_the_very_first_call_costs_one_example_and_not_the_run() -> None:
     def script(request: Request) -> Reply:
         return ModelError("HTTP 400: no") if number_of(request) == 0 else world(request)
@@ -194,9 +239,16 @@ def test_documents_and_systems_are_looked_at_where_they_are() -> None:
     people = found.rows[0].dimensions["quality"].people
     assert people is not None
     assert people.per_document is not None
-    assert people.per_document.used == 4
+    assert {name: each.used for name, each in people.per_document.items()} == dict.fromkeys(METHODS, 4)
+    scores = [each.score for each in found.ratings["binary"]]
+    human = [row["human"]["quality"] for row in data]
+    inside = [kendall(scores[start : start + 6], human[start : start + 6]).value for start in range(0, SIZE, 6)]
+    assert people.per_document["kendall"].average.value == pytest.approx(sum(inside) / 4)
     assert people.per_system is not None
     assert people.per_system.spearman.n == 3
+    row = found.to_dict()["judges"][0]["dimensions"]["quality"]
+    assert set(row["per_document"]) == {*METHODS, "documents", "undefined"}
+    assert set(METHODS) <= set(row["per_system"])
 
 
 def test_where_several_people_rated_their_own_agreement_stands_beside() -> None:

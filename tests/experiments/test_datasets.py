@@ -17,6 +17,7 @@ from askance.experiments.datasets import (
     RATED,
     llmbar,
     load_pairs_of,
+    load_prompts,
     load_rated,
     mt_bench,
     qags,
@@ -256,7 +257,42 @@ def test_pairs_in_our_own_form_are_taken_by_every_loader_of_pairs(name: str, tmp
     assert pair.preferred == "a"
 
 
+IFBENCH = {
+    "key": "7",
+    "prompt": "Write of cats.",
+    "instruction_id_list": ["count:word_count_range", "format:no_whitespace"],
+    "kwargs": [{"min_words": 3.0, "max_words": 5.0, "sep": None}, {}],
+}
+
+
+def test_ifbench_has_its_constraints_as_metadata_and_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = load_prompts("ifbench", lines(tmp_path / "IFBench_test.jsonl", [IFBENCH]))
+    assert (found.id, found.input, found.output) == ("ifbench-7", "Write of cats.", None)
+    assert found.metadata == {
+        "instruction_id_list": IFBENCH["instruction_id_list"],
+        "kwargs": [{"min_words": 3, "max_words": 5}, {}],
+    }
+    own = found.model_dump(include={"id", "input", "metadata"})
+    own["metadata"]["split"] = "test"
+    (again,) = load_prompts("ifbench", lines(tmp_path / "own.jsonl", [own]))
+    assert again.metadata == {**found.metadata, "split": "test"}
+    hub = Hub(monkeypatch, [IFBENCH])
+    assert load_prompts("ifbench") == [found]
+    assert hub.asked == [("allenai/IFBench_test", None, "train")]
+
+
+def test_ifbench_rows_without_their_constraints_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 1: 'kwargs' must have one object for each"):
+        load_prompts("ifbench", lines(tmp_path / "a.jsonl", [IFBENCH | {"kwargs": [{}]}]))
+    with pytest.raises(InputError, match="line 1: the field 'instruction_id_list' is missing"):
+        load_prompts("ifbench", lines(tmp_path / "b.jsonl", [{"id": "a", "input": "Write."}]))
+
+
 def test_an_unknown_data_set_is_named_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="'ifbench' holds prompts without outputs; here one of summeval"):
+        load_rated("ifbench")
+    with pytest.raises(InputError, match="'qags' holds rated examples"):
+        load_prompts("qags")
     with pytest.raises(InputError, match=r"no data set 'sumeval'.*Did you mean 'summeval'"):
         load_rated("sumeval")
     with pytest.raises(InputError, match="'llmbar' holds preference pairs"):

@@ -305,8 +305,16 @@ def test_a_number_that_is_not_clear_is_none(text: str) -> None:
 def test_cot_takes_the_last_score_it_says() -> None:
     assert said_number(Answer("A Score: 2 would be harsh.\nScore: 4/5"), 1, 5, at_end=True) == 4
     assert said_number(Answer("**Score:** 3"), 1, 5, at_end=True) == 3
-    with pytest.raises(ValueError, match="has no score where it is due"):
-        said_number(Answer("It is good, 4 of 5."), 1, 5, at_end=True)
+    assert said_number(Answer("Score: 4.0."), 1, 5, at_end=True) == 4
+    for unclear in (
+        "It is good, 4 of 5.",
+        "Score: 2 at first.\nScore: 3.5",
+        "Score: 3 or 4",
+        "Score: 3-4",
+        "score: 2 to 3",
+    ):
+        with pytest.raises(ValueError, match="has no score where it is due"):
+            said_number(Answer(unclear), 1, 5, at_end=True)
     with pytest.raises(ValueError, match="cut off before its score"):
         said_number(Answer("It is", finish="length"), 1, 5, at_end=True)
 

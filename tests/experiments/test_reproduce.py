@@ -13,6 +13,7 @@ from askance.experiments.reproduce import bineval, eig
 from askance.experiments.reproduce.common import CHECKLISTS, DIMENSIONS, job_of, parser, published_scores, run
 from askance.models.base import Request
 from askance.prompts.checklist import load_checklist
+from askance.prompts.errors import CoverageError
 from askance.testing import Reply, ScriptedModel
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -62,15 +63,27 @@ def test_a_table_of_bineval_is_written_as_json_with_the_papers_figures(tmp_path:
 
 def test_the_table_of_the_eig_paper_has_every_judge_judge_twice(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     data = tmp_path / "s.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in summaries(4)))
-    given = ["summeval", "--data", str(data), "--resamples", "100"]
+    rows = [row | {"human": {"consistency": n / 8}} for n, row in enumerate(summaries(3))]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["qags", "--data", str(data), "--resamples", "100"]
     job = job_of(parser("", eig.JUDGES, temperature=1.0, repeat=2).parse_args(given))
     run(job, eig.PAPER, model=ScriptedModel(obliging, slots=1), no_cache=True)
     found = json.loads(capsys.readouterr().out)
     assert found["repeat"] == 2
     assert found["temperature"] == 1.0
     assert len(found["judges"]) == 7
-    assert all("kappa_self" in row["dimensions"]["fluency"] for row in found["judges"])
+    assert all("kappa_self" in row["dimensions"]["consistency"] for row in found["judges"])
+
+
+def test_where_no_judge_has_a_score_the_result_is_written_and_nothing_is_drawn(tmp_path: Path) -> None:
+    data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
+    data.write_text("".join(json.dumps(row | {"human": {"consistency": 1}}) + "\n" for row in summaries(1)))
+    given = ["qags", "--data", str(data), "--resamples", "100", "-o", str(out), "--figures", str(tmp_path / "p")]
+    job = job_of(parser("", "direct", temperature=0, repeat=1).parse_args(given))
+    with pytest.raises(CoverageError, match="nothing to compare or to draw"):
+        run(job, {}, model=ScriptedModel(lambda _: "I cannot say."), no_cache=True)
+    assert json.loads(out.read_text())["judges"][0]["coverage"]["parse_errors"] == 3
+    assert not (tmp_path / "p").exists()
 
 
 def test_the_published_scores_give_the_published_correlations() -> None:
@@ -93,12 +106,12 @@ def test_the_published_scores_give_the_published_correlations() -> None:
 @pytest.mark.usefixtures("sandbox")
 def test_the_judge_binary_is_also_shown_question_by_question_from_the_answers_kept(tmp_path: Path) -> None:
     data = tmp_path / "s.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in summaries(4)))
+    data.write_text("".join(json.dumps(row) + "\n" for row in summaries(2)))
     given = ["summeval", "--data", str(data), "--resamples", "100", "-o", str(tmp_path / "out.json")]
     job = job_of(parser("", "binary", temperature=0, repeat=1).parse_args(given))
     model = ScriptedModel(obliging, slots=1)
     found = run(job, bineval.PAPER["summeval"], model=model)
-    assert len(model.requests) == 12 * 16, "each question once"
+    assert len(model.requests) == 6 * 16, "each question once"
     assert list(found["phi"]) == list(DIMENSIONS["summeval"])
     assert all(len(each["values"]) == 4 for each in found["phi"].values())
     assert found["systems"]["d0/M1"] == "M1" and found["documents"]["d0/M1"] == "d0"

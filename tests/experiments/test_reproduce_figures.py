@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.reproduce import eig_convergence
+from askance.experiments.reproduce import chart_style, eig_convergence
+from askance.experiments.reproduce.chart_costs import cost_and_ability
 from askance.experiments.reproduce.chart_data import scored
 from askance.experiments.reproduce.figures import draw, main, pictures
 from askance.experiments.reproduce.phi_data import phi_by_dimension
@@ -17,7 +18,7 @@ from askance.prompts.verdicts import Verdict
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from askance.experiments.reproduce.chart_style import style  # noqa: E402
+from askance.experiments.reproduce.chart_style import marker_of, save, style  # noqa: E402
 
 EXAMPLES = [f"d{number % 4}/S{number // 4}" for number in range(12)]
 DIMENSIONS = ("coherence", "fluency")
@@ -31,23 +32,29 @@ def cost(tokens: float) -> dict[str, Any]:
     return {"amortised_tokens": tokens}
 
 
-def result() -> dict[str, Any]:
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few dots an inch: the pictures are looked at before they are written."""
+    monkeypatch.setattr(chart_style, "_DOTS_AN_INCH", 40)
+
+
+def result(dimensions: tuple[str, ...] = DIMENSIONS) -> dict[str, Any]:
     judges = ("binary", "direct")
     ratings = {
         judge: [
             {"example": name, "dimension": dimension, "score": number(place, shift), "status": "ok"}
             for place, name in enumerate(EXAMPLES)
-            for dimension in DIMENSIONS
+            for dimension in dimensions
         ]
         for shift, judge in enumerate(judges)
     }
-    ratings["direct"].append({"example": EXAMPLES[0], "dimension": "fluency", "score": 0.0, "replicate": 1})
+    ratings["direct"].append({"example": EXAMPLES[0], "dimension": dimensions[-1], "score": 0.0, "replicate": 1})
     one = {"kappa_self": {"value": 0.5}, "observed_agreement": {"value": 0.75}}
     return {
         "dataset": "summeval",
-        "dimensions": list(DIMENSIONS),
+        "dimensions": list(dimensions),
         "common": EXAMPLES,
-        "human": {name: dict.fromkeys(DIMENSIONS, number(place, 1)) for place, name in enumerate(EXAMPLES)},
+        "human": {name: dict.fromkeys(dimensions, number(place, 1)) for place, name in enumerate(EXAMPLES)},
         "systems": {name: name.split("/")[1] for name in EXAMPLES},
         "published": {
             "UniEval (T5)": {n: {"coherence": 4 * number(i, 2), "fluency": 0.5} for i, n in enumerate(EXAMPLES)}
@@ -74,7 +81,7 @@ def result() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def drawn() -> dict[str, Any]:
     with style():
         return dict(pictures(result()))
@@ -127,6 +134,19 @@ def test_a_judge_without_a_correlation_is_named_instead_of_placed(drawn: dict[st
     assert itself.get_ylabel().startswith("κ_self") and not itself.texts
 
 
+def test_many_judges_look_different_and_the_names_of_those_without_a_number_stay_in_the_panel() -> None:
+    looks = {(chart_style.colour_of(place), marker_of(place)) for place in range(20)}
+    assert len(looks) == 20
+    names = [f"all_candidates_{place}" for place in range(9)]
+    row = result()["judges"][1]
+    many = result() | {"judges": [row | {"judge": name} for name in names], "repeat": 1}
+    with style():
+        figure = cost_and_ability(many)
+    (said,) = (each.get_text() for each in figure.axes[0].texts)
+    assert " ".join(said.split()) == f"undefined: {', '.join(names)}"
+    assert max(map(len, said.splitlines())) <= 60
+
+
 def verdicts() -> list[Verdict]:
     answers = {"a": [1, 0, 1, 0, 1, 0], "b": [1, 0, 1, 0, 0, 0], "c": [1] * 6}
     return [
@@ -154,14 +174,21 @@ def test_a_phi_map_has_a_cell_a_pair_and_hatches_what_is_undefined() -> None:
 
 
 def test_every_picture_is_written_as_png_and_as_svg_and_again_the_same(tmp_path: Path) -> None:
-    written = draw(result(), tmp_path / "one")
-    assert len(written) == 2 * 5
-    assert {path.suffix for path in written} == {".png", ".svg"}
-    assert all(path.stat().st_size > 2000 for path in written)
-    again = draw(result(), tmp_path / "two")
-    assert [path.read_bytes() for path in written if path.suffix == ".svg"] == [
-        path.read_bytes() for path in again if path.suffix == ".svg"
+    one = result(DIMENSIONS[:1]) | {"published": {}, "repeat": 1}
+    one |= {"ratings": {"binary": one["ratings"]["binary"]}, "judges": one["judges"][:1]}
+    written = draw(one, tmp_path / "one")
+    assert [path.name for path in written] == [
+        f"summeval_{name}.{kind}"
+        for name in ("violins_by_dimension", "violins_by_system", "scatter_coherence", "cost_and_ability")
+        for kind in ("png", "svg")
     ]
+    assert all(path.stat().st_size > 2000 for path in written)
+    with style():
+        figures = pictures(one)
+        again = [
+            path for _, (name, figure) in zip(range(1), figures, strict=False) for path in save(figure, tmp_path, name)
+        ]
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written[:2]]
 
 
 def rated(path: Path) -> Path:

@@ -207,6 +207,21 @@ def test_a_whole_run_buys_no_more_than_was_estimated(world: Any, tmp_path: Path,
     assert estimate.fixed.calls <= done.result["calls"] <= most
 
 
+def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidates(world: Any) -> None:
+    """A round tries no more than 2·log2(edits) + 1 candidates, and a batch of one disagreement may bring three rules."""
+
+    def per_iteration(**options: Any) -> int:
+        options = world.options | {"trial": False, "explain": "never", "split": (0.4, 0.3, 0.3)} | options
+        job = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, options)
+        return estimate_run(job).iteration_calls
+
+    judging = 12 * 2  # validation examples, questions
+    helpers = 2 * (1 + 7)  # of a lesson
+    assert per_iteration(max_notes=8) - per_iteration(max_notes=1) == 6 * judging + 7 * helpers
+    assert per_iteration(max_notes=8, max_lessons=2) == per_iteration(max_notes=8) - 4 * judging
+    assert per_iteration(max_notes=1, notes="batched") - per_iteration(max_notes=1) == 4 * judging + 2 * helpers
+
+
 def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
     def per_iteration(**options: Any) -> int:
         job = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | options)

@@ -13,7 +13,8 @@ from scipy import stats
 
 from askance.optimizer.bootstrap import _swap_p_value, mean_difference, paired_difference
 from askance.optimizer.correlation import correlate, kendall, pearson, spearman
-from askance.optimizer.resampling import correlation_kernel, resample, resample_weights
+from askance.optimizer.correlation_kernels import correlation_kernel
+from askance.optimizer.resampling import resample, resample_weights
 from askance.prompts.errors import InputError
 
 POINT = {"spearman": spearman, "kendall": kendall, "pearson": pearson}

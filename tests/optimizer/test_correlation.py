@@ -22,12 +22,8 @@ from askance.optimizer.correlation import (
     spearman,
     system_level,
 )
-from askance.optimizer.resampling import (
-    affordable_resamples,
-    average_ranks,
-    correlation_kernel,
-    resample_weights,
-)
+from askance.optimizer.correlation_kernels import affordable_resamples, correlation_kernel
+from askance.optimizer.resampling import average_ranks, resample_weights
 from askance.prompts.errors import InputError
 
 REFERENCE = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}

@@ -22,7 +22,7 @@ def test_what_interface_promises_is_the_default() -> None:
     [
         (LoopOptions, {"max_iteration": 3}, "no setting 'max_iteration'. Did you mean 'max_iterations'?"),
         (LoopOptions, {"xyzzy": 3}, "no setting 'xyzzy'."),
-        (LoopOptions, {"max_iterations": 0}, "max_iterations: input should be greater than or equal to 1"),
+        (LoopOptions, {"max_iterations": 0}, "max_iterations: must be greater than or equal to 1"),
         (LoopOptions, {"split": [0.5, 0.5]}, "split"),
         (LoopOptions, {"split": (0.5, 0.4, 0.4)}, "split: three shares above 0 that add up to 1"),
         (LoopOptions, {"split": (0.5, 0.5, 0.0)}, "split: three shares above 0 that add up to 1"),
@@ -30,10 +30,10 @@ def test_what_interface_promises_is_the_default() -> None:
         (LoopOptions, {"accept_level": 1}, "accept_level"),
         (EvaluateOptions, {"human_scale": (5, 1)}, "human_scale: the lowest score must be below the highest"),
         (EvaluateOptions, {"p_yes": "sampled"}, "p_yes sampled needs samples of 2 or more"),
-        (EvaluateOptions, {"mode": "eech"}, "mode: input should be 'each' or 'batched'"),
+        (EvaluateOptions, {"mode": "eech"}, "mode: must be 'each' or 'batched'"),
         (EvaluateOptions, {"max_calls": -1}, "max_calls"),
         (EvaluateOptions, {"min_coverage": 1.5}, "min_coverage"),
-        (EvaluateOptions, {"limit": "many"}, "limit: input should be a valid integer"),
+        (EvaluateOptions, {"limit": "many"}, "limit: must be a valid integer"),
         (WriterOptions, {"max_requirements": 0}, "max_requirements"),
     ],
 )
@@ -70,7 +70,7 @@ def test_an_empty_config_file_sets_nothing(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (b"- a\n- b\n", "a mapping from setting to value is needed"),
-        (b"a: [1,\n", "cannot be read as YAML"),
+        (b"a: [1,\n", "line 2: not valid YAML"),
         (b"\xff\xfe\x00", "cannot be read as YAML"),
     ],
 )

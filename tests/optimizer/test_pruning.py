@@ -137,7 +137,7 @@ async def test_every_fate_is_told(tmp_path: Path) -> None:
     await garden.prune()
     told = [event for event in garden.events if isinstance(event, EditPruned)]
     assert [(event.lessons, event.removed) for event in told] == [(("needed",), False), (("idle",), True)]
-    assert told[0].reason.startswith("validation is worse (mean score -0.1")
+    assert told[0].reason.startswith("worse on the first 10 validation examples (mean score -0.1")
     assert told[1].reason == "validation is no worse (mean score +0.000 without it)"
     assert told[1].sentence == f"the edit of idle is taken out again: {told[1].reason}"
 

@@ -19,6 +19,7 @@ import askance
 from askance.memory.journal import Journal, read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, Request
+from askance.optimizer.contest import ON_ITS_OWN
 from askance.optimizer.runner import RunResult
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.testing import StandInServer
@@ -145,6 +146,8 @@ def test_the_run_with_everything_on_tries_races_and_prunes(lab: Lab) -> None:
         each["judged"] for each in result["rejected_edits"]
     }
     assert min(judged) < whole, "a candidate was dropped before all of validation was judged"
+    dropped = [each["reason"] for each in (*result["rejected_edits"], *result["pruned_edits"])]
+    assert any(reason.endswith(ON_ITS_OWN) for reason in dropped), "a candidate was dropped on its own questions"
     assert result["calls"] == len(lab.answered) == len(set(lab.answered))
 
 

@@ -11,11 +11,12 @@ import pytest
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import PairedGate
-from askance.optimizer.contest import Contest
+from askance.optimizer.acceptance import Decision, PairedGate
+from askance.optimizer.contest import ON_ITS_OWN, Contest
 from askance.optimizer.progress import Silent
-from askance.optimizer.results import Version
-from askance.optimizer.scoring import score_examples
+from askance.optimizer.pruning import prune
+from askance.optimizer.results import PrunedEdit, Version
+from askance.optimizer.scoring import ExampleScore, score_examples
 from askance.optimizer.screening import Screening
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.telling import Events
@@ -66,7 +67,7 @@ class Arena:
         run = RunDirectory(folder)
         gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.2)
         settings: dict[str, Any] = {"racing": True, "bisect": True, "max_prompt_chars": None} | options
-        events = Events(run.journal(), Silent())
+        self.events = events = Events(run.journal(), Silent())
         self.contest = Contest(self.subject, gate, EXAMPLES, run, events, screening=self.screening, **settings)
 
     async def settle(self, edits: Sequence[Edit]) -> Version:
@@ -83,7 +84,10 @@ async def test_a_candidate_without_gain_on_its_own_question_costs_no_other_quest
     arena = Arena(tmp_path)
     assert await arena.settle([add("c+", "a")]) is arena.start
     assert arena.subject.asked == [("a", 10), ("a", 10)]
-    assert arena.contest.tried[0].reason.startswith("no gain on the first 20 validation examples")
+    tried = arena.contest.tried[0]
+    assert tried.judged == 20
+    assert tried.reason.startswith("no gain on the first 20 validation examples")
+    assert tried.reason.endswith(ON_ITS_OWN)
 
 
 async def test_a_clearly_worse_one_is_dropped_after_the_first_examples(tmp_path: Path) -> None:
@@ -105,6 +109,38 @@ async def test_harm_to_the_other_questions_is_seen_by_the_gate(tmp_path: Path) -
     assert await arena.settle([add("b+ a- c-", "b")]) is arena.start
     assert arena.subject.asked[-1] == ("ac", 30)
     assert arena.contest.tried[0].reason.startswith("no gain on validation")
+
+
+async def test_scores_mixed_of_two_prompts_are_in_no_version(tmp_path: Path) -> None:
+    """Neither dropped at the last look, with every example judged, nor taken by a stop that lets everything pass."""
+    arena = Arena(tmp_path)
+    start = await arena.contest.start(Draft(Prompt("Judge."), CHECKLIST))
+    edit = add("b+ a-", "b")
+    draft = Draft(start.prompt.apply(edit), CHECKLIST)
+
+    def late(best: Sequence[ExampleScore], scores: Sequence[ExampleScore]) -> Decision | None:
+        return Decision(False, "late", None) if len(scores) == N else None
+
+    dropped = await arena.contest.race(start, draft, (edit,), [edit], late)
+    assert (dropped.version, dropped.judged, dropped.decision.reason) == (None, N, "late" + ON_ITS_OWN)
+    whole = await arena.contest.race(start, draft, (edit,), [edit], lambda best, scores: None)
+    assert whole.version is not None
+    assert [each.overall for each in whole.version.scores] == pytest.approx([(0.4 + 0.6 + 0.5) / 3] * N)
+    assert not whole.decision.accepted
+
+
+async def test_an_edit_that_its_own_questions_miss_stays_and_the_others_are_not_asked(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    best = await arena.settle([add("b+", "b")])
+    best = await arena.contest.settle(best, [Edit(old="b+", new="b+ a+", lessons=("L-a",))], 2)
+    arena.subject.asked.clear()
+    yardstick = MeanYardstick(resamples=100, seed=1)
+    found: list[PrunedEdit] = []
+    after = await prune(best, arena.start, arena.contest, yardstick, EXAMPLES, arena.events, found)
+    assert after is best
+    assert arena.subject.asked == [("a", 10), ("b", 10)]
+    assert [each.removed for each in found] == [False, False]
+    assert all(each.reason.startswith("worse on the first 10") and ON_ITS_OWN in each.reason for each in found)
 
 
 async def test_an_accepted_candidate_is_what_the_next_one_is_held_against(tmp_path: Path) -> None:

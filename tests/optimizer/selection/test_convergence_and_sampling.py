@@ -47,6 +47,27 @@ def test_questions_alike_in_everything_have_no_ranking() -> None:
     assert "reason" in found.to_dict()["steps"][0]
 
 
+def test_the_ranking_that_settles_is_that_of_the_estimate_in_use() -> None:
+    size, questions = 30, 4
+    answers, ratings = np.full((size, questions, 2), 0.5), np.full((size, 5), 0.2)
+    assert ranking_convergence(answers, ratings, k=2, resamples=4).steps[-1].tau is None, "they all tell nothing"
+    sharper = np.array([[1 - 0.2 * q, *[0.05 * q] * 4] for q in range(questions)])
+    conditional = np.broadcast_to(sharper[None, :, None, :], (size, questions, 2, 5))
+    found = ranking_convergence(answers, ratings, k=2, resamples=4, conditional=conditional)
+    assert [step.tau for step in found.steps] == [pytest.approx(1)] * len(found.steps)
+    assert found.settled == 10
+
+
+def test_per_cost_it_is_the_ranking_per_cost() -> None:
+    answers, ratings = tables(160, 0.0)
+    near, apart = (
+        ranking_convergence(answers, ratings, k=2, resamples=10, costs=costs).steps[-1].tau
+        for costs in (None, 10.0 ** np.arange(8))
+    )
+    assert near is not None and near < 0.9, "questions that are about as good as each other change places"
+    assert apart == pytest.approx(1)
+
+
 def test_sizes_double_up_to_all() -> None:
     assert default_sizes(50) == [10, 20, 40, 50]
     assert default_sizes(8) == [8]

@@ -8,8 +8,9 @@ import pytest
 from askance.optimizer.weights import Auto, PreferenceScores, weigh
 from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
 from askance.optimizer.weights.comparisons import Comparisons
+from askance.optimizer.weights.protocol import WeightLearner
 from askance.optimizer.weights.robust import Robust
-from askance.optimizer.weights.sections import Recipe, Weighting, prepare
+from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
 from askance.optimizer.weights.uniform import Uniform
 
 Simulate = Callable[..., PreferenceScores]
@@ -85,6 +86,40 @@ def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> No
     assert apart.held_out.accuracy is not None
     assert together.held_out.accuracy is not None
     assert apart.held_out.accuracy > together.held_out.accuracy + 0.1
+
+
+@pytest.mark.parametrize("pooling", ["partial", "none"])
+def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simulate, pooling: Pooling) -> None:
+    pairs = opposed(simulate, 200).comparisons("section")
+    learned, held_out = pairs.take(np.arange(400) % 2 == 0), pairs.take(np.arange(400) % 2 == 1)
+
+    def right(learner: WeightLearner) -> float:
+        recipe, _ = prepare(learned, learner, sections=2, pooling=pooling, seed=0)
+        return float((recipe.fit(learned, seed=0).margins(held_out) > 0).mean())
+
+    assert right(Auto()) > right(Robust()) - 0.02
+    assert right(Auto()) > right(Uniform()) + 0.1
+
+
+@pytest.mark.parametrize("pooling", ["partial", "none"])
+def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, pooling: Pooling) -> None:
+    pairs = opposed(simulate, FEW_PAIRS // 2 - 1).comparisons("section")
+    recipe, reason = prepare(pairs, Auto(), sections=2, pooling=pooling, seed=0)
+    fitted = recipe.fit(pairs, seed=0)
+    assert fitted.by_section == pytest.approx(np.full((2, 2), 0.5))
+    assert "too few to learn from" in reason
+    assert not recipe.learns
+
+
+def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate) -> None:
+    pairs = opposed(simulate, 150).comparisons("section")
+    pairs = pairs.take(np.arange(300) < 150 + FEW_PAIRS - 1)
+    recipe, reason = prepare(pairs, Auto(), sections=2, pooling="none", seed=0)
+    fitted = recipe.fit(pairs, seed=0)
+    assert fitted.by_section is not None
+    assert fitted.by_section[0][0] > 0.8
+    assert fitted.by_section[1] == pytest.approx([0.5, 0.5])
+    assert "1 of 2 have learned weights" in reason
 
 
 def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate) -> None:

@@ -249,6 +249,24 @@ def test_the_gaussian_process_of_optuna_names_the_package_it_lacks(simulate: Sim
 
 
 @pytest.mark.skipif(find_spec("bayes_opt") is None, reason="bayesian-optimization is not installed")
+def test_bayes_searches_for_the_next_point_no_more_often_than_it_says(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayes_opt import acquisition
+
+    searched: list[int] = []
+    whole = acquisition.AcquisitionFunction._smart_minimize
+
+    def counted(self: object, acq: object, space: object, x_seeds: NDArray[np.float64], random_state: object) -> object:
+        searched.append(len(x_seeds))
+        return whole(self, acq, space, x_seeds, random_state)
+
+    monkeypatch.setattr(acquisition.AcquisitionFunction, "_smart_minimize", counted)
+    Bayes(evaluations=2, random_points=2, local_searches=1).learn(simulate(TRUTH, 40).comparisons(), seed=3)
+    assert searched == [1, 1]
+
+
+@pytest.mark.skipif(find_spec("bayes_opt") is None, reason="bayesian-optimization is not installed")
 def test_bayes_never_ends_below_uniform_and_repeats_with_its_seed(simulate: Simulate) -> None:
     pairs = simulate(TRUTH, 200).comparisons()
     first, second = (Bayes(evaluations=3, random_points=3).learn(pairs, seed=3) for _ in range(2))

@@ -1,0 +1,55 @@
+"""IFBench (Pyatkin et al. 2025): prompts with constraints that code can check. There are no outputs in it: those are tuned for.
+
+Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data set on the
+hub, and what ``python -m askance.experiments.ifbench`` writes. The official checkers, the choice of prompts that can be
+checked here and the split of the paper (one prompt of every constraint type for development) are in
+:mod:`askance.experiments.ifbench`; it takes the prompts from the checkers' own package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...prompts.errors import InputError
+from ...prompts.examples import FIELDS, Example
+from ...prompts.jsonl import validate_row
+from .sources import Hub, Row, rows_of
+
+HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")
+
+
+def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Example]:
+    """The prompts, in the order of the file, as examples without an output; the constraints are metadata.
+
+    Raises:
+        InputError: A row is of none of the known forms, or names a constraint without its arguments.
+        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
+    """
+    return [_example(row) for row in rows_of(source, HUB)]
+
+
+def _example(row: Row) -> Example:
+    if not row.has("prompt"):
+        known = {name: value for name, value in row.values.items() if name in FIELDS and value is not None}
+        metadata = Row(row.where, known.get("metadata") or {})
+        return validate_row(Example, known | {"metadata": {**metadata.values, **_constraints(metadata)}}, row.where)
+    fields = {"id": f"ifbench-{row['key']}", "input": row.text("prompt"), "metadata": _constraints(row)}
+    return validate_row(Example, fields, row.where)
+
+
+def _constraints(row: Row) -> dict[str, Any]:
+    """The constraints with the arguments that are given; whole numbers are integers, as the checkers want them."""
+    types, arguments = row.items("instruction_id_list"), row.items("kwargs")
+    if len(types) != len(arguments) or not all(each is None or isinstance(each, Mapping) for each in arguments):
+        raise InputError(f"{row.where}: 'kwargs' must have one object for each of 'instruction_id_list'.")
+    return {"instruction_id_list": types, "kwargs": [_plain(each or {}) for each in arguments]}
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in arguments.items()
+        if value is not None
+    }

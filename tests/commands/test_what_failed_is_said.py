@@ -1,0 +1,80 @@
+"""What the commands say where something failed or is undefined, and how they end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from askance.cli import main
+from askance.testing import StandInServer
+
+
+@pytest.fixture
+def run(sandbox, capsys):
+    def call(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(each) for each in arguments])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    rows = [{"id": str(n), "input": f"i{n}", "output": f"o{n}", "human": {"d": n % 5}} for n in range(12)]
+    (sandbox / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    checklist = "task: t\nquestions:\n  - {id: facts, text: 'Right?', dimension: d}\n"
+    (sandbox / "checklist.yaml").write_text(checklist, encoding="utf-8")
+    (sandbox / "writer.md").write_text("Write.", encoding="utf-8")
+    (sandbox / "checks.py").write_text("def f(example):\n    return example.nothing\n", encoding="utf-8")
+    return call
+
+
+def test_a_run_without_one_verdict_is_no_success_and_says_what_failed(run):
+    with StandInServer(lambda body: "A text.") as server:
+        code, _, err = run(
+            *("tune", "data.jsonl", "--prompt", "writer.md", "--generator", "openai/g", "--checker", "checks.py:f"),
+            *("--api-base", server.url, "--run", "run"),
+        )
+    assert code == 4
+    assert "'Example' object has no attribute 'nothing' (in checks.py:f, line 2)" in err
+    assert "Not one verdict is there" in err
+    assert "askance resume run" in err
+
+
+def test_a_missing_calibration_is_told_before_a_call_is_bought(run):
+    with StandInServer(lambda body: 0.7) as server:
+        code, _, err = run(
+            *("evaluate", "data.jsonl", "--checklist", "checklist.yaml", "--model", "openai/j"),
+            *("--api-base", server.url, "--calibration", "no.json"),
+        )
+    assert code == 2
+    assert "there is no such calibration" in err
+    assert server.bodies == []
+
+
+def test_why_a_correlation_is_undefined_stands_under_the_table_once(run):
+    with StandInServer(lambda body: 0.7) as server:
+        code, out, _ = run(
+            *("evaluate", "data.jsonl", "--checklist", "checklist.yaml", "--model", "openai/j"),
+            *("--api-base", server.url, "--limit", 2),
+        )
+    assert code == 0
+    assert out.count("fewer than 3 items (there are 2)") == 1
+    assert "undefined: fewer than 3 items (there are 2)\n" in out
+
+
+def test_watching_a_run_that_is_not_there_says_how_to_wait_for_it(run):
+    code, _, err = run("watch", "run")
+    assert code == 2
+    assert "askance watch run --wait" in err
+
+
+def test_human_scores_that_nobody_gave_are_asked_for_in_the_form_that_they_need(run, sandbox):
+    (sandbox / "bare.jsonl").write_text(
+        "".join(json.dumps({"id": str(n), "input": "i", "output": "o"}) + "\n" for n in range(12)), encoding="utf-8"
+    )
+    code, _, err = run(
+        *("align", "bare.jsonl", "--checklist", "checklist.yaml", "--model", "openai/j"),
+        *("--api-base", "http://127.0.0.1:9/v1", "--run", "run"),
+    )
+    assert code == 2
+    assert 'No example has a human score. Give each its own as "human": {"d": 4}' in err
