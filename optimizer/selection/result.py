@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..results import correlations_dict, difference_dict
@@ -239,8 +239,3 @@ def prefix_sentence(prefix: Prefix, every: int) -> str:
     if prefix.correlation_share is not None:
         kept += f" and {prefix.correlation_share:.0%} of the correlation of all {every} with people"
     return f"{count} {kept} at {prefix.cost_share:.0%} of the cost."
-
-
-def with_kept(reports: Sequence[QuestionReport], kept: set[str]) -> list[QuestionReport]:
-    """The reports with ``kept`` set."""
-    return [replace(each, kept=each.id in kept) for each in reports]
