@@ -128,7 +128,7 @@ def test_people_agreeing_within_the_threshold_end_the_run(world: Any, tmp_path: 
 
 
 def test_without_human_scores_nothing_is_begun(make_world: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing to correlate with"):
+    with pytest.raises(InputError, match="No example has a human score"):
         make_world(human=False).align(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

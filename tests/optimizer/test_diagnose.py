@@ -123,7 +123,7 @@ def test_a_budget_ends_it() -> None:
         ({"model": None, "verdicts": []}, "There are no verdicts"),
         ({"model": None, "verdicts": "nowhere.jsonl"}, "nowhere.jsonl: there is no such file"),
         ({"repeats": 3}, "Did you mean 'repeat'?"),
-        ({"pairs": -1}, "pairs: input should be greater than or equal to 0"),
+        ({"pairs": -1}, "pairs: must be greater than or equal to 0, not -1"),
     ],
 )
 def test_bad_input_is_a_sentence(change: dict[str, Any], message: str) -> None:

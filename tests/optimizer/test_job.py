@@ -74,7 +74,7 @@ def test_people_are_the_measure_where_they_rated_and_the_source_where_not(make_w
     assert MODE.strata(job(make_world())) is not None
     assert MODE.strata(job(make_world(human=False))) is None
     assert MODE.strata(job(make_world(), reference="source")) is None
-    with pytest.raises(InputError, match="nothing to correlate with"):
+    with pytest.raises(InputError, match="No example has a human score"):
         divide(job(make_world(human=False), reference="human"))
 
 

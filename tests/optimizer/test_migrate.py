@@ -276,12 +276,14 @@ def test_judges_that_never_answer_leave_everything_undefined_with_reasons(
     world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(world, "reply", Mumbling(world, world.ids))
-    done = world.migrate(tmp_path / "run", p_yes="hard")
-    check_result(done.result)
-    assert done.finish_reason == "no_disagreements"
-    assert done.result["coverage"] == 0
-    assert done.result["best"]["test"]["spearman"] is None
-    assert done.prompt == world.prompt.text
+    with pytest.raises(CoverageError, match="Not one verdict is there"):
+        world.migrate(tmp_path / "run", p_yes="hard")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    check_result(result)
+    assert result["finish_reason"] == "no_disagreements"
+    assert result["coverage"] == 0
+    assert result["best"]["test"]["spearman"] is None
+    assert (tmp_path / "run" / "prompt.md").read_text() == world.prompt.text
 
 
 def test_an_endpoint_that_refuses_every_call_ends_the_run_at_once(world: Any, tmp_path: Path) -> None:
