@@ -70,7 +70,7 @@ def test_a_missing_dimension_leaves_no_overall_target_and_no_overall_score() -> 
 def test_dimensions_without_overlap_are_named_with_a_hint() -> None:
     with pytest.raises(InputError, match=r"\(fluencey\).*\(fluency\).*Did you mean 'fluency'\?"):
         human_targets(rated({"fluency": 1}), checklist("fluencey"))
-    with pytest.raises(InputError, match="No example has a human score.*asks about fluency"):
+    with pytest.raises(InputError, match=r"No example has a human score.*asks about fluency"):
         human_targets(rated({}), checklist("fluency"))
 
 
