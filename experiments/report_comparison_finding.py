@@ -40,7 +40,10 @@ def _said(
     data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None
 ) -> tuple[Literal["adopt", "keep", "undecided"], str, str]:
     judges, lead_judge = len(data["judges"]), first["judge"]
-    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored"
+    left_out = (
+        f" (but {_listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
+    )
+    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{left_out}"
     if not data["compared_on"]:
         why = "There is no example that every judge scored. What each judge lacks, and why, is in its notes below."
         return "undecided", "Nothing could be compared", why
@@ -62,7 +65,8 @@ def _said(
     if best is not first and first["average"]["spearman"] is not None:
         than = f", {lead_judge} {number(first['average']['spearman'])}"
     better, worse = _beyond_noise(data["differences"], 1), _beyond_noise(data["differences"], -1)
-    corrected = f"after correction for {count(len(data['differences']), 'comparison')}"
+    tested = sum(each["p_holm"] is not None for each in data["differences"])
+    corrected = f"after correction for {count(tested, 'comparison')}"
     if better:
         where = _dimensions_of(data, better, 1)
         on_some = f" on {_listed(where)}" if len(where) < len(data["dimensions"]) else ""

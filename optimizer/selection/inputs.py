@@ -1,0 +1,130 @@
+"""What a selection starts from: examples, candidates and, where they are there already, verdicts; and the sample drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.default import default_prompt
+from ...prompts.errors import InputError
+from ...prompts.examples import human_dimensions, load_examples
+from ...prompts.prompt import load_prompt
+from ..given_verdicts import given_verdicts
+from .material import Bought, Inputs
+from .sampling import sample_clustered, sample_uniform
+from .tables import human_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from ...models.base import Model
+    from ...prompts.examples import Example
+    from ...prompts.prompt import Prompt
+    from ...prompts.verdicts import Verdict
+    from .options import SelectOptions
+
+LEAST_RATED = 0.5
+"""Share of the sample that people must have rated for their scores to be taken without being asked for."""
+
+
+def load_select_inputs(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    candidates: str | Path | Checklist | None,
+    prompt: str | Path | Prompt | None,
+    task: str,
+    dimensions: Sequence[str],
+    settings: SelectOptions,
+) -> Inputs:
+    """Read and check everything, and draw the sample.
+
+    Raises:
+        InputError: Names the file, line and field at fault.
+    """
+    every = load_examples(data, fields=settings.field, limit=settings.limit)
+    pool = candidates if isinstance(candidates, Checklist) or candidates is None else load_checklist(candidates)
+    if pool is not None and len(pool.questions) < settings.k:
+        raise InputError(
+            f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
+            "bring more candidates."
+        )
+    if pool is None and settings.max_candidates < settings.k:
+        raise InputError(
+            f"-k {settings.k}: --max-candidates {settings.max_candidates} would leave too few to choose from."
+        )
+    examples = _sample(every, settings)
+    text = default_prompt(every) if prompt is None else load_prompt(prompt)
+    by_people = _by_people(examples, settings)
+    about = task or (pool.task if pool else "")
+    return Inputs(examples, pool, text, about, tuple(dimensions), by_people)
+
+
+def load_given(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    candidates: str | Path | Checklist | None,
+    verdicts: str | Path | Iterable[Verdict],
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+    task: str,
+    settings: SelectOptions,
+) -> tuple[Inputs, Bought, str]:
+    """Read verdicts that are there, to be rated by people's scores.
+
+    Returns:
+        The inputs, the verdicts as if they had been bought, and the name of the judge that gave them.
+
+    Raises:
+        InputError: Names the file, line and field at fault, or says what is missing.
+    """
+    if candidates is None:
+        raise InputError("--verdicts: name the checklist that they answer (--candidates).")
+    if settings.answer_levels > 2 or settings.estimate == "per-example":
+        raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
+    every = load_examples(data, fields=settings.field)
+    questions = candidates if isinstance(candidates, Checklist) else load_checklist(candidates)
+    given = given_verdicts(verdicts, every, questions, model, prompt)
+    judged = {verdict.example for verdict in given}
+    known = [example for example in every if example.id in judged][: settings.limit]
+    kept = {example.id for example in known}
+    given = [verdict for verdict in given if verdict.example in kept]
+    if len(judges := sorted({verdict.model for verdict in given})) != 1:
+        raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
+    update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}
+    inputs = load_select_inputs(known, questions, prompt, task, (), settings.model_copy(update=update))
+    if not inputs.by_people:
+        raise InputError(
+            "--verdicts: nothing is bought, so the overall ratings have to be people's, and fewer than half of the "
+            "examples have a human score."
+        )
+    return inputs, Bought(questions, None, given, (), (), ()), judges[0]
+
+
+def _sample(examples: list[Example], settings: SelectOptions) -> list[Example]:
+    if settings.sampling == "uniform" or settings.sample >= len(examples):
+        places = sample_uniform(len(examples), settings.sample, settings.seed)
+    else:
+        shown = [f"{each.input}\n{each.output or ''}".strip() or each.id for each in examples]
+        vectors = embedder(settings.embedder or DEFAULT_EMBEDDER).embed(shown)
+        places = sample_clustered(vectors, settings.sample, settings.clusters, settings.seed)
+    return [examples[place] for place in places]
+
+
+def _by_people(examples: Sequence[Example], settings: SelectOptions) -> bool:
+    if settings.rated_by == "judge" or settings.estimate == "per-example":
+        return False
+    if not human_dimensions(examples):
+        if settings.rated_by == "people":
+            raise InputError(
+                "--rated-by people: no example has human scores. Use --rated-by judge, or add a field 'human'."
+            )
+        return False
+    _, scores = human_scores(examples, settings.rating_dimension, settings.human_scale)
+    rated = int((scores == scores).sum())  # NaN is not equal to itself
+    if settings.rated_by == "people":
+        if not rated:
+            raise InputError(
+                "--rated-by people: no example has a score on every dimension; name one (--rating-dimension)."
+            )
+        return True
+    return rated >= LEAST_RATED * len(examples)
