@@ -95,13 +95,15 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     share = last["information_share"]
     told = any(each["bits"] is not None and each["bits"] > 0 for each in data["questions"])
     choice: Literal["adopt", "keep", "undecided"] = "adopt" if share is not None and share >= SURE else "keep"
+    if choice == "adopt" and data["convergence"]["settled"] is None:
+        choice = "undecided"  # other examples would have chosen other questions
     if not told:
         choice, headline = "undecided", "No question tells anything beyond chance"
     elif share is None:
         choice, headline = "undecided", f"{kept} of {every} kept; what they tell is not known"
     else:
         headline = f"{kept} {keeps} {percent(share)} of the information at {percent(last['cost_share'])} of the cost"
-    provenance = 3 if data["pool"] else 2  # the sentences begin with these, then comes one for each question kept
+    provenance = 3 if data["pool"] else 2  # the sentences begin with these, then comes what the lead says
     people = last["correlation_share"]
     with_people = f", and {percent(people)} of the correlation with people" if people is not None else ""
     lead = (
@@ -116,7 +118,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
         headline,
         lead if share is not None else data["sentences"][0],
         [_information(last), _people(data, last), _cost(last), cost_tile(data)],
-        data["sentences"][provenance + min(data["k"], every) :],
+        data["sentences"][provenance + 1 :],
         who=" ".join(data["sentences"][:provenance]),
     )
 
