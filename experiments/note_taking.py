@@ -2,7 +2,8 @@
 
 Run ``python -m askance.experiments.note_taking DATA --checklist C --prompt P --verdicts V.jsonl --model M``. The verdicts
 are those of ``askance evaluate DATA --checklist C --prompt P --model M -o V.jsonl``; the note-taker is the same model. Every
-variant takes notes of the same disagreements with people; a call that a variant shares with another counts for both.
+variant takes notes of the same disagreements with people; a call that a variant shares with another counts for both. A
+shift is a change of log-odds towards people, as a mean over lessons: on a lesson's own evidence, on controls, elsewhere.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ from ..memory.verdict_store import VerdictStore
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
-from ..optimizer.trial import TrialResult
 from ..prompts.checklist import load_checklist
 from ..prompts.examples import load_examples
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import load_prompt
 from ..prompts.verdicts import read_verdicts
 from .command_line import says_errors
-from .note_taking_cases import Case, Judged, TryLesson, find_cases, lesson_trial
+from .note_taking_cases import Case, Judged, Tried, TryLesson, find_cases, lesson_trial
 from .results_file import RESULTS, write_result
 
 RESULT = RESULTS / "note_taking.json"
@@ -140,10 +140,10 @@ class Measurement:
 
 async def try_all(
     tallies: Mapping[str, Tally], try_lesson: TryLesson, time_is_up: Callable[[], bool]
-) -> dict[tuple[str, tuple[str, ...]], TrialResult]:
+) -> dict[tuple[str, tuple[str, ...]], Tried]:
     """Try the lessons of all variants, taking turns; the same lesson on the same evidence is tried once."""
     queues = [tally.merged() for tally in tallies.values()]
-    found: dict[tuple[str, tuple[str, ...]], TrialResult] = {}
+    found: dict[tuple[str, tuple[str, ...]], Tried] = {}
     for turn in range(max(map(len, queues), default=0)):
         for queue in queues:
             if turn < len(queue) and not time_is_up() and _key(queue[turn]) not in found:
@@ -155,11 +155,11 @@ def _key(lesson: Lesson) -> tuple[str, tuple[str, ...]]:
     return lesson.text, lesson.evidence
 
 
-def summary(tally: Tally, trials: Mapping[tuple[str, tuple[str, ...]], TrialResult]) -> dict[str, Any]:
+def summary(tally: Tally, trials: Mapping[tuple[str, tuple[str, ...]], Tried]) -> dict[str, Any]:
     """The figures of one variant; shares are None where there is nothing to take a share of."""
     lessons = tally.merged()
     tried = [trials[_key(lesson)] for lesson in lessons if _key(lesson) in trials]
-    passed = sum(each.passed for each in tried)
+    passed = sum(each.own.passed for each in tried)
     return {
         "disagreements": tally.cases,
         "calls": tally.calls,
@@ -170,6 +170,9 @@ def summary(tally: Tally, trials: Mapping[tuple[str, tuple[str, ...]], TrialResu
         "passed_their_trial": passed,
         "share_that_pass_their_trial": _share(passed, len(tried)),
         "passed_per_100_calls": _share(100 * passed, tally.calls) if len(tried) == len(lessons) else None,
+        "shift_of_own_evidence": _mean([each.own.evidence_shift for each in tried]),
+        "shift_of_controls": _mean([each.own.control_shift for each in tried]),
+        "shift_elsewhere": _mean([each.elsewhere.evidence_shift for each in tried]),
         "lessons": [
             {
                 "text": lesson.text,
@@ -184,6 +187,12 @@ def summary(tally: Tally, trials: Mapping[tuple[str, tuple[str, ...]], TrialResu
 
 def _share(part: int, whole: int) -> float | None:
     return round(part / whole, 3) if whole else None
+
+
+def _mean(shifts: Sequence[float | None]) -> float | None:
+    """Mean change of log-odds of the lessons that were tried; every lesson counts the same."""
+    known = [each for each in shifts if each is not None]
+    return round(sum(known) / len(known), 3) if known else None
 
 
 async def measure(
@@ -206,12 +215,12 @@ async def measure(
 
 def as_text(result: Mapping[str, Any]) -> str:
     """One line a variant."""
-    lines = [f"{'variant':22} notes  pass  distinct  tried  earned  calls  earned per 100 calls"]
+    lines = [f"{'variant':22} notes  pass  distinct  tried  earned  calls  own    controls  elsewhere"]
     for name, row in result["variants"].items():
-        per = row["passed_per_100_calls"]
+        shifts = [row[name] for name in ("shift_of_own_evidence", "shift_of_controls", "shift_elsewhere")]
         lines.append(
             f"{name:22} {row['disagreements']:5} {row['notes_that_pass_the_guards']:5} {row['distinct_lessons']:9} "
-            f"{row['tried']:6} {row['passed_their_trial']:7} {row['calls']:6}  {'not all tried' if per is None else per}"
+            f"{row['tried']:6} {row['passed_their_trial']:7} {row['calls']:6}  {'  '.join('   -  ' if each is None else f'{each:+6.2f}' for each in shifts)}"
         )
     return "\n".join(lines)
 
@@ -250,7 +259,7 @@ async def _run(given: argparse.Namespace) -> dict[str, Any]:
     with VerdictStore(given.store or ":memory:") as store:
         async with Models(api_base=given.api_base, timeout=600) as models:
             gateway, model = Gateway(store, max_concurrency=1), models.get(given.model)
-            trial = lesson_trial(gateway, model, judged, evidence=given.evidence, controls=given.controls)
+            trial = lesson_trial(gateway, model, judged, cases, evidence=given.evidence, controls=given.controls)
             measurement = Measurement(gateway, model, judged, seed=given.seed)
             seconds = None if given.minutes is None else 60 * given.minutes
             return await measure(measurement, cases, trial, seconds=seconds)

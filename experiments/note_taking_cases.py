@@ -27,7 +27,18 @@ from ..prompts.verdicts import Verdict
 THRESHOLD = 0.3
 """P(yes) minus people's score, mapped to [0, 1], from which a verdict is a disagreement (BinEval App. B)."""
 
-TryLesson = Callable[[Lesson], Awaitable[TrialResult]]
+
+@dataclass(frozen=True)
+class Tried:
+    """What a lesson did to the verdicts."""
+
+    own: TrialResult
+    """On its own evidence and on controls: the trial that decides in the loop."""
+    elsewhere: TrialResult
+    """On disagreements of the same questions that it was not drawn from; there are no controls."""
+
+
+TryLesson = Callable[[Lesson], Awaitable[Tried]]
 
 
 @dataclass(frozen=True)
@@ -128,14 +139,22 @@ def with_lesson(prompt: Prompt, lesson: Lesson) -> Prompt:
     return prompt.apply(make_edit(prompt.text, parts[-1], proposal, lesson.id))
 
 
-def lesson_trial(gateway: Gateway, judge: Model, judged: Judged, *, evidence: int, controls: int) -> TryLesson:
-    """How a lesson earns its place here: tried in the prompt, on its evidence and on some controls."""
+def lesson_trial(
+    gateway: Gateway, judge: Model, judged: Judged, cases: Sequence[Case], *, evidence: int, controls: int
+) -> TryLesson:
+    """How a lesson earns its place here: tried in the prompt, on its evidence and controls, and on the other cases."""
     subject = JudgeSubject(gateway, judge, Judging(), role="trial", soft=True, tally=lambda _: None)
     trial = LessonTrial(subject, judged.signal(), evidence=evidence, controls=controls)
+    others = LessonTrial(subject, judged.signal(), evidence=len(cases), controls=0)
     seen = judged.observation()
     before = Draft(judged.prompt, judged.checklist)
 
-    async def try_lesson(lesson: Lesson) -> TrialResult:
-        return await trial.run(before, Draft(with_lesson(judged.prompt, lesson), judged.checklist), [lesson], seen)
+    async def try_lesson(lesson: Lesson) -> Tried:
+        after = Draft(with_lesson(judged.prompt, lesson), judged.checklist)
+        own = await trial.run(before, after, [lesson], seen)
+        asked = {key.rsplit("/", 1)[1] for key in lesson.evidence}
+        disputed = [case.disagreement for case in cases if case.disagreement.question in asked]
+        rest = tuple(each.key for each in disputed if each.key not in lesson.evidence)
+        return Tried(own, await others.run(before, after, [lesson.model_copy(update={"evidence": rest})], seen))
 
     return try_lesson

@@ -7,7 +7,7 @@ trial asks for selectivity: a rule that only makes the judge severer moves evide
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class TrialResult:
     """Controls that moved away from the reference, or whose answer turned away."""
     controls: int
     """Controls that were tried and answered."""
+    evidence_shift: float | None = None
+    """Mean change of the disagreements' log-odds towards the reference; None where none was answered."""
+    control_shift: float | None = None
+    """The same of the controls; below 0: away from the reference."""
 
 
 class LessonTrial:
@@ -84,7 +88,8 @@ class LessonTrial:
             reason = f"failed its trial: with it, none of {len(controls)} controls was answered"
             return TrialResult(False, reason, sum(move >= MOVED for move in tried), len(tried), 0, 0)
         turned, harmed = (sum(move >= MOVED for move in tried), sum(move <= -MOVED for move in checked))
-        return verdict_of_trial(turned, len(tried), harmed, len(checked))
+        result = verdict_of_trial(turned, len(tried), harmed, len(checked))
+        return replace(result, evidence_shift=_mean(tried), control_shift=_mean(checked))
 
     def _find_controls(
         self, draft: Draft, evidence: Sequence[Verdict], known: dict[Pair, Verdict], lessons: Sequence[Lesson]
@@ -132,6 +137,10 @@ def shift(before: Verdict, after: Verdict | None, wanted: float | None) -> float
     agreed = abs(before.p_yes - wanted) <= AGREED and before.answer == (wanted >= 0.5)
     up = wanted >= 0.5 if agreed else wanted > before.p_yes
     return change if up else -change
+
+
+def _mean(moves: Sequence[float]) -> float | None:
+    return sum(moves) / len(moves) if moves else None
 
 
 def log_odds(p_yes: float) -> float:

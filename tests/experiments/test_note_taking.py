@@ -10,10 +10,10 @@ import pytest
 
 from askance.experiments import note_taking
 from askance.experiments.note_taking import BATCHES, VARIANTS, Measurement, as_text, main, measure
-from askance.experiments.note_taking_cases import Judged, find_cases, lesson_trial, with_lesson
+from askance.experiments.note_taking_cases import Judged, Tried, find_cases, lesson_trial, with_lesson
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.optimizer.trial import TrialResult
+from askance.optimizer.trial import log_odds
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
@@ -94,10 +94,11 @@ def test_a_lesson_is_tried_on_a_line_before_the_question() -> None:
 async def test_every_variant_takes_notes_of_the_same_cases_and_its_lessons_are_tried_once() -> None:
     model = ScriptedModel(script, slots=1)
     gateway = Gateway(max_concurrency=1)
-    trial = lesson_trial(gateway, model, JUDGED, evidence=2, controls=2)
+    cases = find_cases(JUDGED, 4)
+    trial = lesson_trial(gateway, model, JUDGED, cases, evidence=2, controls=2)
     tried: list[tuple[str, tuple[str, ...]]] = []
 
-    async def counted(lesson: Lesson) -> TrialResult:
+    async def counted(lesson: Lesson) -> Tried:
         tried.append((lesson.text, lesson.evidence))
         return await trial(lesson)
 
@@ -108,7 +109,12 @@ async def test_every_variant_takes_notes_of_the_same_cases_and_its_lessons_are_t
     plain = variants["plain"]
     assert (plain["disagreements"], plain["calls"], plain["distinct_lessons"]) == (3, 3, 1)
     assert plain["lessons"][0]["evidence"] == ["e0/q", "e2/r", "e4/q"]
-    assert plain["lessons"][0]["trial"]["passed"] is True
+    own, elsewhere = (plain["lessons"][0]["trial"][part] for part in ("own", "elsewhere"))
+    assert (own["passed"], own["turned"], own["controls"]) == (True, 2, 2)
+    assert (elsewhere["turned"], elsewhere["evidence"], elsewhere["controls"]) == (1, 1, 0), "e6 gave no note"
+    assert plain["shift_of_own_evidence"] == pytest.approx(log_odds(0.89) - log_odds(0.2), abs=0.1)
+    assert plain["shift_elsewhere"] == pytest.approx(log_odds(0.84) - log_odds(0.2), abs=0.01)
+    assert plain["shift_of_controls"] > 0, "they went from sure to surer"
     assert plain["passed_per_100_calls"] == 33.333
     assert variants["kinds"]["calls"] == 5, "and one for the kinds of each question"
     assert variants["kinds, 3 samples"]["calls"] == 11
@@ -116,14 +122,14 @@ async def test_every_variant_takes_notes_of_the_same_cases_and_its_lessons_are_t
     assert (refused["share_that_pass_the_guards"], refused["share_that_pass_their_trial"]) == (0.0, None)
     assert refused["refused"] == 3
     assert variants[BATCHES]["calls"] == 4 and variants[BATCHES]["disagreements"] == 3
-    assert "earned per 100 calls" in as_text(result)
+    assert "elsewhere" in as_text(result)
 
 
 async def test_when_time_is_up_nothing_new_is_begun() -> None:
     model = ScriptedModel(script, slots=1)
     measurement = Measurement(Gateway(), model, JUDGED, seed=1, batches=False)
 
-    async def never(lesson: Lesson) -> TrialResult:
+    async def never(lesson: Lesson) -> Tried:
         raise AssertionError("there was no time left")
 
     result = await measure(measurement, find_cases(JUDGED, 3), never, seconds=0.0)
