@@ -21,6 +21,8 @@ Not 1 minus the p-value of a gain: where few examples changed, that is near 1 af
 """
 LATE = 0.6
 """Share of the validation examples from which a candidate without any gain is dropped."""
+FAR = 2.0
+"""Where the p-value on the lessons' own questions is more than so many levels, the other questions are not bought."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Decision:
     accepted: bool
     reason: str
     gain: Difference | None
+    within_noise: bool = False
+    """Rejected for no other reason than that the gain may be noise: with further edits it may stand out."""
 
 
 class Acceptance(Protocol):
@@ -40,7 +44,10 @@ class Acceptance(Protocol):
         ...
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
-        """A rejection where the first validation examples alone say that the candidate is clearly worse."""
+        """A rejection where a part of the candidate's verdicts says that the others are not worth their price.
+
+        The candidate's scores are of the first validation examples, or of all where only some questions were asked.
+        """
         ...
 
 
@@ -83,22 +90,25 @@ class PairedGate:
         found = f"{self._yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
         if gain.value <= 0:
             return Decision(False, f"no gain on validation ({found})", gain)
-        if gain.p_value > self._level:
-            return Decision(False, f"a gain within noise ({found}; p must be at most {self._level:g})", gain)
-        if gain.standard_error is not None and gain.value < self._min_gain * gain.standard_error:
-            wanted = f"{self._min_gain:g} standard errors of {gain.standard_error:.3f}"
-            return Decision(False, f"a gain too small ({found}; it must be at least {wanted})", gain)
         drifted = self._drift.problem(best, candidate, self._examples) if self._drift else None
         if drifted:
             return Decision(False, f"{drifted} ({found})", gain)
+        if gain.p_value > self._level:
+            return Decision(False, f"a gain within noise ({found}; p must be at most {self._level:g})", gain, True)
+        if gain.standard_error is not None and gain.value < self._min_gain * gain.standard_error:
+            wanted = f"{self._min_gain:g} standard errors of {gain.standard_error:.3f}"
+            return Decision(False, f"a gain too small ({found}; it must be at least {wanted})", gain, True)
         return Decision(True, f"better on validation ({found})", gain)
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
-        """Whether the examples seen so far are enough to drop the candidate."""
+        """Whether what was judged so far is enough to drop the candidate."""
         n = len(candidate)
         gain = self._yardstick.difference(best[:n], candidate, self._examples[:n])
-        if gain.value is None or gain.value > 0:
+        if gain.value is None:
             return None
+        if gain.value > 0:
+            far = n == len(self._examples) and gain.p_value is not None and gain.p_value > FAR * self._level
+            return self.decide(best, candidate) if far else None
         if n >= LATE * len(self._examples):
             found = f"{self._yardstick.name} {gain.value:+.3f}"
             return Decision(False, f"no gain on the first {n} validation examples ({found})", gain)

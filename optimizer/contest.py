@@ -1,4 +1,8 @@
-"""Candidates against the best version so far, on validation: bundles, the guilty edit, and early drops."""
+"""Candidates against the best version so far, on validation: bundles, the guilty edit, and early drops.
+
+A gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
+together with the next ones, until the gain of all stands out or nothing is left to add.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..prompts.prompt import EditRefusedError
+from .bundling import Waiting, bundle, problem_of
 from .events import VersionDecided
 from .results import TriedEdits, Version
 from .subject import Draft
@@ -17,7 +21,6 @@ if TYPE_CHECKING:
     from ..memory.run_directory import RunDirectory
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
-    from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
     from .scoring import ExampleScore
@@ -29,8 +32,6 @@ Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision 
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
 LEAST_RUNG = 8
 """Validation examples that are judged before a candidate may be dropped."""
-
-
 ON_ITS_OWN = ", judged on its lessons' own questions alone"
 """Said of a candidate that was dropped before the other questions were asked."""
 
@@ -100,6 +101,9 @@ class Contest:
         """The last version that was accepted."""
         self.refused: dict[tuple[str, str], str] = {}
         """Edits that were rejected, old and new text, with the reason: they are not tried again."""
+        self.waiting = Waiting()
+        self._decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = {}
+        """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -109,33 +113,62 @@ class Contest:
         return Version(number, draft, seen.scores, verdicts=seen.verdicts)
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
-        """Try edits together; where the gate says no, each half, so that one guilty edit is found in few tries.
+        """Try edits together with those that wait; where that gains nothing, each half, so that a guilty edit is found.
 
-        Edits come best supported first.
+        Edits come best supported first. Those that are in the best version afterwards are accepted, those in
+        ``refused`` rejected, those in ``waiting`` neither yet.
 
         Returns the best version afterwards.
         """
         return await self._settle(best, edits, iteration, _Tries(most_tries(len(edits))))
 
     async def _settle(self, best: Version, edits: Sequence[Edit], iteration: int, tries: _Tries) -> Version:
-        usable = bundle(best.draft.prompt, edits, self._max_prompt_chars)
+        waiting = self.waiting
+        usable = self._candidate(best, edits)
         if not usable:
             for edit in edits:
                 why = problem_of(best.draft.prompt, edit, self._max_prompt_chars)
-                self.refused[edit.old, edit.new] = f"it cannot be applied to the best prompt so far: {why}"
+                self._refuse([edit], f"it cannot be applied to the best prompt so far: {why}")
             return best
-        if tries.left == 0:
-            why = "not tried alone: the candidates of this round are used up"
-            self.refused |= {(edit.old, edit.new): why for edit in edits}
-            return best
-        tries.left -= 1
-        winner = await self.challenge(best, usable, iteration)
-        if winner is best and len(usable) > 1 and self._bisect:
-            half = (len(usable) + 1) // 2
-            winner = await self._settle(best, usable[:half], iteration, tries)
-            winner = await self._settle(winner, usable[half:], iteration, tries)
+        key = best.number, frozenset((edit.old, edit.new) for edit in usable)
+        decision, winner = self._decided.get(key), best
+        if decision is None:
+            if tries.left == 0:
+                self._refuse(edits, "not tried alone: the candidates of this round are used up")
+                return best
+            tries.left -= 1
+            decision, winner = await self._decide(best, usable, iteration)
+            self._decided[key] = decision
+        gain = decision.gain.value if decision.within_noise and decision.gain is not None else None
+        new = [edit for edit in usable if not waiting.has(edit)]
+        if winner is not best:
+            self._wait(Waiting(), beside=usable)
+        elif gain is not None and gain > waiting.gain:
+            self._wait(Waiting(usable, gain, decision.reason), beside=usable)
+        elif len(new) > 1 and self._bisect:
+            half = (len(new) + 1) // 2
+            winner = await self._settle(best, new[:half], iteration, tries)
+            winner = await self._settle(winner, new[half:], iteration, tries)
+        else:
+            beside = f"; {waiting.gain:+.3f} without it" if waiting.edits else ""
+            self._refuse(new, f"{decision.reason}{beside}")
         left = [edit for edit in edits if edit not in usable]
         return await self._settle(winner, left, iteration, tries) if left else winner
+
+    def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """What is tried together: the edits with those that wait, or alone where none can stand beside them."""
+        beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self._max_prompt_chars)
+        if len(beside) > len(self.waiting.edits):
+            return beside
+        return bundle(best.draft.prompt, edits, self._max_prompt_chars)
+
+    def _wait(self, now: Waiting, beside: Sequence[Edit]) -> None:
+        """Other edits wait from now on; those that waited and were not tried with the last ones are rejected."""
+        self._refuse([edit for edit in self.waiting.edits if edit not in beside], self.waiting.reason)
+        self.waiting = now
+
+    def _refuse(self, edits: Sequence[Edit], reason: str) -> None:
+        self.refused |= {(edit.old, edit.new): reason for edit in edits}
 
     async def challenge(
         self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None
@@ -144,6 +177,12 @@ class Contest:
 
         ``draft`` is given where the candidate is more than its edits, e.g. has other questions.
         """
+        return (await self._decide(best, edits, iteration, draft))[1]
+
+    async def _decide(
+        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None
+    ) -> tuple[Decision, Version]:
+        """What the gate says of a candidate, and which version is the best afterwards."""
         if draft is None:
             prompt = best.draft.prompt
             for edit in edits:
@@ -167,11 +206,9 @@ class Contest:
             )
         )
         if raced.version is None or not decision.accepted:
-            if len(edits) == 1 or not self._bisect:
-                self.refused |= {(edit.old, edit.new): decision.reason for edit in edits}
-            return best
+            return decision, best
         self.keep(raced.version)
-        return raced.version
+        return decision, raced.version
 
     def keep(self, version: Version) -> None:
         """This version is now what the user would get."""
@@ -245,33 +282,3 @@ def most_tries(edits: int) -> int:
     a further chance to accept one that only seems better.
     """
     return 2 * math.ceil(math.log2(max(edits, 1))) + 1
-
-
-def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
-    """Those of the edits that can be applied one after the other, as long as the prompt stays short enough."""
-    applied = []
-    for edit in edits:
-        if problem_of(prompt, edit, max_chars) is None:
-            prompt = prompt.apply(edit)
-            applied.append(edit)
-    return tuple(applied)
-
-
-def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str | None:
-    """Why an edit cannot be applied to a prompt; None where it can."""
-    try:
-        check_length(prompt.apply(edit), max_chars)
-    except EditRefusedError as error:
-        return str(error)
-    return None
-
-
-def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
-    """Give the prompt back.
-
-    Raises:
-        EditRefusedError: It is longer than ``max_chars``.
-    """
-    if max_chars is not None and len(prompt.text) > max_chars:
-        raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
-    return prompt

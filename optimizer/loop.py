@@ -94,6 +94,8 @@ class Loop:
             outcome.best = parts.contest.accepted or outcome.best
             new = [edit for each in outcome.tried if each.iteration == outcome.iterations for edit in each.edits]
             self._mark_applied(new, outcome.best)
+        waiting = parts.contest.waiting
+        self._reject(sorted(waiting.lessons), waiting.reason)
         self._retire_pruned(outcome)
         parts.events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
         return outcome
@@ -116,7 +118,8 @@ class Loop:
     async def _round(self, outcome: Outcome) -> tuple[Version, FinishReason | None]:
         """One round; returns the best version after it, and the reason to stop where there is one."""
         parts, best, iteration = self._parts, outcome.best, outcome.iterations
-        room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons})
+        waiting = parts.contest.waiting
+        room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons} | waiting.lessons)
         if room <= 0:
             return best, "max_lessons"
         parts.events.phase(f"iteration {iteration}: judging the development examples")
@@ -135,10 +138,14 @@ class Loop:
         reasons = await parts.signal.reasons(best.draft, seen, chosen)
         parts.events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
         lessons = await parts.desk.learn(best.draft, seen, chosen, reasons)
-        unsaid = [each for each in lessons if each.promptable and each.text not in best.prompt.text]
+        unsaid = [
+            each
+            for each in lessons
+            if each.promptable and each.text not in best.prompt.text and each.id not in waiting.lessons
+        ]
         edits = await self._edits(best, unsaid[:room], seen)
         winner = await parts.contest.settle(best, edits, iteration)
-        self._mark(edits, winner)
+        self._mark([*waiting.edits, *edits], winner)
         if parts.questions_again is not None and winner is not best:
             winner = await parts.questions_again.challenge(winner, parts.contest, iteration)
         if not parts.events.journal.replaying:
@@ -184,7 +191,7 @@ class Loop:
     def _mark(self, edits: Sequence[Edit], winner: Version) -> None:
         self._mark_applied(edits, winner)
         for edit in edits:
-            if edit not in winner.edits:
+            if edit not in winner.edits and not self._parts.contest.waiting.has(edit):
                 self._reject(edit.lessons, self._parts.contest.refused[edit.old, edit.new])
 
     def _mark_applied(self, edits: Sequence[Edit], version: Version) -> None:

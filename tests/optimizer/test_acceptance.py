@@ -59,7 +59,7 @@ def test_a_small_gain_is_taken_for_noise() -> None:
     assert decision.gain is not None
     assert decision.gain.value is not None
     assert decision.gain.value > 0
-    assert "within noise" in decision.reason
+    assert "within noise" in decision.reason and decision.within_noise
 
 
 def test_a_judge_that_says_the_same_of_everything_can_be_improved() -> None:
@@ -103,6 +103,7 @@ def test_a_gain_below_so_many_standard_errors_is_rejected() -> None:
     assert gate(min_gain=2.0).decide(before, better).accepted
     decision = gate(min_gain=50.0).decide(before, better)
     assert not decision.accepted
+    assert decision.within_noise
     assert decision.reason.startswith("a gain too small (Spearman +")
     assert "at least 50 standard errors" in decision.reason
 
@@ -121,6 +122,19 @@ def test_a_candidate_that_is_clearly_worse_on_the_first_examples_is_dropped() ->
     assert not dropped.accepted
     assert dropped.reason.startswith(f"clearly worse on the first {N // 2} validation examples (Spearman -2.000")
     assert racing.hopeless(best, best[: N // 2]) is None
+
+
+def test_a_gain_on_all_examples_far_from_the_level_is_within_noise_and_one_near_it_goes_on() -> None:
+    """On all examples the look is at a part of the questions."""
+    racing = PairedGate(MeanYardstick(resamples=500, seed=1), examples(), level=0.1)
+
+    def raised(count: int) -> list[ExampleScore]:
+        return scores(np.array([0.3] * count + [0.0] * (N - count)))
+
+    far = racing.hopeless(raised(0), raised(2))
+    assert far is not None and far.within_noise and not far.accepted, "p is a quarter"
+    assert racing.hopeless(raised(0), raised(3)) is None, "p is an eighth"
+    assert racing.hopeless(raised(0), raised(2)[: N - 1]) is None, "other examples are still to come"
 
 
 def test_one_single_loss_is_not_clear() -> None:

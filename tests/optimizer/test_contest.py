@@ -28,7 +28,10 @@ START = Draft(Prompt("Judge."))
 
 
 class Marked:
-    """Every ``+`` in the prompt raises every score a little, a ``!`` makes all 0; it counts what it looks at."""
+    """Every ``+`` in the prompt raises every score a little, each ``~`` one score, a ``!`` makes all 0.
+
+    It counts what it looks at.
+    """
 
     def __init__(self) -> None:
         self.looked_at: list[tuple[str, int]] = []
@@ -39,7 +42,8 @@ class Marked:
         text = draft.prompt.text
         self.looked_at.append((text, len(examples)))
         score = 0.0 if "!" in text else 0.1 + 0.01 * text.count("+")
-        scores = [ExampleScore(each.id, score, {}) for each in examples]
+        lucky = {f"e{number}" for number in range(text.count("~"))}
+        scores = [ExampleScore(each.id, score + 0.3 * (each.id in lucky), {}) for each in examples]
         return Observation(examples, [], scores)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
@@ -160,6 +164,44 @@ async def test_what_makes_the_prompt_too_long_is_refused_unpaid_with_the_reason(
     assert await arena.settle([long]) is arena.start
     assert arena.candidates == 0
     assert "37 characters, more than 20" in arena.contest.refused[long.old, long.new]
+
+
+async def test_edits_with_a_gain_within_noise_wait_until_it_stands_out_with_others(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    edits = [add("~", f"L{n}") for n in range(4)]
+    assert await arena.settle(edits[:2]) is arena.start
+    assert arena.candidates == 1, "a bundle that gains something is not taken apart"
+    assert arena.contest.waiting.edits == tuple(edits[:2])
+    assert arena.contest.waiting.lessons == {"L0", "L1"}
+    assert arena.contest.refused == {}
+    winner = await arena.contest.settle(arena.start, edits[2:], 2)
+    assert winner.edits == tuple(edits)
+    assert (arena.candidates, arena.contest.waiting.edits) == (2, ())
+
+
+async def test_an_edit_that_adds_nothing_to_those_that_wait_is_rejected_and_they_go_on_waiting(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    first, useless, last = add("~~", "L0"), add("-", "L1"), add("~~", "L2")
+    await arena.settle([first])
+    assert await arena.contest.settle(arena.start, [useless], 2) is arena.start
+    assert arena.contest.waiting.edits == (first,)
+    assert arena.contest.refused[useless.old, useless.new].startswith("a gain within noise")
+    assert arena.contest.refused[useless.old, useless.new].endswith("; +0.020 without it")
+    winner = await arena.contest.settle(arena.start, [last], 3)
+    assert [edit.lessons for edit in winner.edits] == [("L0",), ("L2",)]
+
+
+async def test_an_edit_that_cannot_stand_beside_those_that_wait_is_tried_alone(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    waits, better, best = (Edit(old="Judge.", new=f"Judge{mark}", lessons=(mark,)) for mark in ("~", "~~", "+++"))
+    await arena.settle([waits])
+    assert await arena.contest.settle(arena.start, [better], 2) is arena.start
+    assert arena.contest.waiting.edits == (better,)
+    assert arena.contest.refused[waits.old, waits.new].startswith("a gain within noise"), "the better one replaced it"
+    winner = await arena.contest.settle(arena.start, [best], 3)
+    assert winner.prompt.text == "Judge+++"
+    assert (better.old, better.new) in arena.contest.refused
+    assert arena.contest.waiting.edits == ()
 
 
 async def test_the_papers_loop_takes_a_bundle_or_leaves_it(tmp_path: Path) -> None:

@@ -109,3 +109,4 @@ def test_the_gate_refuses_what_drifts_although_the_yardstick_rises() -> None:
     decision = PairedGate(yardstick, EXAMPLES, level=0.1, drift=QuestionDrift(0.15)).decide(before, after)
     assert not decision.accepted
     assert decision.reason.startswith("'facts' fell from 0.90 to 0.50 (mean score +0.500")
+    assert not decision.within_noise, "no further edit makes up for it"

@@ -11,10 +11,8 @@ import pytest
 import askance
 from askance.memory.journal import read_events
 from askance.models.base import Answer, Request
-from askance.optimizer.contest import bundle, check_length
 from askance.optimizer.results import FINISH_SENTENCES
-from askance.prompts.lessons import Edit
-from askance.prompts.prompt import EditRefusedError, Prompt
+from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, as_answer
 
 PLAIN_STYLE = "is written in a plain style"
@@ -152,18 +150,25 @@ def test_nothing_accepted_leaves_the_prompt_as_it_was(world: Any, tmp_path: Path
     assert {lesson["status"] for lesson in done.result["lessons"]} == {"rejected"}
 
 
-def test_an_edit_that_was_rejected_alone_is_not_judged_again(world: Any, tmp_path: Path) -> None:
+def test_an_edit_that_was_rejected_is_not_judged_again(world: Any, tmp_path: Path) -> None:
     done = world.migrate(tmp_path / "run", accept_level=0.001, patience=5)
-    alone = [
-        (each["edits"][0]["old"], each["edits"][0]["new"])
-        for each in done.result["rejected_edits"]
-        if len(each["edits"]) == 1
-    ]
-    assert len(alone) >= 2
-    assert len(alone) == len(set(alone))
+    judged = [frozenset((edit["old"], edit["new"]) for edit in each["edits"]) for each in done.result["rejected_edits"]]
+    assert len(judged) >= 3
+    assert len(judged) == len(set(judged)), "no candidate comes twice"
     style = next(lesson for lesson in done.result["lessons"] if PLAIN_STYLE in lesson["text"])
     assert len(style["evidence"]) > 2, "its evidence grew in the second iteration"
-    assert sum(PLAIN_STYLE in new for _, new in alone) == 1
+
+
+def test_edits_with_a_gain_within_noise_wait_and_are_rejected_at_the_end_with_what_the_gate_said(
+    world: Any, tmp_path: Path
+) -> None:
+    done = world.migrate(tmp_path / "run", accept_level=0.001, patience=5)
+    waited = [each for each in done.result["rejected_edits"] if each["reason"].startswith("a gain within noise")]
+    grown = [len(each["edits"]) for each in waited]
+    assert len(grown) >= 2 and grown == sorted(grown), "the next lessons were tried with those that waited"
+    ids = {lesson for edit in waited[-1]["edits"] for lesson in edit["lessons"]}
+    rows = {lesson["id"]: lesson for lesson in done.result["lessons"]}
+    assert {(rows[each]["status"], rows[each]["reason"]) for each in ids} == {("rejected", waited[-1]["reason"])}
 
 
 def test_lessons_say_what_became_of_them_and_why(world: Any, tmp_path: Path) -> None:
@@ -239,24 +244,3 @@ def test_a_lesson_without_an_edit_is_rejected_with_the_reason(
 # --- several edits together ----------------------------------------------------------------------------------------
 
 PROMPT = Prompt("One.\nTwo.")
-
-
-def test_edits_that_fit_are_bundled_in_their_order() -> None:
-    edits = [Edit(old="Two.", new="Two.\nThree."), Edit(old="One.", new="1."), Edit(old="One.", new="I.")]
-    assert bundle(PROMPT, edits) == tuple(edits[:2])
-
-
-def test_a_bundle_stays_within_the_length() -> None:
-    edits = [
-        Edit(old="Two.", new="Two.\n" + "x" * 10),
-        Edit(old="One.", new="One.\n" + "y" * 10),
-        Edit(old="One.", new="1"),
-    ]
-    assert bundle(PROMPT, edits, 25) == (edits[0], edits[2])
-
-
-def test_a_prompt_that_is_too_long_is_refused() -> None:
-    assert check_length(PROMPT, 9) is PROMPT
-    assert check_length(PROMPT, None) is PROMPT
-    with pytest.raises(EditRefusedError, match="9 characters, more than 8"):
-        check_length(PROMPT, 8)

@@ -34,7 +34,7 @@ EXAMPLES = [Example(id=f"e/{number}", input="i", output="o") for number in range
 
 
 class Marked:
-    """``a+`` in the prompt raises the answers to question a, ``a-`` lowers them; it counts what it is asked."""
+    """``a+`` in the prompt raises the answers to question a, ``a-`` lowers them, ``a~`` raises one; counts what is asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -47,7 +47,11 @@ class Marked:
         self.asked.append(("".join(names), len(examples)))
         text = draft.prompt.text
         p_yes = {q: 0.5 + 0.1 * (text.count(f"{q}+") - text.count(f"{q}-")) for q in names}
-        verdicts = [Verdict(each.id, q, "m", "0" * 12, p_yes[q] >= 0.5, p_yes[q]) for each in examples for q in names]
+        verdicts = []
+        for each in examples:
+            for q in names:
+                p = p_yes[q] + 0.3 * (each.id == "e/0" and f"{q}~" in text)
+                verdicts.append(Verdict(each.id, q, "m", "0" * 12, p >= 0.5, p))
         return Observation(examples, verdicts, score_examples(examples, draft.checklist, verdicts), draft.checklist)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
@@ -94,6 +98,16 @@ async def test_a_clearly_worse_one_is_dropped_after_the_first_examples(tmp_path:
     arena = Arena(tmp_path)
     assert await arena.settle([add("a-", "a")]) is arena.start
     assert arena.subject.asked == [("a", 10)]
+
+
+async def test_a_gain_that_noise_may_be_on_its_own_question_waits_and_costs_no_other_question(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    edit = add("a~", "a")
+    assert await arena.settle([edit]) is arena.start
+    assert arena.subject.asked == [("a", 10), ("a", 10), ("a", 10)]
+    assert arena.contest.tried[0].reason.startswith("a gain within noise (")
+    assert arena.contest.tried[0].reason.endswith(ON_ITS_OWN)
+    assert arena.contest.waiting.edits == (edit,)
 
 
 async def test_a_good_candidate_buys_each_verdict_once_and_is_decided_on_all_of_them(tmp_path: Path) -> None:
