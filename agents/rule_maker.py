@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from .fault_kinds import listed_kind
-from .rule_text import LONGEST_RULE, is_truism, rule_sentence, speaks_of, too_special
+from .rule_text import LONGEST_RULE, beside_the_point, is_truism, rule_sentence, speaks_of, too_special
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,9 @@ class RuleMaker:
 
     def _problem(self, text: str, *, listed: bool = False) -> str | None:
         """``listed``: the words are a kind's, which was listed without a look at any example."""
-        special = None if listed else too_special(text, self.shown, self.question.violation or "", self.judged)
+        special = beside_the_point(text, self.judged)
+        if special is None and not listed:
+            special = too_special(text, self.shown, self.question.violation or "", self.judged)
         if special is None and self.refuse_truisms and is_truism(text, self.question.text):
             return "the rule says no more than the question; name what to look for"
         return special

@@ -22,6 +22,7 @@ _REPEATED_OPENING = re.compile(
 _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
+_OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
 _EMPTY_WORDS = (
     "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
     "criterion detail details does doesn error errors expected fact facts fail fails false fulfil fulfill good have "
@@ -66,6 +67,19 @@ def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) ->
     return f'the rule is about this example alone ("{copied}"); say it in general words' if copied else None
 
 
+def beside_the_point(rule: str, judged: str) -> str | None:
+    """Why a rule is none for a judge: it asks a question, or speaks of rules, examples or judges; None where it is one.
+
+    A small model repeats what it was told about its notes ("... if the rule must help on other examples"). ``judged``
+    are words that any rule may use: a task may be about rules.
+    """
+    if "?" in rule:
+        return "the rule asks a question; write what to look for as a statement"
+    words = {word.removesuffix("s") for word in re.findall(r"\w+", judged.lower())}
+    said = next((found for found in _OF_NOTES.finditer(rule) if found[1].lower().removesuffix("s") not in words), None)
+    return f'the rule speaks of its own making ("{said[0]}"); say what to look for in an output' if said else None
+
+
 def speaks_of(kind: str, rule: str) -> bool:
     """Whether the rule has a word of its kind: "does not match the input" has none of "a changed name"."""
     words = {word for word in re.findall(r"\w+", kind.lower()) if len(word) > 3}
@@ -101,6 +115,7 @@ _EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
 
 __all__ = [
     "LONGEST_RULE",
+    "beside_the_point",
     "content_stems",
     "is_truism",
     "likeness",

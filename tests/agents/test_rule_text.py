@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.rule_text import is_truism, likeness, rule_sentence, speaks_of, too_special
+from askance.agents.rule_text import beside_the_point, is_truism, likeness, rule_sentence, speaks_of, too_special
 
 OPENING = "Answer no if the output"
 
@@ -71,3 +71,22 @@ def test_likeness_is_the_share_of_words_that_say_something() -> None:
 def test_a_rule_speaks_of_its_kind_where_it_has_a_word_of_it() -> None:
     assert speaks_of("a changed name", "Answer no if a name differs.")
     assert not speaks_of("a changed name", "Answer no if it does not match the input.")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Answer no if the rule must help on other examples of the same kind.",
+        "Answer no if the output does not mention the judge being asked the question.",
+        "Answer no if the output does the summary say correctly who did what?.",
+    ],
+)
+def test_a_rule_about_notes_or_a_question_is_beside_the_point(rule: str) -> None:
+    assert beside_the_point(rule, "Summarise an article.")
+
+
+def test_a_rule_may_speak_of_rules_judges_and_examples_where_the_task_does() -> None:
+    rule = "Answer no if the output offers what the rules do not allow."
+    assert beside_the_point(rule, "Answer a complaint under the shop's rules.") is None
+    assert beside_the_point(rule, "Answer a complaint.") is not None
+    assert beside_the_point("Answer no if the output has a name that the input does not give.", "Summarise.") is None

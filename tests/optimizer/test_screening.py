@@ -34,7 +34,7 @@ EXAMPLES = [Example(id=f"e/{number}", input="i", output="o") for number in range
 
 
 class Marked:
-    """``a+`` in the prompt raises the answers to question a, ``a-`` lowers them, ``a~`` raises one; counts what is asked."""
+    """``a+`` in the prompt raises the answers to question a, ``a-`` lowers them, ``a~`` one; counts what is asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
