@@ -105,4 +105,4 @@ def _fate(row: Mapping[str, Any], tried: Sequence[Candidate]) -> tuple[str, str 
         if reason.startswith("failed its trial"):
             return "failed its trial", reason.removeprefix("failed its trial: "), None
         return "rejected", reason, None
-    return "not tried", "no edit was made of it before the run ended, or no room was left for it", None
+    return "not tried", row["reason"] or "no edit was made of it before the run ended, or no room was left for it", None

@@ -73,9 +73,12 @@ class LessonMemory:
     def merge(self, known: str, new: Lesson, text: str | None = None) -> Lesson:
         """Give a known lesson the evidence of a new one, and new words where ``text`` is given.
 
-        The lesson is then open again, unless it is applied and keeps its words: then the prompt says it already.
+        The lesson is then open again, unless it is applied and keeps its words: then the prompt says it already. One
+        that was rejected or retired comes back only with evidence that it did not have.
         """
         lesson = self._lessons[known]
+        if lesson.is_closed and set(new.evidence) <= set(lesson.evidence):
+            return lesson
         same_words = text is None or text == lesson.text
         update: dict[str, object] = {"evidence": tuple(dict.fromkeys(lesson.evidence + new.evidence))}
         if lesson.status != "applied" or not same_words:
@@ -93,3 +96,8 @@ class LessonMemory:
         for lesson_id in lesson_ids:
             update = {"status": status, "reason": reason}
             self._lessons[lesson_id] = self._lessons[lesson_id].model_copy(update=update)
+
+    def put_off(self, lesson_ids: Iterable[str], reason: str) -> None:
+        """Say why lessons could not be tried; they stay as open as they are."""
+        for lesson_id in lesson_ids:
+            self.mark([lesson_id], self._lessons[lesson_id].status, reason)

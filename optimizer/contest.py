@@ -101,6 +101,8 @@ class Contest:
         """The last version that was accepted."""
         self.refused: dict[tuple[str, str], str] = {}
         """Edits that were rejected, old and new text, with the reason: they are not tried again."""
+        self.untried: dict[tuple[str, str], str] = {}
+        """Edits that could not be tried, or not by themselves, with the reason: nothing is known against them."""
         self.waiting = Waiting()
         self._decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = {}
         """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
@@ -116,7 +118,7 @@ class Contest:
         """Try edits together with those that wait; where that gains nothing, each half, so that a guilty edit is found.
 
         Edits come best supported first. Those that are in the best version afterwards are accepted, those in
-        ``refused`` rejected, those in ``waiting`` neither yet.
+        ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
 
         Returns the best version afterwards.
         """
@@ -128,13 +130,14 @@ class Contest:
         if not usable:
             for edit in edits:
                 why = problem_of(best.draft.prompt, edit, self._max_prompt_chars)
-                self._refuse([edit], f"it cannot be applied to the best prompt so far: {why}")
+                self.untried[edit.old, edit.new] = f"it cannot be applied to the best prompt so far: {why}"
             return best
         key = best.number, frozenset((edit.old, edit.new) for edit in usable)
         decision, winner = self._decided.get(key), best
         if decision is None:
             if tries.left == 0:
-                self._refuse(edits, "not tried alone: the candidates of this round are used up")
+                why = "not tried alone: the candidates of this round are used up"
+                self.untried |= {(edit.old, edit.new): why for edit in edits}
                 return best
             tries.left -= 1
             decision, winner = await self._decide(best, usable, iteration)
@@ -145,6 +148,8 @@ class Contest:
             self._wait(Waiting(), beside=usable)
         elif gain is not None and gain > waiting.gain:
             self._wait(Waiting(usable, gain, decision.reason), beside=usable)
+            names = ", ".join(lesson for edit in usable for lesson in edit.lessons)
+            self._events.say(f"{names}: to be tried again together with further lessons")
         elif len(new) > 1 and self._bisect:
             half = (len(new) + 1) // 2
             winner = await self._settle(best, new[:half], iteration, tries)

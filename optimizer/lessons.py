@@ -120,7 +120,7 @@ class LessonDesk:
         touched: dict[str, None] = {}
         for lesson in notes:
             touched[await self._remember(lesson)] = None
-        lessons = [self.memory.get(lesson_id) for lesson_id in touched]
+        lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self._events.emit(LessonLearned(lesson))
         return sorted(lessons, key=lambda each: -each.support)

@@ -190,9 +190,15 @@ class Loop:
 
     def _mark(self, edits: Sequence[Edit], winner: Version) -> None:
         self._mark_applied(edits, winner)
+        contest = self._parts.contest
         for edit in edits:
-            if edit not in winner.edits and not self._parts.contest.waiting.has(edit):
-                self._reject(edit.lessons, self._parts.contest.refused[edit.old, edit.new])
+            key = edit.old, edit.new
+            if edit in winner.edits or contest.waiting.has(edit):
+                continue
+            if key in contest.refused:
+                self._reject(edit.lessons, contest.refused[key])
+            else:
+                self._parts.desk.memory.put_off(edit.lessons, contest.untried[key])
 
     def _mark_applied(self, edits: Sequence[Edit], version: Version) -> None:
         for edit in edits:

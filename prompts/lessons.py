@@ -58,6 +58,11 @@ class Lesson(BaseModel):
         return self.kind == "promptable"
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was given up, until there is new evidence for it."""
+        return self.status in ("rejected", "retired")
+
+    @property
     def support(self) -> int:
         """Number of disagreements behind the lesson."""
         return len(self.evidence)

@@ -6,7 +6,7 @@ import pytest
 
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
-from askance.prompts.lessons import Lesson
+from askance.prompts.lessons import Lesson, LessonStatus
 
 
 def lesson(
@@ -78,6 +78,22 @@ def test_new_evidence_opens_a_rejected_lesson_again(memory: LessonMemory) -> Non
     memory.mark(["L1"], "rejected", "no gain")
     merged = memory.merge("L1", lesson(2, "A number is wrong."))
     assert (merged.status, merged.reason) == ("merged", None)
+
+
+@pytest.mark.parametrize("status", ["rejected", "retired"])
+def test_evidence_that_is_known_opens_no_lesson_again(memory: LessonMemory, status: LessonStatus) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], status, "no gain")
+    kept = memory.merge("L1", lesson(1, "The number is wrong."), "A wrong number.")
+    assert (kept.status, kept.reason, kept.text) == (status, "no gain", "A number is wrong.")
+    assert memory.get("L1") == kept
+
+
+def test_a_lesson_that_could_not_be_tried_stays_open_and_says_why(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.put_off(["L1"], "the candidates are used up")
+    assert (memory.get("L1").status, memory.get("L1").reason) == ("new", "the candidates are used up")
+    assert memory.merge("L1", lesson(1, "A number is wrong.")).status == "merged"
 
 
 def test_an_applied_lesson_stays_applied_when_only_its_evidence_grows(memory: LessonMemory) -> None:

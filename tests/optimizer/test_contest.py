@@ -149,21 +149,32 @@ async def test_edits_that_cannot_stand_together_are_tried_one_after_the_other(tm
     assert arena.candidates == 2
 
 
-async def test_an_edit_that_no_longer_fits_the_best_prompt_is_refused_unpaid_with_the_reason(tmp_path: Path) -> None:
+async def test_an_edit_that_no_longer_fits_the_best_prompt_is_left_untried_with_the_reason(tmp_path: Path) -> None:
     replace = [Edit(old="Judge.", new=f"Judge{mark}", lessons=(f"L{n}",)) for n, mark in enumerate(("+++", "!"))]
     arena = Arena(tmp_path)
     winner = await arena.settle(replace)
     assert winner.prompt.text == "Judge+++"
     assert arena.candidates == 1
-    assert "does not occur" in arena.contest.refused["Judge.", "Judge!"]
+    assert "does not occur" in arena.contest.untried["Judge.", "Judge!"]
 
 
-async def test_what_makes_the_prompt_too_long_is_refused_unpaid_with_the_reason(tmp_path: Path) -> None:
+async def test_edits_for_which_no_candidate_is_left_are_neither_rejected_nor_accepted(tmp_path: Path) -> None:
+    """Six of eight edits are guilty, which takes more candidates than finding one does."""
+    arena = Arena(tmp_path)
+    edits = [add(mark, f"L{n}") for n, mark in enumerate("!+!!!+!!")]
+    await arena.settle(edits)
+    assert arena.candidates == 2 * math.log2(8) + 1
+    assert arena.contest.untried
+    assert set(arena.contest.untried.values()) == {"not tried alone: the candidates of this round are used up"}
+    assert not set(arena.contest.untried) & set(arena.contest.refused)
+
+
+async def test_what_makes_the_prompt_too_long_is_left_untried_with_the_reason(tmp_path: Path) -> None:
     arena = Arena(tmp_path, max_prompt_chars=20)
     long = Edit(old="Judge.", new="Judge. " + "+" * 30, lessons=("L1",))
     assert await arena.settle([long]) is arena.start
     assert arena.candidates == 0
-    assert "37 characters, more than 20" in arena.contest.refused[long.old, long.new]
+    assert "37 characters, more than 20" in arena.contest.untried[long.old, long.new]
 
 
 async def test_edits_with_a_gain_within_noise_wait_until_it_stands_out_with_others(tmp_path: Path) -> None:
