@@ -35,6 +35,7 @@ ARMS: dict[str, Arm] = {
     "no pruning": Arm(options={"prune": False}, seeds=40),
     "any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, seeds=40),
     "no trial, any gain passes": Arm(options={"trial": False, "accept_level": 0.999, "max_drift": 2.0}, seeds=40),
+    "patience 1": Arm(options={"patience": 1}),
     "24 notes a round": Arm(options={"max_notes": 24}, seeds=40),
     "300 examples": Arm(world={"size": 300}, seeds=20),
     "pure noise": Arm(world=NOISE),
