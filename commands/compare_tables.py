@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from ..experiments.compare_statistics import METHODS
+from ..models.spending import spending
 from .output import echo_json
 from .tables import difference_text
 from .tables import statistic_text as interval
@@ -44,11 +45,8 @@ def comparison_tables(found: Comparison) -> None:
     _points(out, found)
     _costs(out, found)
     _differences(out, found)
-    out.print(
-        f"{found.paid.calls} calls, {found.cached_calls} answers reused, {found.paid.tokens:,} tokens, "
-        f"${found.paid.cost_usd:.4f}",
-        soft_wrap=True,
-    )
+    paid = found.paid
+    out.print(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd), soft_wrap=True)
 
 
 def _heading(found: Comparison) -> str:

@@ -35,10 +35,7 @@ def diagnosis_tables(found: Diagnosis) -> None:
         out.print(_pairs("least related, within a dimension", found.least_related))
         out.print(_pairs("most alike", found.most_alike))
     if found.budget is not None:
-        spent = found.budget
-        out.print(
-            f"{spent.calls} calls, {spent.cached_calls} answers reused, {spent.tokens:,} tokens, ${spent.cost_usd:.4f}"
-        )
+        out.print(found.budget.sentence)
     out.print("Worth acting on:" if found.findings else "Nothing here calls for a change.")
     for finding in found.findings:
         out.print(f"- {finding.text}", markup=False, soft_wrap=True)

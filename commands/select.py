@@ -128,11 +128,7 @@ def print_selection(found: Selection) -> None:
         if spearman.low is not None and spearman.high is not None:
             said += f" [{spearman.low:.2f}, {spearman.high:.2f}]"
         out.print(f"Spearman with people on the sample, {what}: {said}", markup=False, soft_wrap=True)
-    budget = found.budget
-    out.print(
-        f"{budget.calls} calls, {budget.cached_calls} answers reused, {budget.tokens:,} tokens, ${budget.cost_usd:.4f}",
-        soft_wrap=True,
-    )
+    out.print(found.budget.sentence, soft_wrap=True)
 
 
 def _prefix_table(found: Selection) -> Table:

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ..models.spending import spending_of
 from ..optimizer.results import FINISH_SENTENCES
 from ..optimizer.scoring import yes_rates
 
@@ -52,10 +53,7 @@ def evaluation_tables(found: Evaluation) -> None:
         out.print(_agreement_table(found))
         for reason in _undefined(found.agreement):
             out.print(f"undefined: {reason}", soft_wrap=True)
-    budget = found.budget
-    out.print(
-        f"{budget.calls} calls, {budget.cached_calls} answers reused, {budget.tokens:,} tokens, ${budget.cost_usd:.4f}"
-    )
+    out.print(found.budget.sentence)
 
 
 def _left_out(found: Evaluation) -> str:
@@ -98,11 +96,7 @@ def run_summary(done: RunResult) -> None:
     _lessons(out, lessons.values())
     if "calibration" in result:
         _calibration(out, result["calibration"])
-    out.print(
-        f"\n{result['calls']} calls, {result['cached_calls']} answers reused, {result['tokens']:,} tokens, "
-        f"${result['cost_usd']:.4f}; coverage {result['coverage']:.1%}",
-        soft_wrap=True,
-    )
+    out.print(f"\n{spending_of(result)}; coverage {result['coverage']:.1%}", soft_wrap=True)
     out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
 
 

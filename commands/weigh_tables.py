@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from ..models.spending import spending
 from ..optimizer.weights import WeighResult
 from .tables import table_of
 
@@ -29,7 +30,7 @@ def weigh_tables(found: LearnedWeights) -> None:
         spent = [judged.budget for judged in found.judged]
         calls, reused = sum(each.calls for each in spent), sum(each.cached_calls for each in spent)
         tokens, money = sum(each.tokens for each in spent), sum(each.cost_usd for each in spent)
-        out.print(f"{calls} calls, {reused} answers reused, {tokens:,} tokens, ${money:.4f}", soft_wrap=True)
+        out.print(spending(calls, reused, tokens, money), soft_wrap=True)
 
 
 def _weights(found: WeighResult | RatingWeights) -> Table:

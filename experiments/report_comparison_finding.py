@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..models.spending import count
 from .report_first_screen import FirstScreen, Tile, cost_tile, unknown
 from .report_scores import Scale
-from .report_words import count, interval, number, p_value, percent, signed
+from .report_words import interval, number, p_value, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

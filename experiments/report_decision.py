@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..models.spending import count
 from ..optimizer.results import FINISH_SENTENCES
 from .report_scores import figure, measured_name
-from .report_words import count, interval, number, signed
+from .report_words import interval, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .report_words import NONE, count, money
+from ..models.spending import count
+from .report_words import NONE, money
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

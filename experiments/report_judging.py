@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..models.spending import count
 from .report_first_screen import FirstScreen, Tile, cost_tile, unknown
 from .report_page import render_page
 from .report_scores import Scale
-from .report_words import count, interval, number, percent
+from .report_words import interval, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

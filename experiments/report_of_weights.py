@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..models.spending import count
 from .report_first_screen import FirstScreen, Tile, unknown
 from .report_page import render_page
 from .report_scores import Scale
-from .report_words import count, number, percent, signed
+from .report_words import number, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

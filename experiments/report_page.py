@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..models.spending import count
 from . import report_view as view
 from . import report_words as words
 from .report_scores import figure
@@ -64,8 +65,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for name in ("number", "signed", "interval", "money", "p_value", "percent", "count"):
+    for name in ("number", "signed", "interval", "money", "p_value", "percent"):
         environment.filters[name] = getattr(words, name)
+    environment.filters["count"] = count
     environment.filters["clip"] = view.clip
     environment.filters["figure"] = figure
     environment.globals["NONE"] = words.NONE

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..models.spending import count
 from .report_scores import figure
-from .report_words import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

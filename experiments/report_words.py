@@ -34,11 +34,6 @@ def interval(low: float | None, high: float | None, *, sign: bool = True) -> str
     return f"{form(low)} to {form(high)}"
 
 
-def count(value: int, what: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{value:,} {what}{'' if value == 1 else 's'}"
-
-
 def money(dollars: float) -> str:
     """US dollars; small sums keep their digits."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..prompts.errors import BudgetExceededError
+from .spending import spending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,11 @@ class Budget:
     def role(self, name: str) -> RoleLedger:
         """The ledger of one role, made when first asked for."""
         return self.roles.setdefault(name, RoleLedger())
+
+    @property
+    def sentence(self) -> str:
+        """What was bought, over all roles, for people."""
+        return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
 
     @property
     def calls(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..models.spending import count, spending_of
 from .results import FINISH_SENTENCES
 from .shown import View, number_text
 
@@ -33,10 +34,9 @@ def run_view(directory: str, result: Mapping[str, Any]) -> View:
     reason, report = result["finish_reason"], Path(directory) / "report.html"
     lines = [
         f"It ended because {FINISH_SENTENCES.get(reason, reason)}.",
-        f"{len(accepted)} candidates accepted, {len(rejected)} rejected; {len(lessons)} lessons.",
+        f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected; {count(len(lessons), 'lesson')}.",
         *(_gain(result, split) for split in ("validation", "test")),
-        f"{result['calls']:,} calls, {result['cached_calls']:,} answers reused, {result['tokens']:,} tokens, "
-        f"${result['cost_usd']:.4f}; coverage {result['coverage']:.1%}",
+        f"{spending_of(result)}; coverage {result['coverage']:.1%}",
         f"The whole story: {report}" if report.is_file() else None,
     ]
     overall = [row for row in scores if row["dimension"] == "overall"]
@@ -52,7 +52,7 @@ def run_view(directory: str, result: Mapping[str, Any]) -> View:
         [line for line in lines if line],
         tables,
         ("overall", "edits"),
-        f"{gain}; {len(accepted)} candidates accepted, {len(rejected)} rejected.",
+        f"{gain}; {count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected.",
     )
 
 
