@@ -71,6 +71,8 @@ class Run:
     iterations: int
     finish: str
     calls: int
+    test_calls: int
+    """Those of them that the untouched test took; Algorithm 1 has none."""
     exhaustive: int
     """Calls of Algorithm 1 in five rounds, by formula."""
     cpu_s: float
@@ -118,6 +120,9 @@ def run_once(arm: Arm, seed: int) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         result = _run(arm, world, Path(folder), events)
         seconds = time.process_time() - began
+        test_calls = sum(
+            len(file.read_text(encoding="utf-8").splitlines()) for file in Path(folder).glob("verdicts/*-test.jsonl")
+        )
         texts = {int(file.name[:3]): file.read_text(encoding="utf-8") for file in Path(folder).glob("prompts/*.md")}
     decided = [each for each in events if isinstance(each, VersionDecided)]
     accepted = [each for each in decided if each.accepted]
@@ -141,6 +146,7 @@ def run_once(arm: Arm, seed: int) -> Run:
         iterations=found["iterations"],
         finish=result.finish_reason,
         calls=found["calls"],
+        test_calls=test_calls,
         exhaustive=exhaustive_calls(world, arm.mode, [each for each in events if isinstance(each, DisagreementsFound)]),
         cpu_s=seconds,
     )

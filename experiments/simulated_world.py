@@ -77,8 +77,12 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "candidates_per_run": fmean(run.tried for run in runs),
         "iterations": fmean(run.iterations for run in runs),
         "calls": fmean(run.calls for run in runs),
+        "test_calls": fmean(run.test_calls for run in runs),
         "exhaustive_calls": fmean(run.exhaustive for run in runs),
         "calls_of_exhaustive": _ratio(sum(run.calls for run in runs), sum(run.exhaustive for run in runs)),
+        "calls_outside_test_of_exhaustive": _ratio(
+            sum(run.calls - run.test_calls for run in runs), sum(run.exhaustive for run in runs)
+        ),
         "chars_added": fmean(run.chars for run in runs),
         "chars_added_median": median(run.chars for run in runs),
         "finish": {reason: sum(run.finish == reason for run in runs) for reason in sorted({r.finish for r in runs})},
@@ -109,7 +113,10 @@ def line(name: str, row: Mapping[str, Any]) -> str:
         f"{row['below_start_on_own_test']}",
         falsely,
         f"{row['calls']:,.0f}",
-        "–" if row["calls_of_exhaustive"] is None else f"{row['calls_of_exhaustive']:.2f}",
+        *(
+            "–" if row[share] is None else f"{row[share]:.2f}"
+            for share in ("calls_of_exhaustive", "calls_outside_test_of_exhaustive")
+        ),
         f"{row['chars_added']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"

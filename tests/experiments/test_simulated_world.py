@@ -17,7 +17,7 @@ from askance.testing import SimulatedWorld
 
 RUN = Run(
     seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45, changed=True,
-    chars=200, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, exhaustive=4000, cpu_s=1.0,
+    chars=200, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, test_calls=400, exhaustive=4000, cpu_s=1.0,
 )  # fmt: skip
 
 
@@ -37,6 +37,12 @@ def test_no_run_ends_truly_below_its_start(runs: list[Run]) -> None:
 
 def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> None:
     assert sum(run.calls for run in runs) < sum(run.exhaustive for run in runs)
+
+
+def test_the_test_takes_one_verdict_a_question_with_each_of_the_prompts(runs: list[Run]) -> None:
+    world = SimulatedWorld(seed=0)
+    once = round(0.4 * world.size) * len(world.checklist.questions)
+    assert [run.test_calls for run in runs] == [once * (1 + run.changed) for run in runs]
 
 
 def test_a_run_is_the_same_each_time(runs: list[Run]) -> None:
@@ -71,6 +77,7 @@ def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None
     assert row["below_start_on_own_test"] == 1
     assert row["share_falsely_accepted"] == pytest.approx(4 / 6)
     assert row["calls_of_exhaustive"] == 0.25
+    assert row["calls_outside_test_of_exhaustive"] == 0.15
     assert row["mean_gain"]["low"] <= row["mean_gain"]["mean"] <= row["mean_gain"]["high"]
     assert line("x", row).startswith("| x | 22 % | ")
     with pytest.raises(ValueError, match="no runs"):
