@@ -111,7 +111,8 @@ class PairedGate:
             return self.decide(best, candidate) if far else None
         if n >= LATE * len(self._examples):
             found = f"{self._yardstick.name} {gain.value:+.3f}"
-            return Decision(False, f"no gain on the first {n} validation examples ({found})", gain)
+            part = f"the first {n}" if n < len(self._examples) else f"all {n}"
+            return Decision(False, f"no gain on {part} validation examples ({found})", gain)
         loss = self._yardstick.difference(candidate, best[:n], self._examples[:n])
         if loss.p_value is None or loss.p_value > HOPELESS:
             return None
