@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from .fault_kinds import listed_kind
-from .rule_text import LONGEST_RULE, beside_the_point, is_truism, rule_sentence, speaks_of, too_special
+from .rule_text import LONGEST_RULE, beside_the_point, is_truism, noun_phrase, rule_sentence, speaks_of, too_special
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ class RuleMaker:
             return text
         known = listed_kind(kind, self.kinds)
         if known is not None:
-            instead = f"{self.direction.opening} has {known}."
+            instead = f"{self.direction.opening} has {noun_phrase(known)}."
             problem = self._problem(instead, listed=True)
             if problem is None:
                 return instead

@@ -22,6 +22,7 @@ _REPEATED_OPENING = re.compile(
 _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
+_CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3}) ((?:is|are|was|were|does|do)\b)")
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
 _EMPTY_WORDS = (
     "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
@@ -65,6 +66,11 @@ def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) ->
         or next(iter(topic_words(rule, " ".join(shown), judged)), None)
     )
     return f'the rule is about this example alone ("{copied}"); say it in general words' if copied else None
+
+
+def noun_phrase(kind: str) -> str:
+    """A kind of fault as what an output may have: "a name is wrong" becomes "a name that is wrong"."""
+    return _CLAUSE.sub(r"\1 that \2", kind)
 
 
 def beside_the_point(rule: str, judged: str) -> str | None:
@@ -119,6 +125,7 @@ __all__ = [
     "content_stems",
     "is_truism",
     "likeness",
+    "noun_phrase",
     "rule_sentence",
     "speaks_of",
     "too_special",

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.rule_text import beside_the_point, is_truism, likeness, rule_sentence, speaks_of, too_special
+from askance.agents.rule_text import (
+    beside_the_point,
+    is_truism,
+    likeness,
+    noun_phrase,
+    rule_sentence,
+    speaks_of,
+    too_special,
+)
 
 OPENING = "Answer no if the output"
 
@@ -71,6 +79,19 @@ def test_likeness_is_the_share_of_words_that_say_something() -> None:
 def test_a_rule_speaks_of_its_kind_where_it_has_a_word_of_it() -> None:
     assert speaks_of("a changed name", "Answer no if a name differs.")
     assert not speaks_of("a changed name", "Answer no if it does not match the input.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "phrase"),
+    [
+        ("a name is incorrect", "a name that is incorrect"),
+        ("a main clause does not fit", "a main clause that does not fit"),
+        ("a sentence that is too long", "a sentence that is too long"),
+        ("a name not given by the input", "a name not given by the input"),
+    ],
+)
+def test_a_kind_that_is_a_sentence_becomes_something_an_output_can_have(kind: str, phrase: str) -> None:
+    assert noun_phrase(kind) == phrase
 
 
 @pytest.mark.parametrize(
