@@ -14,7 +14,7 @@ from ..prompts.templates import render, template
 from .critique import Critic, Reviewed
 from .note_samples import Sample, most_agreed, take_samples
 from .note_taking import ONE_CALL, Note, NoteTaking, show_output
-from .rule_text import LONGEST_RULE, is_truism
+from .rule_text import ECHO_RUN, LONGEST_RULE, is_truism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
 
-ECHO_RUN = 6
-"""Words in a row of our own template that make an instruction an echo; "When the request asks for" has five."""
 REQUEST_RUN = 8
 """So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because
 requests share their formal wording ("repeat the request word for word without change")."""

@@ -6,12 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from ..prompts.leaks import copied_names, copied_words, topic_words
+from ..prompts.templates import template
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_RULE = 240
 """Characters; a rule is one sentence."""
+ECHO_RUN = 6
+"""Words in a row of our own orders to a model that make its rule an echo; "When the request asks for" has five."""
 STEM = 5
 """Letters; words that begin alike are taken for the same word."""
 
@@ -23,6 +26,7 @@ _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3}) ((?:is|are|was|were|does|do)\b)")
+_ORDERS = ("note_taker", "note_taker_case", "critique", "critique_case", "batch_notes", "batch_notes_case")
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
 _EMPTY_WORDS = (
     "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
@@ -79,6 +83,8 @@ def beside_the_point(rule: str, judged: str) -> str | None:
     A small model repeats what it was told about its notes ("... if the rule must help on other examples"). ``judged``
     are words that any rule may use: a task may be about rules.
     """
+    if echo := copied_words(rule, [template(name) for name in _ORDERS], run=ECHO_RUN):
+        return f'the rule repeats what you were told ("{echo}"); say what to look for in an output'
     if "?" in rule:
         return "the rule asks a question; write what to look for as a statement"
     words = {word.removesuffix("s") for word in re.findall(r"\w+", judged.lower())}
@@ -120,6 +126,7 @@ def _stem(word: str) -> str:
 _EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
 
 __all__ = [
+    "ECHO_RUN",
     "LONGEST_RULE",
     "beside_the_point",
     "content_stems",

@@ -99,6 +99,7 @@ def test_a_kind_that_is_a_sentence_becomes_something_an_output_can_have(kind: st
     [
         "Answer no if the rule must help on other examples of the same kind.",
         "Answer no if the output does not mention the judge being asked the question.",
+        "Answer no if the output does not settle the case that it was made for, leaves right cases alone.",
         "Answer no if the output does the summary say correctly who did what?.",
     ],
 )
