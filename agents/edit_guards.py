@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..prompts.leaks import copied_words
+from ..prompts.prompt import check_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +32,7 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
         ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
             placeholder, orders another format beside it, or copies an example. The message is told to the model.
     """
-    changed = prompt.apply(edit)
-    if max_chars is not None and len(changed.text) > max_chars:
-        raise ValueError(f"the prompt would have {len(changed.text)} characters, more than {max_chars}")
+    changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
         raise ValueError("it moves a placeholder")
     altered = [each for each in prompt.answer_format if each not in changed.answer_format]

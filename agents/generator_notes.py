@@ -14,7 +14,7 @@ from ..prompts.templates import render, template
 from .critique import Critic, Reviewed
 from .note_samples import Sample, most_agreed, take_samples
 from .note_taking import ONE_CALL, Note, NoteTaking, show_output
-from .rule_text import ECHO_RUN, LONGEST_RULE, is_truism
+from .rule_text import LONGEST_RULE, echoed, is_truism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 REQUEST_RUN = 8
 """So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because
 requests share their formal wording ("repeat the request word for word without change")."""
+_ORDERS = ("generator_notes", "generator_notes_case")
 _FORM_WORDS = (
     "answer answers response responses reply output outputs request requests instruction instructions prompt task word "
     "words sentence sentences paragraph paragraphs line lines letter letters character characters section sections "
@@ -152,7 +153,7 @@ class GeneratorNoteTaker:
         text = f"{text[:1].upper()}{text[1:]}"
         if _PAST.match(text):
             raise ValueError('"instruction" must say what to do, beginning with a verb or "When the request asks for"')
-        if echo := copied_words(text, [template("generator_notes"), template("generator_notes_case")], run=ECHO_RUN):
+        if echo := echoed(text, _ORDERS):
             raise ValueError(f'"instruction" repeats what you were told ("{echo}"); say what the writer should do')
         if problem := self._leak(text, examples, question):
             raise ValueError(f'"instruction" is about this request alone ("{problem}"); make it fit other requests')

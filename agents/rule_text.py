@@ -9,7 +9,7 @@ from ..prompts.leaks import copied_names, copied_words, topic_words
 from ..prompts.templates import template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 LONGEST_RULE = 240
 """Characters; a rule is one sentence."""
@@ -72,6 +72,11 @@ def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) ->
     return f'the rule is about this example alone ("{copied}"); say it in general words' if copied else None
 
 
+def echoed(text: str, orders: Iterable[str]) -> str | None:
+    """The words of our own orders, templates by name, that a model gave back in what it wrote; None where it did not."""
+    return copied_words(text, [template(name) for name in orders], run=ECHO_RUN)
+
+
 def noun_phrase(kind: str) -> str:
     """A kind of fault as what an output may have: "a name is wrong" becomes "a name that is wrong"."""
     return _CLAUSE.sub(r"\1 that \2", kind)
@@ -83,7 +88,7 @@ def beside_the_point(rule: str, judged: str) -> str | None:
     A small model repeats what it was told about its notes ("... if the rule must help on other examples"). ``judged``
     are words that any rule may use: a task may be about rules.
     """
-    if echo := copied_words(rule, [template(name) for name in _ORDERS], run=ECHO_RUN):
+    if echo := echoed(rule, _ORDERS):
         return f'the rule repeats what you were told ("{echo}"); say what to look for in an output'
     if "?" in rule:
         return "the rule asks a question; write what to look for as a statement"
@@ -126,10 +131,10 @@ def _stem(word: str) -> str:
 _EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
 
 __all__ = [
-    "ECHO_RUN",
     "LONGEST_RULE",
     "beside_the_point",
     "content_stems",
+    "echoed",
     "is_truism",
     "likeness",
     "noun_phrase",

@@ -17,7 +17,7 @@ from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, Write
 from ..optimizer.selection.options import SelectOptions
 from ..optimizer.weigh_options import WeighOptions
 from ..prompts.checklist import READY
-from ..prompts.errors import InputError, did_you_mean
+from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import parse_field_map
 from ..prompts.hub_rows import is_on_hub
 from .console import hush
@@ -125,6 +125,22 @@ def need(values: Mapping[str, Any], *names: str) -> None:
         if values.get(name) is None:
             option = name.upper() if name == "data" else "--" + name.replace("_", "-")
             raise InputError(f"{option} is needed, on the command line or in the --config file.")
+
+
+def read_task(path: str | Path) -> str:
+    """Read the text that describes a task.
+
+    Raises:
+        InputError: There is no such file, or it is no UTF-8 text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: there is no such file; a text that describes the task is needed.{like_named(path)}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
 
 
 def load_dotenv() -> None:

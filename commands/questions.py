@@ -10,9 +10,8 @@ import click
 from ..optimizer.options import WriterOptions
 from ..optimizer.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import InputError, like_named
 from .console import console, hush
-from .options import config_option, load_dotenv, need, settings, settings_options
+from .options import config_option, load_dotenv, need, read_task, settings, settings_options
 from .output import atomic_text
 
 
@@ -40,14 +39,7 @@ def command(
     other = {"model": given.pop("model") or writer, "output": given.pop("output"), "dimensions": dimensions or None}
     options, inputs = settings(WriterOptions, config, given, other)
     need(inputs, "model")
-    try:
-        text = task.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(
-            f"{task}: there is no such file; a text that describes the task is needed.{like_named(task)}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{task}: cannot be read as UTF-8 text ({error}).") from None
+    text = read_task(task)
     with console(quiet) as watcher:
         checklist = write_questions(
             text,

@@ -10,10 +10,10 @@ import click
 
 from ..optimizer.selection import SelectOptions, estimate_selection, select
 from ..prompts.checklist import dump_checklist
-from ..prompts.errors import InputError, like_named
+from ..prompts.errors import InputError
 from .console import console
 from .coverage import require_share, tell_errors
-from .options import common_options, config_option, load_dotenv, need, settings, settings_options
+from .options import common_options, config_option, load_dotenv, need, read_task, settings, settings_options
 from .output import atomic_text, echo_estimate, echo_json
 from .tables import difference_text, table_of
 
@@ -60,7 +60,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_c
     for name in UNUSED[:-1]:
         options.pop(name, None)  # a project's file may hold them for its other commands
     output, data = inputs.pop("output"), inputs.pop("data")
-    inputs["task"] = _read_task(inputs["task"])
+    inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
     inputs["dimensions"] = inputs["dimensions"] or ()
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
@@ -149,16 +149,3 @@ def _prefix_table(found: Selection) -> Table:
 
 def _bits(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
-
-
-def _read_task(name: str | None) -> str:
-    if name is None:
-        return ""
-    try:
-        return Path(name).read_text(encoding="utf-8-sig").strip()
-    except FileNotFoundError:
-        raise InputError(
-            f"{name}: there is no such file; a text that describes the task is needed.{like_named(name)}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: cannot be read as UTF-8 text ({error}).") from None

@@ -12,6 +12,7 @@ import click
 from ..memory.graph_files import save_graphml, save_json
 from ..memory.provenance import build_graph
 from ..memory.why import SAYS, why
+from ..models.spending import count
 from ..prompts.errors import InputError
 from ..prompts.excerpts import excerpt, shorten
 from .output import echo_json
@@ -45,7 +46,7 @@ def write_graph(run: str, file: str) -> None:
     counts: dict[str, int] = {}
     for _, row in graph.nodes(data=True):
         counts[row["kind"]] = counts.get(row["kind"], 0) + 1
-    listed = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items())
+    listed = ", ".join(count(many, kind) for kind, many in counts.items())
     click.echo(f"{file}: {listed}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..models.spending import count
 from ..optimizer.results import correlations_dict, difference_dict, statistic_dict
 from ..optimizer.shown import Shown, View, number_text
 
@@ -130,7 +131,7 @@ class Costs:
         if self.break_even.samples is not None:
             return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
         until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
-        return f"up to {until:,} example{'s' if until > 1 else ''}" if until > 0 else "never"
+        return f"up to {count(until, 'example')}" if until > 0 else "never"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ..memory.verdict_store import VerdictStore
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
+from ..optimizer.scoring import mean_score
 from ..prompts.checklist import load_checklist
 from ..prompts.examples import load_examples
 from ..prompts.lessons import Lesson
@@ -191,8 +192,8 @@ def _share(part: int, whole: int) -> float | None:
 
 def _mean(shifts: Sequence[float | None]) -> float | None:
     """Mean change of log-odds of the lessons that were tried; every lesson counts the same."""
-    known = [each for each in shifts if each is not None]
-    return round(sum(known) / len(known), 3) if known else None
+    mean = mean_score(shifts)
+    return None if mean is None else round(mean, 3)
 
 
 async def measure(
@@ -218,9 +219,10 @@ def as_text(result: Mapping[str, Any]) -> str:
     lines = [f"{'variant':22} notes  pass  distinct  tried  earned  calls  own    controls  elsewhere"]
     for name, row in result["variants"].items():
         shifts = [row[name] for name in ("shift_of_own_evidence", "shift_of_controls", "shift_elsewhere")]
+        said = "  ".join("   -  " if each is None else f"{each:+6.2f}" for each in shifts)
         lines.append(
             f"{name:22} {row['disagreements']:5} {row['notes_that_pass_the_guards']:5} {row['distinct_lessons']:9} "
-            f"{row['tried']:6} {row['passed_their_trial']:7} {row['calls']:6}  {'  '.join('   -  ' if each is None else f'{each:+6.2f}' for each in shifts)}"
+            f"{row['tried']:6} {row['passed_their_trial']:7} {row['calls']:6}  {said}"
         )
     return "\n".join(lines)
 

@@ -146,15 +146,15 @@ def lesson_trial(
     subject = JudgeSubject(gateway, judge, Judging(), role="trial", soft=True, tally=lambda _: None)
     trial = LessonTrial(subject, judged.signal(), evidence=evidence, controls=controls)
     others = LessonTrial(subject, judged.signal(), evidence=len(cases), controls=0)
+    disputed = [case.disagreement for case in cases]
     seen = judged.observation()
     before = Draft(judged.prompt, judged.checklist)
 
     async def try_lesson(lesson: Lesson) -> Tried:
         after = Draft(with_lesson(judged.prompt, lesson), judged.checklist)
         own = await trial.run(before, after, [lesson], seen)
-        asked = {key.rsplit("/", 1)[1] for key in lesson.evidence}
-        disputed = [case.disagreement for case in cases if case.disagreement.question in asked]
-        rest = tuple(each.key for each in disputed if each.key not in lesson.evidence)
+        asked = {each.question for each in disputed if each.key in lesson.evidence}
+        rest = tuple(each.key for each in disputed if each.question in asked and each.key not in lesson.evidence)
         return Tried(own, await others.run(before, after, [lesson.model_copy(update={"evidence": rest})], seen))
 
     return try_lesson

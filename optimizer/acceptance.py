@@ -84,7 +84,10 @@ class PairedGate:
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two."""
-        gain = self._yardstick.difference(best, candidate, self._examples)
+        return self._decide(best, candidate, self._yardstick.difference(best, candidate, self._examples))
+
+    def _decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore], gain: Difference) -> Decision:
+        """The same, where the gain is known."""
         if gain.value is None or gain.p_value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
         found = f"{self._yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
@@ -108,7 +111,7 @@ class PairedGate:
             return None
         if gain.value > 0:
             far = n == len(self._examples) and gain.p_value is not None and gain.p_value > FAR * self._level
-            return self.decide(best, candidate) if far else None
+            return self._decide(best, candidate, gain) if far else None
         if n >= LATE * len(self._examples):
             found = f"{self._yardstick.name} {gain.value:+.3f}"
             part = f"the first {n}" if n < len(self._examples) else f"all {n}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..prompts.prompt import EditRefusedError
+from ..prompts.prompt import EditRefusedError, check_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +22,6 @@ class Waiting:
     gain: float = 0.0
     reason: str = ""
     """What the gate said."""
-
-    def has(self, edit: Edit) -> bool:
-        """Whether this edit is one of them."""
-        return edit in self.edits
 
     @property
     def lessons(self) -> set[str]:
@@ -50,14 +46,3 @@ def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str 
     except EditRefusedError as error:
         return str(error)
     return None
-
-
-def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
-    """Give the prompt back.
-
-    Raises:
-        EditRefusedError: It is longer than ``max_chars``.
-    """
-    if max_chars is not None and len(prompt.text) > max_chars:
-        raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
-    return prompt

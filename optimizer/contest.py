@@ -143,7 +143,7 @@ class Contest:
             decision, winner = await self._decide(best, usable, iteration)
             self._decided[key] = decision
         gain = decision.gain.value if decision.within_noise and decision.gain is not None else None
-        new = [edit for edit in usable if not waiting.has(edit)]
+        new = [edit for edit in usable if edit not in waiting.edits]
         if winner is not best:
             self._wait(Waiting(), beside=usable)
         elif gain is not None and gain > waiting.gain:

@@ -193,7 +193,7 @@ class Loop:
         contest = self._parts.contest
         for edit in edits:
             key = edit.old, edit.new
-            if edit in winner.edits or contest.waiting.has(edit):
+            if edit in winner.edits or edit in contest.waiting.edits:
                 continue
             if key in contest.refused:
                 self._reject(edit.lessons, contest.refused[key])

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .scoring import mean_score
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -89,7 +91,7 @@ class LessonTrial:
             return TrialResult(False, reason, sum(move >= MOVED for move in tried), len(tried), 0, 0)
         turned, harmed = (sum(move >= MOVED for move in tried), sum(move <= -MOVED for move in checked))
         result = verdict_of_trial(turned, len(tried), harmed, len(checked))
-        return replace(result, evidence_shift=_mean(tried), control_shift=_mean(checked))
+        return replace(result, evidence_shift=mean_score(tried), control_shift=mean_score(checked))
 
     def _find_controls(
         self, draft: Draft, evidence: Sequence[Verdict], known: dict[Pair, Verdict], lessons: Sequence[Lesson]
@@ -137,10 +139,6 @@ def shift(before: Verdict, after: Verdict | None, wanted: float | None) -> float
     agreed = abs(before.p_yes - wanted) <= AGREED and before.answer == (wanted >= 0.5)
     up = wanted >= 0.5 if agreed else wanted > before.p_yes
     return change if up else -change
-
-
-def _mean(moves: Sequence[float]) -> float | None:
-    return sum(moves) / len(moves) if moves else None
 
 
 def log_odds(p_yes: float) -> float:

@@ -126,6 +126,17 @@ class Prompt:
         return changed
 
 
+def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
+    """Give the prompt back.
+
+    Raises:
+        EditRefusedError: It is longer than ``max_chars``.
+    """
+    if max_chars is not None and len(prompt.text) > max_chars:
+        raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
+    return prompt
+
+
 def load_prompt(source: str | Path | Prompt) -> Prompt:
     """Read and check a prompt file; a prompt that is one already is checked.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from askance.optimizer.bundling import bundle, check_length
+from askance.optimizer.bundling import bundle
 from askance.prompts.lessons import Edit
-from askance.prompts.prompt import EditRefusedError, Prompt
+from askance.prompts.prompt import EditRefusedError, Prompt, check_length
 
 PROMPT = Prompt("One. Two.")
 
