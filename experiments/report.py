@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
-from . import report_view as view
-from . import report_words as words
+from .report_view import iterations, missing, who, why_unexplained
+from .report_words import duration
 from .report_candidates import Candidate, candidates, marked_prompt
 from .report_charts import course, course_chart, heat_map
 from .report_data import read_run
@@ -50,7 +50,7 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
 def render_report(data: RunData) -> str:
     """The report as HTML."""
     tried = candidates(data)
-    rounds = view.iterations(data, tried)
+    rounds = iterations(data, tried)
     splits, score_scale = scores(data)
     times = [str(event["time"]) for event in data.events if "time" in event]
     return render_page(
@@ -58,7 +58,7 @@ def render_report(data: RunData) -> str:
         SCRIPTS,
         data=data,
         result=data.result,
-        who=view.who(data),
+        who=who(data),
         decision=decide(data.result, data.split_size("test")),
         finish=finish_sentence(data.result),
         reference=reference_name(data.result),
@@ -74,11 +74,11 @@ def render_report(data: RunData) -> str:
         splits=splits,
         score_scale=score_scale,
         gain_scale=Scale.over(_ends(data, tried)),
-        missing=view.missing(data, rounds),
-        unexplained=view.why_unexplained(data),
+        missing=missing(data, rounds),
+        unexplained=why_unexplained(data),
         settings=settings(data),
         command=repeat_command(data),
-        took=words.duration(*times[:1], *times[-1:]) if times else None,
+        took=duration(*times[:1], *times[-1:]) if times else None,
         began=times[0][:10] if times else None,
         **_measures(data, tried),
     )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..models.spending import count
-from . import report_view as view
-from . import report_words as words
+from .report_view import clip
+from .report_words import NONE, interval, money, number, p_value, percent, signed
 from .report_scores import figure
 
 if TYPE_CHECKING:
@@ -65,12 +65,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for name in ("number", "signed", "interval", "money", "p_value", "percent"):
-        environment.filters[name] = getattr(words, name)
-    environment.filters["count"] = count
-    environment.filters["clip"] = view.clip
-    environment.filters["figure"] = figure
-    environment.globals["NONE"] = words.NONE
+    for write in (number, signed, interval, money, p_value, percent, count, clip, figure):
+        environment.filters[write.__name__] = write
+    environment.globals["NONE"] = NONE
     return environment
 
 
