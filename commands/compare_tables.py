@@ -18,7 +18,7 @@ from .tables import table_of as table
 if TYPE_CHECKING:
     from ..agents.estimate import Estimate
     from ..experiments.comparison import Comparison, WithPeople
-    from ..optimizer.correlation import Statistic
+    from ..stats.resampling import Statistic
 
 
 def estimate_table(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:

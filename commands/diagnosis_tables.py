@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ..optimizer.correlation import Statistic
     from ..optimizer.diagnosis import Diagnosis
-    from ..optimizer.phi import Pair
+    from ..stats.phi import Pair
+    from ..stats.resampling import Statistic
 
 
 def diagnosis_tables(found: Diagnosis) -> None:

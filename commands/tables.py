@@ -16,10 +16,10 @@ from ..optimizer.scoring import yes_rates
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..optimizer.bootstrap import Difference
-    from ..optimizer.correlation import Statistic
     from ..optimizer.evaluation import Agreement, Evaluation
     from ..optimizer.runner import RunResult
+    from ..stats.differences import Difference
+    from ..stats.resampling import Statistic
 
 
 def evaluation_tables(found: Evaluation) -> None:

@@ -21,7 +21,6 @@ from typing import Any, cast
 import numpy as np
 
 from ..agents.evaluator import Evaluator
-from ..optimizer.correlation import spearman
 from ..optimizer.given_verdicts import given_verdicts
 from ..optimizer.scoring import score_examples
 from ..optimizer.selection.adaptive import evaluate_adaptively
@@ -29,6 +28,7 @@ from ..optimizer.selection.information import Floats
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.examples import Example, load_examples
 from ..prompts.verdicts import Verdict
+from ..stats.correlation import spearman
 from .command_line import says_errors
 from .eig_selection import summeval
 from .results_file import RESULTS, write_result

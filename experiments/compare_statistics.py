@@ -7,25 +7,24 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.agreement import cohen_kappa, kappa_self, observed_agreement, to_points
 from ..optimizer.amortised_cost import JudgeCost, break_even
-from ..optimizer.bootstrap import Difference, paired_difference
-from ..optimizer.correlation import Statistic, correlate, per_group, system_level
-from ..optimizer.dimension_drift import dimension_match
-from ..optimizer.human_ceiling import leave_one_out, rater_columns
-from ..optimizer.multiple_comparisons import holm
-from ..optimizer.results import documents
-from ..optimizer.score_distribution import compare_distributions
 from ..optimizer.scoring import Coverage
 from ..prompts.errors import MissingExtraError
+from ..prompts.examples import documents
+from ..stats.agreement import cohen_kappa, kappa_self, observed_agreement, to_points
+from ..stats.correlation import correlate, per_group, system_level
+from ..stats.differences import Difference, holm, paired_difference
+from ..stats.distribution import compare_distributions, dimension_match
+from ..stats.raters import leave_one_out, rater_columns
+from ..stats.resampling import Statistic
 from .comparison import AgainstFirst, Comparison, Costs, JudgeRow, OnDimension, WithPeople, spent
 from .em_dim import NAMELESS
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
-    from ..optimizer.correlation_kernels import Method
     from ..optimizer.targets import Targets
     from ..prompts.examples import Example
+    from ..stats.kernels import Method
     from .compare_options import CompareOptions
     from .comparison import Judged
 

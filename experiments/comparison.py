@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..models.spending import count
-from ..optimizer.results import correlations_dict, difference_dict, statistic_dict
 from ..optimizer.shown import Shown, View, number_text
+from ..stats.correlation import correlations_dict, statistic_dict
+from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
     from ..optimizer.amortised_cost import BreakEven
-    from ..optimizer.bootstrap import Difference
-    from ..optimizer.correlation import Correlations, PerGroup, Statistic
-    from ..optimizer.score_distribution import ScoreDistribution
     from ..optimizer.scoring import Coverage
+    from ..stats.correlation import Correlations, PerGroup
+    from ..stats.differences import Difference
+    from ..stats.distribution import ScoreDistribution
+    from ..stats.resampling import Statistic
     from .em_dim import Named
     from .judges.protocol import Rating
 

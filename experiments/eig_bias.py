@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..optimizer.correlation import kendall
 from ..optimizer.selection.information import Correction, Floats, mutual_information, one_hot, pooled_information
 from ..optimizer.selection.joint import (
     HardAnswers,
@@ -27,6 +26,7 @@ from ..optimizer.selection.joint import (
     greedy_order,
     joint_order,
 )
+from ..stats.correlation import kendall
 from .results_file import RESULTS, write_result
 
 RESULT = RESULTS / "eig_bias.json"

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..optimizer.job import model_name
-from ..optimizer.results import difference_dict
 from ..optimizer.subject import Draft
 from ..prompts.errors import InputError
+from ..stats.differences import difference_dict
 from .command_line import says_errors
 from .gepa_adapter import AskanceAdapter
 from .gepa_feedback import metric_for

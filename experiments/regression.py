@@ -13,14 +13,14 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.bootstrap import Difference, mean_difference
 from ..optimizer.evaluate import evaluate, load_inputs
 from ..optimizer.evaluation import Evaluation
 from ..optimizer.failing import failing_questions
 from ..optimizer.options import EvaluateOptions, parse_options
-from ..optimizer.results import documents
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
+from ..prompts.examples import documents
+from ..stats.differences import Difference, mean_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

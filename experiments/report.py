@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
-from .report_view import iterations, missing, who, why_unexplained
-from .report_words import duration
 from .report_candidates import Candidate, candidates, marked_prompt
 from .report_charts import course, course_chart, heat_map
 from .report_data import read_run
@@ -22,6 +20,8 @@ from .report_page import render_page
 from .report_questions import parity, together
 from .report_scores import Scale, measured_name, reference_name, scores
 from .report_settings import repeat_command, settings
+from .report_view import iterations, missing, who, why_unexplained
+from .report_words import duration
 
 if TYPE_CHECKING:
     from .report_data import RunData

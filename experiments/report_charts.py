@@ -13,7 +13,7 @@ from .report_words import interval, number, signed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..optimizer.phi import PhiMatrix
+    from ..stats.phi import PhiMatrix
     from .report_candidates import Candidate
     from .report_data import RunData
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..models.spending import count
+from .report_scores import figure
 from .report_view import clip
 from .report_words import NONE, interval, money, number, p_value, percent, signed
-from .report_scores import figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..optimizer.phi import phi_matrix, relatedness
 from ..optimizer.scoring import yes_rates
+from ..stats.phi import phi_matrix, relatedness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ..optimizer.phi import PhiMatrix, Relatedness
     from ..prompts.verdicts import Verdict
+    from ..stats.phi import PhiMatrix, Relatedness
     from .report_data import RunData
 
     Group = Callable[[Verdict], str]

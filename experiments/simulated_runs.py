@@ -12,12 +12,12 @@ from typing import Any
 from ..agents.asking import EachAsking
 from ..memory.run_directory import RunDirectory
 from ..optimizer import align, migrate
-from ..optimizer.correlation import spearman
 from ..optimizer.events import DisagreementsFound, Event, VersionDecided
 from ..optimizer.progress import Silent
 from ..optimizer.runner import RunResult, run_job
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from ..stats.correlation import spearman
 from ..testing import SimulatedJudge, SimulatedWorld
 from ..testing.simulated_judge import read_request
 from ..testing.simulated_texts import TOPICS

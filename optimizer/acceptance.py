@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..prompts.examples import Example
-    from .bootstrap import Difference
+    from ..stats.differences import Difference
     from .drift import Drift
     from .scoring import ExampleScore
     from .yardsticks import Yardstick

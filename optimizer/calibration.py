@@ -16,7 +16,7 @@ from ..prompts.jsonl import validate_row
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
-    from .resampling import Vector
+    from ..stats.resampling import Vector
 
 SCHEMA = "askance.calibration/1"
 Method = Literal["thresholds", "platt"]

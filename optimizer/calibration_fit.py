@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..stats.resampling import Vector, constant_reason
 from .calibration import Calibration, Method, QuestionCalibration, logit, replicates, sigmoid
-from .resampling import Vector, constant_reason
 from .scoring import complete_mean
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError
+from ..stats.differences import difference_dict
 from .calibration_fit import fit_platt, fit_thresholds
-from .results import difference_dict
 from .score_errors import dimension_errors, overall_errors
 from .scoring import score_examples
 from .yardsticks import CorrelationYardstick
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
-    from .bootstrap import Difference
+    from ..stats.differences import Difference
     from .calibration import Calibration
     from .score_errors import ScoreErrors
     from .scoring import ExampleScore

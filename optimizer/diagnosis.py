@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .correlation import Statistic
-from .phi import Pair, PhiMatrix, Relatedness
-from .results import statistic_dict
+from ..stats.correlation import statistic_dict
+from ..stats.phi import Pair, PhiMatrix, Relatedness
+from ..stats.resampling import Statistic
 from .scoring import Coverage
 from .shown import Shown, View
 

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from ..prompts.examples import human_dimensions
-from .correlation import Statistic
+from ..prompts.examples import documents, human_dimensions
+from ..stats.correlation import TestedSpearman, spearman_intervals
+from ..stats.differences import holm
+from ..stats.phi import PhiMatrix, phi_matrix, relatedness
+from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis
 from .findings import findings
-from .multiple_comparisons import holm
-from .phi import PhiMatrix, phi_matrix, relatedness
-from .results import documents
-from .spearman_interval import TestedSpearman, spearman_intervals
 from .verdict_table import Cells, VerdictTable, tabulate
 
 if TYPE_CHECKING:

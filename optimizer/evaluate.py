@@ -11,14 +11,13 @@ from ..agents.evaluator import Evaluator
 from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
-from ..prompts.examples import Example, human_dimensions, load_examples
+from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..stats.correlation import correlate, per_group, system_level
 from .calibration import load_calibration
-from .correlation import correlate, per_group, system_level
 from .evaluate_options import EvaluationOptions
 from .evaluation import Agreement, Evaluation
 from .options import JudgeOptions, parse_options
-from .results import documents
 from .scoring import coverage, score_examples
 from .session import run_sync, session
 from .targets import human_targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .results import correlations_dict, statistic_dict
+from ..stats.correlation import correlations_dict, statistic_dict
 from .scoring import mean_score, to_scale, yes_rates
 from .shown import Shown, View, number_text
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..models.budget import Budget
     from ..prompts.verdicts import Verdict
-    from .correlation import Correlations, PerGroup
+    from ..stats.correlation import Correlations, PerGroup
     from .scoring import Coverage, ExampleScore
     from .selection.adaptive import AdaptiveEvaluation
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from ..prompts.lessons import Disagreement, Lesson
-    from .bootstrap import Difference
+    from ..stats.differences import Difference
     from .trial import TrialResult
 
 logger = logging.getLogger(__name__)

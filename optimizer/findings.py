@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .diagnosis import Diagnosis, Finding, FindingKind, QuestionDiagnosis
 
 if TYPE_CHECKING:
-    from .phi import Pair
+    from ..stats.phi import Pair
 
 STILL = 0.01
 """P(yes) that varies by less over the examples moves no score that anybody would look at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..prompts.lessons import Disagreement
-from .correlation import spearman
+from ..stats.correlation import spearman
 from .signals import Reasons, disputed, explanations, take_turns
 
 if TYPE_CHECKING:

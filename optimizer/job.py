@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError
-from .results import documents
+from ..prompts.examples import documents
 from .splits import SMALLEST_PART, Split, split, spread_order
 
 if TYPE_CHECKING:

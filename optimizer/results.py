@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .correlation import Correlations, Statistic, correlate
+from ..prompts.examples import documents
+from ..stats.correlation import correlate, correlations_dict
+from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
     from ..prompts.lessons import Edit
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .bootstrap import Difference
+    from ..stats.differences import Difference
     from .scoring import ExampleScore
     from .subject import Draft, Observation
     from .targets import Targets
+
 
 FinishReason = Literal[
     "converged",
@@ -155,43 +158,3 @@ def measure(
         for name in targets.dimensions
     }
     return Measure(overall, dimensions)
-
-
-def correlations_dict(found: Correlations) -> dict[str, Any]:
-    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's."""
-    row: dict[str, Any] = {
-        "spearman": found.spearman.value,
-        "kendall": found.kendall.value,
-        "pearson": found.pearson.value,
-        "n": found.spearman.n,
-        "low": found.spearman.low,
-        "high": found.spearman.high,
-    }
-    reason = found.spearman.reason or found.kendall.reason or found.pearson.reason
-    return row | {"reason": reason} if reason else row
-
-
-def statistic_dict(found: Statistic) -> dict[str, Any]:
-    """One statistic as in ``result.json``."""
-    row: dict[str, Any] = {"value": found.value, "n": found.n, "low": found.low, "high": found.high}
-    return row | {"reason": found.reason} if found.reason else row
-
-
-def documents(examples: Sequence[Example]) -> list[str] | None:
-    """The document of each example, where several examples share one; None where none do."""
-    names = [str(example.metadata.get("document", example.id)) for example in examples]
-    return names if len(set(names)) < len(names) else None
-
-
-def difference_dict(difference: Difference | None) -> dict[str, Any] | None:
-    """A difference as in ``result.json``."""
-    if difference is None:
-        return None
-    row: dict[str, Any] = {
-        "value": difference.value,
-        "n": difference.n,
-        "low": difference.low,
-        "high": difference.high,
-        "p_value": difference.p_value,
-    }
-    return row | {"reason": difference.reason} if difference.reason else row

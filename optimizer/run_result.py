@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from .results import difference_dict
+from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .bootstrap import mean_difference, paired_difference
-from .correlation import spearman
-from .results import documents, measure
+from ..prompts.examples import documents
+from ..stats.correlation import spearman
+from ..stats.differences import mean_difference, paired_difference
+from .results import measure
 from .scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..prompts.examples import Example
-    from .bootstrap import Difference
+    from ..stats.differences import Difference
     from .scoring import ExampleScore
     from .targets import Targets
 

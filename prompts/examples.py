@@ -15,7 +15,8 @@ from .hub_rows import is_on_hub, rows_of_name
 from .jsonl import read_rows, validate_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human")
@@ -219,3 +220,9 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str]:
             raise InputError(f"--field {pair}: write it as our_name=column, e.g. output=summary.")
         mapping[match[1].strip()] = match[2].strip()
     return mapping
+
+
+def documents(examples: Sequence[Example]) -> list[str] | None:
+    """The document of each example, where several examples share one; None where none do."""
+    names = [str(example.metadata.get("document", example.id)) for example in examples]
+    return names if len(set(names)) < len(names) else None

@@ -13,7 +13,7 @@ import pytest
 import askance
 
 ROOT = Path(askance.__file__).resolve().parent
-FLOORS = {"prompts": 0, "models": 1, "memory": 2, "agents": 3, "optimizer": 4, "experiments": 5}
+FLOORS = {"prompts": 0, "stats": 1, "models": 1, "memory": 2, "agents": 3, "optimizer": 4, "experiments": 5}
 TOP = 6
 """Above all rooms: the commands and the command line. The test doubles stand on the models."""
 HEAVY = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizer.correlation import spearman
+from ...stats.correlation import spearman
 from .chart_style import title_of
 
 Scores = Mapping[str, Mapping[str, float | None]]

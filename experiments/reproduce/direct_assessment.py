@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...optimizer.correlation import correlate
-from ...optimizer.results import documents, statistic_dict
 from ...optimizer.scoring import complete_mean, score_examples
+from ...prompts.examples import documents
+from ...stats.correlation import correlate, statistic_dict
 
 if TYPE_CHECKING:
     from ...prompts.examples import Example

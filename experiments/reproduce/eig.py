@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...optimizer.agreement import agreement_hits, to_points
-from ...optimizer.bootstrap import mean_difference
-from ...optimizer.results import difference_dict
+from ...stats.agreement import agreement_hits, to_points
+from ...stats.differences import difference_dict, mean_difference
 from ..command_line import says_errors
 from .common import job_of, parser, run
 

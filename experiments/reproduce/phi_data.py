@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...optimizer.phi import phi_matrix, relatedness
+from ...stats.phi import phi_matrix, relatedness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

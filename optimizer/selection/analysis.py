@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..correlation import spearman
+from ...stats.correlation import spearman
 from .information import Correction, Floats, Information, expected_information_gain, pooled_information, worth_alone
 from .joint import Codes, HardAnswers, best_alone, chained_information, joint_order, occupied
 from .tables import hard_answers

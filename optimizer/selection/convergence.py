@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..correlation import kendall
+from ...stats.correlation import kendall
 from .information import (
     DEFAULT_CORRECTION,
     Correction,

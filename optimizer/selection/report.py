@@ -10,11 +10,10 @@ from ...agents.questions_text import each_format, question_block
 from ...models.budget import estimate_tokens
 from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError
-from ...prompts.examples import human_dimensions
+from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
-from ..bootstrap import paired_difference
-from ..correlation import correlate, spearman
-from ..results import documents
+from ...stats.correlation import correlate, spearman
+from ...stats.differences import paired_difference
 from .analysis import Analysis, Evidence, analyse, compare_sets
 from .convergence import ranking_convergence
 from .information import Floats, one_hot
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...models.budget import Budget
-    from ..bootstrap import Difference
-    from ..correlation import Correlations
+    from ...stats.correlation import Correlations
+    from ...stats.differences import Difference
     from .analysis import Curve
     from .material import Bought, Inputs
     from .options import SelectOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..results import correlations_dict, difference_dict
+from ...stats.correlation import correlations_dict
+from ...stats.differences import difference_dict
 from ..shown import Shown, View
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
     from ...models.budget import Budget
     from ...prompts.checklist import Checklist
-    from ..bootstrap import Difference
-    from ..correlation import Correlations
+    from ...stats.correlation import Correlations
+    from ...stats.differences import Difference
     from ..scoring import Coverage
     from .analysis import Method
     from .convergence import Convergence

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import human_dimensions
-from ..resampling import tied
+from ...stats.resampling import tied
 from ..verdict_table import tabulate
 from .information import Floats, one_hot
 from .joint import Codes, HardAnswers

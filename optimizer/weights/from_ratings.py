@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
-from ..correlation_kernels import correlation_kernel
-from ..resampling import Kernel, resample, resample_weights
+from ...stats.kernels import correlation_kernel
+from ...stats.resampling import Kernel, resample, resample_weights
 from .comparisons import Comparisons, Floats, codes_of, margins_to_credits
 from .heldout import interval
 from .preferences import PreferenceScores

@@ -18,13 +18,13 @@ from askance.cli import main
 from askance.memory.journal import Journal
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
-from askance.optimizer.bootstrap import Difference
 from askance.optimizer.events import DisagreementsFound, EditPruned, VersionDecided
 from askance.optimizer.journal_events import KINDS, sentence_of
 from askance.optimizer.progress_console import Lines
 from askance.optimizer.progress_of_run import DOING, RunProgress
 from askance.optimizer.telling import Events
 from askance.prompts.errors import InputError
+from askance.stats.differences import Difference
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 

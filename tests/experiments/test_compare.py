@@ -21,11 +21,11 @@ from askance.experiments.report_of_comparison import render_comparison
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.optimizer.amortised_cost import JudgeCost, break_even
-from askance.optimizer.correlation import kendall, spearman
 from askance.optimizer.targets import Targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
+from askance.stats.correlation import kendall, spearman
 from askance.testing import Reply, ScriptedModel
 
 SIZE = 24

@@ -25,8 +25,8 @@ from askance.experiments.datasets import (
     summeval,
     topical_chat,
 )
-from askance.optimizer.results import documents
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
+from askance.prompts.examples import documents
 
 DIMENSIONS = {"coherence": 3, "consistency": 4, "fluency": 5, "relevance": 2}
 

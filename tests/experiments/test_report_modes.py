@@ -309,7 +309,7 @@ def test_a_histogram_counts_every_score_once_the_highest_too():
 def test_the_heat_map_tells_an_undefined_phi_from_one_near_zero():
     import numpy as np
 
-    from askance.optimizer.phi import phi_matrix
+    from askance.stats.phi import phi_matrix
 
     answers = np.array([[1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1]], dtype=float)
     drawn = heat_map(phi_matrix(["a", "<b>", "c"], answers), [1, 2, 3])

@@ -23,13 +23,13 @@ from askance.optimizer.calibration_fit import (
     platt,
 )
 from askance.optimizer.compare_calibrations import compare_calibrations
-from askance.optimizer.correlation import spearman
 from askance.optimizer.scoring import score_examples
 from askance.optimizer.targets import Targets, human_targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
+from askance.stats.correlation import spearman
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ONE = Checklist(questions=(Question(id="a", text="A?", dimension="one"),))

@@ -13,7 +13,6 @@ import pytest
 from askance.memory.journal import Journal, read_events
 from askance.models.budget import Budget
 from askance.optimizer import events as events_module
-from askance.optimizer.bootstrap import Difference
 from askance.optimizer.events import (
     Advanced,
     DisagreementsFound,
@@ -29,6 +28,7 @@ from askance.optimizer.events import (
 )
 from askance.optimizer.telling import Events
 from askance.prompts.lessons import Disagreement, Lesson
+from askance.stats.differences import Difference
 
 NOT_IN_JOURNAL = (PhaseBegan, StartMeasured, Advanced, RunBegan, RunWritten)
 LESSON = Lesson(id="L1", text="Answer no.", direction="stricter", dimension="d", evidence=("e/q", "f/q"))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from askance.optimizer.bootstrap import _swap_p_value, mean_difference, paired_difference
-from askance.optimizer.correlation import correlate, kendall, pearson, spearman
-from askance.optimizer.correlation_kernels import correlation_kernel
-from askance.optimizer.resampling import resample, resample_weights
 from askance.prompts.errors import InputError
+from askance.stats.correlation import correlate, kendall, pearson, spearman
+from askance.stats.differences import _swap_p_value, mean_difference, paired_difference
+from askance.stats.kernels import correlation_kernel
+from askance.stats.resampling import resample, resample_weights
 
 POINT = {"spearman": spearman, "kendall": kendall, "pearson": pearson}
 

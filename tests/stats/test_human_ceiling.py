@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.human_ceiling import human_ceiling, leave_one_out, pairwise_agreement, rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.stats.raters import human_ceiling, leave_one_out, pairwise_agreement, rater_columns
 
 pytest.importorskip("statsmodels", reason="needs the extra: pip install 'askance[stats]'")
 pytest.importorskip("krippendorff", reason="needs the extra: pip install 'askance[stats]'")

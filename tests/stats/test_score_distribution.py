@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.resampling import resample_weights
-from askance.optimizer.score_distribution import compare_distributions, wasserstein_kernel
 from askance.prompts.errors import InputError
+from askance.stats.distribution import compare_distributions, wasserstein_kernel
+from askance.stats.resampling import resample_weights
 
 
 def columns(n: int = 80) -> tuple[np.ndarray, np.ndarray]:

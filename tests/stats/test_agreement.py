@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.optimizer.agreement import (
+from askance.prompts.errors import InputError, MissingExtraError
+from askance.stats.agreement import (
     agreement_hits,
     cohen_kappa,
     kappa_difference,
@@ -18,9 +19,8 @@ from askance.optimizer.agreement import (
     observed_agreement,
     to_points,
 )
-from askance.optimizer.bootstrap import mean_difference
-from askance.optimizer.resampling import resample_weights
-from askance.prompts.errors import InputError, MissingExtraError
+from askance.stats.differences import mean_difference
+from askance.stats.resampling import resample_weights
 
 metrics = pytest.importorskip("sklearn.metrics", reason="needs the extra: pip install 'askance[stats]'")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from askance.optimizer.multiple_comparisons import benjamini_hochberg, holm
 from askance.prompts.errors import InputError
+from askance.stats.differences import benjamini_hochberg, holm
 
 Adjust = Callable[[Sequence[float | None]], list[float | None]]
 P_VALUES = [0.04, 0.001, 0.3, 0.04, 0.012, 0.9, 0.02, 1.0, 0.0]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.optimizer.many_raters import fleiss_kappa, krippendorff_alpha
 from askance.prompts.errors import InputError, MissingExtraError
+from askance.stats.raters import fleiss_kappa, krippendorff_alpha
 
 pytest.importorskip("statsmodels", reason="needs the extra: pip install 'askance[stats]'")
 pytest.importorskip("krippendorff", reason="needs the extra: pip install 'askance[stats]'")

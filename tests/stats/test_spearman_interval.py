@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.optimizer.correlation import correlate
-from askance.optimizer.spearman_interval import spearman_intervals
 from askance.prompts.errors import InputError
+from askance.stats.correlation import correlate, spearman_intervals
 
 
 def data(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.phi import phi_matrix, relatedness
 from askance.prompts.errors import InputError
+from askance.stats.phi import phi_matrix, relatedness
 
 NO = float("nan")
 

@@ -15,24 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError
-from .bootstrap import Difference
-from .correlation import Column, Statistic
+from .correlation import Column
+from .differences import Difference
 from .resampling import (
     MINIMUM_ITEMS,
     Kernel,
+    Statistic,
     Vector,
     Weights,
+    bootstrapped,
     check_settings,
     complete,
     constant_reason,
     group_codes,
+    mean_kernel,
+    mean_of,
     percentile_interval,
     resample,
     resample_weights,
     tied,
+    units_of,
     unweighted,
 )
-from .with_interval import bootstrapped, mean_kernel, mean_of, units_of
 
 KappaWeights = Literal["none", "quadratic"]
 Codes = NDArray[np.intp]

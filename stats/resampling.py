@@ -3,11 +3,14 @@
 A resample is a column of weights: how often each item was drawn. A statistic written for weighted items serves the
 point estimate (all weights 1), the bootstrap of items and the bootstrap of whole documents, and numpy treats a block of
 resamples together.
+
+A statistic with the percentile interval of its resamples, made of a kernel for weighted items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,3 +171,73 @@ def constant_reason(values: Vector, name: str) -> str | None:
 def unweighted(kernel: Kernel, items: int) -> float:
     """The point estimate of a kernel: every item counted once. NaN where undefined."""
     return float(kernel(np.ones((items, 1)))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number with what is needed to judge it."""
+
+    value: float | None
+    """The statistic, in [-1, 1]; None where it is undefined."""
+    n: int
+    """Items (or groups, or systems) it was computed from, after incomplete ones were dropped."""
+    low: float | None
+    """Lower end of the interval; None where there is none."""
+    high: float | None
+    """Upper end of the interval; None where there is none."""
+    reason: str | None
+    """Why the value, or only the interval, is missing; None if nothing is."""
+    undefined_resamples: int = 0
+    """Resamples left out of the interval because the statistic does not exist in them."""
+
+
+def mean_kernel(values: Vector) -> Kernel:
+    """The mean of values, for weighted items."""
+    return lambda drawn: values @ drawn / drawn.sum(axis=0)
+
+
+def mean_of(kernels: Sequence[Kernel]) -> Kernel:
+    """The mean of several statistics of the same resample; NaN where one is undefined."""
+
+    def kernel(drawn: Weights) -> Vector:
+        total: Vector = np.mean([each(drawn) for each in kernels], axis=0)
+        return total
+
+    return kernel
+
+
+def bootstrapped(
+    value: float,
+    kernel: Kernel,
+    keep: NDArray[np.bool_],
+    groups: Sequence[Hashable] | None,
+    resamples: int,
+    level: float,
+    seed: int,
+) -> Statistic:
+    """A value with the percentile interval of its resamples.
+
+    Args:
+        value: Of the items as they are.
+        kernel: The same statistic for weighted items.
+        keep: Which of the items that `groups` speaks of are used; shape (items,).
+        groups: Document of each item; None where items are resampled.
+        resamples: Number of bootstrap resamples.
+        level: Coverage of the interval, between 0 and 1.
+        seed: Same seed, same interval.
+    """
+    check_settings(resamples, level)
+    n = int(np.count_nonzero(keep))
+    codes = None if groups is None else group_codes(groups, keep)
+    units = units_of(n, codes)
+    statistic = Statistic(value, n, None, None, None)
+    if units < MINIMUM_ITEMS:
+        return replace(statistic, reason=f"no interval: only {units} {'items' if codes is None else 'documents'}")
+    values = resample([kernel], resample_weights(units, resamples, seed, codes))[0]
+    low, high, reason = percentile_interval(values, level)
+    return replace(statistic, low=low, high=high, reason=reason, undefined_resamples=int(np.isnan(values).sum()))
+
+
+def units_of(n: int, codes: NDArray[np.intp] | None) -> int:
+    """What is resampled: so many items, or so many groups of them."""
+    return n if codes is None else int(codes.max(initial=-1)) + 1

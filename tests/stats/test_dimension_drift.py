@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.optimizer.dimension_drift import dimension_match, kept_share
+from askance.stats.distribution import dimension_match, kept_share
 
 
 def test_the_share_of_the_first_dimensions_that_are_named_again() -> None:

@@ -13,18 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from askance.optimizer.correlation import (
-    correlate,
-    kendall,
-    paired,
-    pearson,
-    per_group,
-    spearman,
-    system_level,
-)
-from askance.optimizer.correlation_kernels import affordable_resamples, correlation_kernel
-from askance.optimizer.resampling import average_ranks, resample_weights
 from askance.prompts.errors import InputError
+from askance.stats.correlation import correlate, kendall, paired, pearson, per_group, spearman, system_level
+from askance.stats.kernels import affordable_resamples, correlation_kernel
+from askance.stats.resampling import average_ranks, resample_weights
 
 REFERENCE = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 OURS = {"spearman": spearman, "kendall": kendall, "pearson": pearson}
@@ -223,7 +215,7 @@ def test_kendall_uses_fewer_resamples_only_for_many_items() -> None:
 
 
 def test_importing_the_statistics_does_not_import_scipy() -> None:
-    code = "import sys, askance.optimizer.bootstrap; print('scipy' in sys.modules)"
+    code = "import sys, askance.stats.differences; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

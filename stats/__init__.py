@@ -1,0 +1,1 @@
+"""Numbers alone: correlations, differences, agreement, intervals. No text, no model."""
