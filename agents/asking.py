@@ -1,7 +1,11 @@
-"""The two ways to ask for yes or no: one call a question (the paper's), or one call an example."""
+"""The two ways to ask for yes or no: one call a question (the paper's), or one call an example.
+
+How questions are put to an evaluator, and in what form it has to answer.
+"""
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -11,22 +15,67 @@ from ..models.base import Answer, Message, Parameters, Request, RequestKey, make
 from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
 from ..models.structured import json_in
 from ..prompts.prompt import Framing, Prompt, frame
-from ..prompts.templates import render
-from .questions_text import (
-    EXPLAINED,
-    batched_block,
-    batched_format,
-    batched_schema,
-    each_format,
-    question_block,
-    shuffled,
-)
+from ..prompts.templates import render, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
+
+
+YES_NO = {"type": "string", "enum": ["yes", "no"]}
+EXPLAINED = {
+    "type": "object",
+    "properties": {"answer": YES_NO, "explanation": {"type": "string", "maxLength": 300}},
+    "required": ["answer", "explanation"],
+    "additionalProperties": False,
+}
+
+
+def question_block(question: Question) -> str:
+    """One question with its rubric, reference answer and violation example, where it has them."""
+    lines = [f"Question: {question.text}"]
+    if question.rubric:
+        lines.append(f"Rubric: {question.rubric}")
+    if question.reference:
+        lines.append(f"Reference answer: {question.reference}")
+    if question.violation:
+        lines.append(f"A violation would be: {question.violation}")
+    return "\n".join(lines)
+
+
+def each_format(*, explained: bool) -> str:
+    """The sentence that says how to answer one question."""
+    return template("answer_explained" if explained else "answer_word")
+
+
+def batched_format(*, explained: bool) -> str:
+    """The sentence that says how to answer all questions at once."""
+    return template("answer_batched_explained" if explained else "answer_batched")
+
+
+def batched_block(questions: Sequence[Question]) -> str:
+    """All questions, each under its id."""
+    return "\n\n".join(f"[{question.id}] {question_block(question)}" for question in questions)
+
+
+def batched_schema(questions: Sequence[Question], *, explained: bool) -> dict[str, Any]:
+    """JSON schema of the answers, keyed by question id in the order asked."""
+    return {
+        "type": "object",
+        "properties": {question.id: EXPLAINED if explained else YES_NO for question in questions},
+        "required": [question.id for question in questions],
+        "additionalProperties": False,
+    }
+
+
+def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: int) -> list[Question]:
+    """The questions in an order that depends on the seed, the example and the replicate alone."""
+    order = list(questions)
+    random.Random(f"{seed}/{example}/{replicate}").shuffle(order)
+    return order
+
 
 TOP_LOGPROBS = 20
 """Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field, create_model
 
 from ..models.structured import ask_for
-from ..prompts.excerpts import excerpt
-from ..prompts.fences import fence
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import render, template
-from .fault_kinds import KindLister
-from .note_taking import ONE_CALL, NoteTaking, show_output
-from .rule_maker import LENIENT, STRICTER, Direction, RuleMaker
-from .rule_text import LONGEST_RULE
+from ..prompts.text import excerpt, fence
+from .notes import ONE_CALL, NoteTaking, show_output
+from .rules import LENIENT, LONGEST_RULE, STRICTER, Direction, KindLister, RuleMaker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,9 @@ from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Verdict
 from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
-from .estimate import Estimate, estimate_asks
+from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
-from .together import work_together
-from .verdict_buyer import VerdictBuyer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ..models.base import CallError
 from ..models.structured import ask_for
 from ..prompts.checklist import Checklist, Question
-from ..prompts.fences import fence
 from ..prompts.templates import render
-from .together import one_by_one, work_together
+from ..prompts.text import fence
+from .buying import one_by_one, work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,8 +10,7 @@ from ..models.base import Answer, Parameters
 from ..models.probabilities import alternatives_of_field, expected_score, first_word, score_masses
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, explanation_in, json_object, shown
-from .questions_text import question_block
+from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, explanation_in, json_object, question_block, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..models.base import ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
-from ..prompts.generator_prompt import generator_messages
-from .together import one_by_one, work_together
+from ..prompts.prompt import generator_messages
+from .buying import one_by_one, work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from ..prompts.leaks import copied_names, copied_quote, copied_words, topic_words
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
+from ..prompts.text import copied_names, copied_quote, copied_words, topic_words
 from .critique import Critic, Reviewed
-from .note_samples import Sample, most_agreed, take_samples
-from .note_taking import ONE_CALL, Note, NoteTaking, show_output
-from .rule_text import LONGEST_RULE, echoed, is_truism
+from .notes import ONE_CALL, Note, NoteTaking, Sample, most_agreed, show_output, take_samples
+from .rules import LONGEST_RULE, echoed, is_truism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

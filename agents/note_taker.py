@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import create_model
 
 from ..models.structured import ParseError
-from ..prompts.excerpts import clauses
 from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
+from ..prompts.text import clauses
 from .critique import Critic, Reviewed
-from .fault_kinds import FaultKinds, KindLister
-from .note_samples import Sample, most_agreed, take_samples
-from .note_taking import ONE_CALL, Note, NoteTaking, show_output
-from .rule_maker import LENIENT, STRICTER, Direction, LenientNote, NoteFields, RuleMaker, StricterNote
+from .notes import ONE_CALL, Note, NoteTaking, Sample, most_agreed, show_output, take_samples
+from .rules import (
+    LENIENT,
+    STRICTER,
+    Direction,
+    FaultKinds,
+    KindLister,
+    LenientNote,
+    NoteFields,
+    RuleMaker,
+    StricterNote,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,19 +15,18 @@ from ..models.base import Answer, Parameters
 from ..models.probabilities import digit, expected_score, first_word, score_masses
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
-from ..prompts.fences import fence
 from ..prompts.prompt import Framing, Prompt, fill
 from ..prompts.templates import template
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, shown
+from ..prompts.text import fence
+from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, question_block, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS
-from .questions_text import question_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..prompts.checklist import Question
-    from ..prompts.preferences import Preference
+    from ..prompts.examples import Preference
     from ..prompts.verdicts import Provenance
 
 AS_IT_IS, SWAPPED = "ab", "ba"

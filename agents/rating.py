@@ -14,10 +14,9 @@ from ..models.budget import estimate_tokens
 from ..models.probabilities import digit, first_word, score_masses
 from ..prompts.prompt import frame
 from ..prompts.templates import render
-from .asking import LEAST_MASS, TOP_LOGPROBS, shown
+from .asking import LEAST_MASS, TOP_LOGPROBS, question_block, shown
+from .buying import one_by_one, work_together
 from .expected_score import TOKENS
-from .questions_text import question_block
-from .together import one_by_one, work_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

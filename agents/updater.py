@@ -1,4 +1,12 @@
-"""The updater: one lesson becomes one exact edit of the prompt (BinEval §3.3, step 4)."""
+"""The updater: one lesson becomes one exact edit of the prompt (BinEval §3.3, step 4).
+
+What every edit that a model proposes must pass before a verdict is bought, small edit or rewrite.
+
+The rewriter: all lessons go into the prompt in one call (BinEval App. B); the updater's rival.
+
+What comes back is held to the same guards as a small edit, so that a rewrite can lose no placeholder, no protected
+part and no answer format, and it must keep most of what the prompt said.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +18,10 @@ from pydantic import BaseModel, Field
 
 from ..models.structured import ParseError, ask_for
 from ..prompts.lessons import Edit
+from ..prompts.prompt import check_length
 from ..prompts.templates import render, template
-from .edit_guards import check_edit
+from ..prompts.text import copied_words
+from .rules import content_stems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +30,49 @@ if TYPE_CHECKING:
     from ..models.gateway import Gateway
     from ..prompts.lessons import Lesson
     from ..prompts.prompt import Prompt
+
+
+_RATES = re.compile(r"\b(?:rate|rates|rating|score|scores|grade|scale)\b", re.IGNORECASE)
+_RANGE = re.compile(r"\b\d+(?:\s*(?:to|-|\N{EN DASH}|and|through|out of)\s*|/)\d+\b", re.IGNORECASE)
+_JSON = re.compile(r"\bJSON\b", re.IGNORECASE)
+
+
+def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequence[str]) -> None:
+    """Check an edit against the prompt that it is made for.
+
+    Args:
+        prompt: What is edited.
+        edit: The edit.
+        max_chars: Longest prompt; None where there is no limit.
+        examples: Texts of development examples, from which nothing may be copied.
+
+    Raises:
+        ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
+            placeholder, orders another format beside it, or copies an example. The message is told to the model.
+    """
+    changed = check_length(prompt.apply(edit), max_chars)
+    if changed.placeholders != prompt.placeholders:
+        raise ValueError("it moves a placeholder")
+    altered = [each for each in prompt.answer_format if each not in changed.answer_format]
+    if altered:
+        raise ValueError(f"it changes the answer format ({altered[0]!r})")
+    if _scales(prompt.text) != _scales(changed.text):
+        raise ValueError("it changes the scale, or brings in another")
+    if any(_JSON.search(each) for each in changed.answer_format if each not in prompt.answer_format):
+        raise ValueError("it orders another answer format")
+    copied = copied_words(edit.new.replace(edit.old, ""), examples)
+    if copied:
+        raise ValueError(f'the edit copies an example ("{copied}")')
+
+
+def _scales(text: str) -> list[str]:
+    """The ranges of numbers in sentences about rating, in order."""
+    return [
+        " ".join(found.lower().split())
+        for sentence in re.split(r"[.\n]", text)
+        if _RATES.search(sentence)
+        for found in _RANGE.findall(sentence)
+    ]
 
 
 LONG_LINE = 160
@@ -160,3 +213,97 @@ def shared_words(wanted: str, text: str) -> float:
     words = re.findall(r"\w+", wanted.lower())
     there = set(re.findall(r"\w+", text.lower()))
     return sum(word in there for word in words) / len(words) if words else 1.0
+
+
+class Rewritten(BaseModel):
+    """The whole prompt, rewritten."""
+
+    prompt: str = Field(min_length=1)
+
+
+class Rewriter:
+    """A model that writes lessons into a prompt in one call."""
+
+    def __init__(
+        self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
+    ) -> None:
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
+        self._gateway = gateway
+        self._model = model
+        self._max_prompt_chars = max_prompt_chars
+        self._seed = seed
+
+    async def propose(self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = ()) -> Edit:
+        """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same.
+
+        Args:
+            prompt: The prompt to be rewritten.
+            lessons: What it must say.
+            examples: Texts of development examples, from which nothing may be copied.
+
+        Raises:
+            ParseError: The model's second rewrite was refused too; the message says why.
+            ModelError: No reply.
+        """
+
+        def passes_guards(reply: Rewritten) -> None:
+            text = reply.prompt.strip()
+            if shared_words(prompt.text, text) < LEAST_KEPT:
+                raise ValueError("the rewritten prompt drops too much of what the prompt said")
+            unsaid = [lesson.text for lesson in lessons if not is_said(lesson.text, text)]
+            if unsaid:
+                raise ValueError(f"it does not say this lesson in full: {unsaid[0]}")
+            edit = whole_edit(prompt.text, text, [lesson.id for lesson in lessons])
+            check_edit(prompt, edit, self._max_prompt_chars, examples)
+
+        listed = "\n".join(f"- {lesson.text}" for lesson in lessons)
+        reply = await ask_for(
+            self._gateway,
+            "updater",
+            self._model,
+            [
+                ("system", template("rewriter")),
+                ("user", render("rewriter_case", prompt=prompt.text, lessons=listed)),
+            ],
+            Rewritten,
+            max_tokens=len(prompt.text) // 2 + 200 * len(lessons) + 200,
+            seed=self._seed,
+            check=passes_guards,
+        )
+        return whole_edit(prompt.text, reply.prompt.strip(), [lesson.id for lesson in lessons])
+
+
+def is_said(lesson: str, prompt: str) -> bool:
+    """Whether a line of the prompt has most words of a lesson, among them most of those that tell it from others.
+
+    The words of the whole prompt would not do: between them, other lessons have most words of any lesson.
+    """
+    telling = content_stems(lesson)
+    for line in prompt.splitlines():
+        shared = len(telling & content_stems(line)) / len(telling) if telling else 1.0
+        if min(shared, shared_words(lesson, line)) >= LEAST_SAID:
+            return True
+    return False
+
+
+def whole_edit(old: str, new: str, lessons: Sequence[str]) -> Edit:
+    """The change from one text to another as one exact edit of whole lines; white space at the ends is kept."""
+    before = old[: len(old) - len(old.lstrip())]
+    after = old[len(old.rstrip()) :]
+    lines, revised = old.splitlines(keepends=True), (before + new + after).splitlines(keepends=True)
+    first = 0
+    while first < min(len(lines), len(revised)) and lines[first] == revised[first]:
+        first += 1
+    last = 0
+    while last < min(len(lines), len(revised)) - first and lines[-1 - last] == revised[-1 - last]:
+        last += 1
+    while True:
+        mine = "".join(lines[first : len(lines) - last])
+        if mine and old.find(mine) == old.rfind(mine):
+            return Edit(old=mine, new="".join(revised[first : len(revised) - last]), lessons=tuple(lessons))
+        if first > 0:
+            first -= 1
+        elif last > 0:
+            last -= 1
+        else:
+            return Edit(old=old, new="".join(revised), lessons=tuple(lessons))

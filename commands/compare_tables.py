@@ -9,14 +9,14 @@ import click
 from rich.console import Console
 
 from ..experiments.compare_statistics import METHODS
-from ..models.spending import spending
+from ..models.budget import spending
 from .output import echo_json
 from .tables import difference_text
 from .tables import statistic_text as interval
 from .tables import table_of as table
 
 if TYPE_CHECKING:
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
     from ..experiments.comparison import Comparison, WithPeople
     from ..stats.resampling import Statistic
 

@@ -19,7 +19,7 @@ from ..optimizer.weigh_options import WeighOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import parse_field_map
-from ..prompts.hub_rows import is_on_hub
+from ..prompts.rows import is_on_hub
 from .console import hush
 
 if TYPE_CHECKING:

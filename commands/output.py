@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
 
 
 def echo_json(value: Any) -> None:

@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..models.spending import spending_of
-from ..optimizer.results import FINISH_SENTENCES
+from ..memory.run_directory import FINISH_SENTENCES
+from ..models.budget import spending_of
 from ..optimizer.scoring import yes_rates
 
 if TYPE_CHECKING:

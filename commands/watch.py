@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..memory.run_directory import FINISH_SENTENCES
 from ..optimizer.journal_events import sentence_of
 from ..optimizer.progress_of_run import RunProgress
-from ..optimizer.results import FINISH_SENTENCES
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ..models.spending import spending
+from ..models.budget import spending
 from ..optimizer.weights import WeighResult
 from .tables import table_of
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..memory.graph_files import save_graphml, save_json
-from ..memory.provenance import build_graph
+from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.why import SAYS, why
-from ..models.spending import count
+from ..models.budget import count
 from ..prompts.errors import InputError
-from ..prompts.excerpts import excerpt, shorten
+from ..prompts.text import excerpt, shorten
 from .output import echo_json
 
 if TYPE_CHECKING:

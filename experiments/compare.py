@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..models.budget import Budget
 from ..models.gateway import Gateway
+from ..models.session import run_sync, session
 from ..optimizer.options import parse_options
-from ..optimizer.session import run_sync, session
 from ..optimizer.targets import human_targets
 from ..optimizer.watching import watching
 from ..optimizer.weights import weighted_by
@@ -35,7 +35,7 @@ from .judges.protocol import Judge, Setup
 from .judges.registry import JUDGES, check_names
 
 if TYPE_CHECKING:
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
     from ..models.base import Model
     from ..models.resolve import Models
     from ..optimizer.progress import Watcher

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..models.spending import count
+from ..models.budget import count
 from ..optimizer.shown import Shown, View, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from ..stats.differences import difference_dict

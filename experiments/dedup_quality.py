@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..memory.embedders import Embedder, blocking_similarity, embedder
 from ..prompts.errors import AskanceError
-from ..prompts.jsonl import read_rows, validate_row
+from ..prompts.rows import read_rows, validate_row
 from .command_line import says_errors
 from .results_file import RESULTS, write_result
 

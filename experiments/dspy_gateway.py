@@ -5,20 +5,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..agents.dspy_lm import GatewayLM, Stopped
+from ..agents.dspy.lm import GatewayLM, Stopped
 from ..memory.verdict_store import open_store
-from ..optimizer.background_session import background_session
-from ..optimizer.options import ModelOptions, parse_options
+from ..models.session import ModelOptions, background_session
+from ..optimizer.options import parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..models.budget import Budget
     from ..models.gateway import Gateway
     from ..models.resolve import Models
+    from ..models.session import BackgroundLoop
 
 
 class OpenGateway:
@@ -42,7 +42,7 @@ class OpenGateway:
     def lm(self, model: str | Model, *, role: str = "dspy", **options: Any) -> GatewayLM:
         """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
-        ``options`` are those of :class:`~askance.agents.dspy_lm.GatewayLM`, e.g. ``max_tokens``.
+        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``.
 
         Raises:
             InputError: The model is not known.
@@ -60,7 +60,7 @@ def open_gateway(*, cache: str | Path | None = None, no_cache: bool = False, **o
     Args:
         cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
         no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of :class:`~askance.optimizer.options.ModelOptions`, e.g. ``api_base`` or ``max_calls``.
+        options: Settings of :class:`~askance.models.session.ModelOptions`, e.g. ``api_base`` or ``max_calls``.
 
     Raises:
         InputError: A setting or the store cannot be used.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ..agents.dspy_lm import Stopped, dspy
+from ..agents.dspy.lm import Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..optimizer.scoring import score_examples

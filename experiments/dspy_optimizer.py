@@ -11,7 +11,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..agents.dspy_lm import dspy
+from ..agents.dspy.lm import dspy
 from ..optimizer.splits import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples

@@ -11,12 +11,11 @@ from hashlib import sha256
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from ..agents.dspy_lm import Stopped, cause_of, dspy
+from ..agents.dspy.lm import Stopped, cause_of, dspy
 from ..models.base import Answer, ModelError
 from ..optimizer.checker import Check
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.generator_prompt import generator_messages
-from ..prompts.prompt import Prompt
+from ..prompts.prompt import Prompt, generator_messages
 from .dspy_metric import output_text
 
 if TYPE_CHECKING:

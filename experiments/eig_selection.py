@@ -30,7 +30,7 @@ from ..optimizer.selection.information import DEFAULT_CORRECTION, Floats, one_ho
 from ..optimizer.selection.joint import chained_information, exchange, greedy_order
 from ..optimizer.selection.tables import equal_groups
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.jsonl import read_rows
+from ..prompts.rows import read_rows
 from .results_file import RESULTS, write_result
 
 RESULT = RESULTS / "eig_selection.json"

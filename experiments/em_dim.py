@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..agents.estimate import Estimate
-from ..agents.together import one_by_one, work_together
+from ..agents.buying import Estimate, one_by_one, work_together
 from ..models.base import ModelError
 from ..models.structured import ParseError, ask_for
 from ..prompts.templates import render

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import open_store
+from ..models.session import background_session
 from ..optimizer import align, tune
-from ..optimizer.background_session import background_session
 from ..optimizer.bench import Bench
 from ..optimizer.job import SplitExamples, split_examples
 from ..optimizer.mode import mode_of
@@ -34,10 +34,10 @@ from .gepa_reflection import Counts, Halt, Reflecting, Reflection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
+    from ..models.session import BackgroundLoop
     from ..optimizer.checker import CheckFunction
     from ..optimizer.job import Job
     from ..optimizer.signals import Signal

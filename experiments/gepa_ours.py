@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
-from ..optimizer.background_session import background_session
+from ..models.session import background_session
 from ..optimizer.bench import Bench
 from ..optimizer.job import NOT_IN_FINGERPRINT, Job, split_examples
 from ..optimizer.mode import mode_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
+    from ..models.session import BackgroundLoop
     from ..optimizer.mode import SetUp
     from ..optimizer.subject import Observation
 

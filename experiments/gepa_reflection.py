@@ -10,9 +10,9 @@ from ..models.base import ModelError, Parameters, make_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..models.background_loop import BackgroundLoop
     from ..models.base import Model
     from ..models.gateway import Gateway
+    from ..models.session import BackgroundLoop
 
 REFUSED = (400, 413, 422)
 """Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered, however

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..memory.verdict_store import open_store
-from ..models.background_loop import BackgroundLoop
+from ..models.session import BackgroundLoop, session
 from ..optimizer.failing import failing_questions, missing_verdict
 from ..optimizer.options import JudgeOptions, parse_options
 from ..optimizer.scoring import score_examples
-from ..optimizer.session import session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError, MissingExtraError

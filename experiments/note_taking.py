@@ -20,7 +20,7 @@ from typing import Any
 
 from ..agents.batch_notes import MOST_RULES, BatchNoteTaker
 from ..agents.note_taker import NoteTaker
-from ..agents.note_taking import NoteTaking
+from ..agents.notes import NoteTaking
 from ..memory.verdict_store import VerdictStore
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway

@@ -27,10 +27,10 @@ from typing import Any, TypeVar
 from ..agents.evaluator import Evaluator
 from ..memory.journal import Journal
 from ..memory.verdict_store import VerdictStore
+from ..models.session import run_sync, session
 from ..optimizer.evaluate import evaluate, load_inputs
 from ..optimizer.options import EvaluateOptions, parse_options
 from ..optimizer.scoring import score_examples
-from ..optimizer.session import run_sync, session
 from ..prompts.checklist import Checklist
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..models.spending import count
+from ..models.budget import count
 from .report_first_screen import FirstScreen, Tile, cost_tile, unknown
 from .report_scores import Scale
 from .report_words import interval, number, p_value, percent, signed

@@ -10,7 +10,7 @@ from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
-from ..prompts.jsonl import read_rows
+from ..prompts.rows import read_rows
 from .report_kept import read_kept
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..models.spending import count
-from ..optimizer.results import FINISH_SENTENCES
+from ..memory.run_directory import FINISH_SENTENCES
+from ..models.budget import count
 from .report_scores import figure, measured_name
 from .report_words import interval, number, signed
 

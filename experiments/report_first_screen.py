@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..models.spending import count
+from ..models.budget import count
 from .report_words import NONE, money
 
 if TYPE_CHECKING:

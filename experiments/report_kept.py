@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError
-from ..prompts.jsonl import read_rows
+from ..prompts.rows import read_rows
 from ..prompts.verdicts import read_verdicts
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..models.spending import count
+from ..models.budget import count
 from .report_first_screen import FirstScreen, Tile, unknown
 from .report_page import render_page
 from .report_scores import Scale

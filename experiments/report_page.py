@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..models.spending import count
+from ..models.budget import count
 from .report_scores import figure
 from .report_view import clip
 from .report_words import NONE, interval, money, number, p_value, percent, signed

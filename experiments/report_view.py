@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..models.spending import count
+from ..models.budget import count
 from .report_scores import figure
 
 if TYPE_CHECKING:

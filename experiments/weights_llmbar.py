@@ -20,7 +20,7 @@ from ..optimizer.judge_preferences import judge_preferences, load_pairs, separat
 from ..optimizer.position_bias import PositionBias
 from ..optimizer.weights import PreferenceScores, weigh, weights_report
 from ..prompts.checklist import load_checklist
-from ..prompts.preferences import Preference
+from ..prompts.examples import Preference
 from .command_line import says_errors
 from .results_file import RESULTS, write_result
 from .weights_all_learners import accuracy_of_each_test, beating_uniform, split_with_slow_learners

@@ -27,7 +27,7 @@ from ..optimizer.weights import (
     weights_report,
 )
 from ..prompts.errors import InputError
-from ..prompts.jsonl import read_rows
+from ..prompts.rows import read_rows
 from .command_line import says_errors
 from .results_file import RESULTS, write_result
 from .weights_all_learners import split_with_slow_learners

@@ -8,7 +8,7 @@ from contextlib import suppress
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from filelock import FileLock, Timeout
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.lessons import Lesson
     from ..prompts.verdicts import Verdict
+
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""
@@ -209,3 +210,31 @@ class RunDirectory:
 
 def _line(example: Example) -> str:
     return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"
+
+
+FinishReason = Literal[
+    "converged",
+    "nothing_fails",
+    "calibrated",
+    "no_disagreements",
+    "no_gain",
+    "max_iterations",
+    "max_lessons",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+]
+"""Why the loop ended; a closed list."""
+
+FINISH_SENTENCES: dict[FinishReason, str] = {
+    "converged": "what is improved agrees with its reference as well as was asked for",
+    "nothing_fails": "no question and no check fails on the development examples",
+    "calibrated": "nothing but a calibration was asked for (--calibrate)",
+    "no_disagreements": "no disagreement is left to learn from",
+    "no_gain": "no edit was accepted for as many iterations as --patience allows",
+    "max_iterations": "the number of iterations is used up (--max-iterations)",
+    "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
+    "max_calls": "the budget of calls is used up (--max-calls)",
+    "max_tokens": "the budget of tokens is used up (--max-tokens)",
+    "max_cost": "the budget of money is used up (--max-cost)",
+}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..models.base import Answer
-from ..models.cache_directory import cache_directory
+from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:

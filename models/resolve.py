@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, default_base_url
 from .download import pulled
-from .embedded import EmbeddedServers
-from .embedded_process import ServerSettings
-from .file_identity import file_identity
+from .embedded import EmbeddedServers, ServerSettings
+from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .registry import RegisteredModel, resolve
 

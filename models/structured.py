@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..prompts.jsonl import explain
+from ..prompts.rows import explain
 from .base import Answer, CallError, Message, Model, Parameters, make_request
 
 if TYPE_CHECKING:

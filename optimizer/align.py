@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..agents.estimate import Estimate
+from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..agents.question_writer import QuestionWriter
 from .drift import SeverityDrift

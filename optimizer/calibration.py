@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..prompts.errors import AskanceError, InputError, did_you_mean, like_named
-from ..prompts.jsonl import validate_row
+from ..prompts.rows import validate_row
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict

@@ -12,8 +12,7 @@ from .events import EditProposed, EditRefused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from ..agents.rewriter import Rewriter
-    from ..agents.updater import Updater
+    from ..agents.updater import Rewriter, Updater
     from ..prompts.lessons import Edit, Lesson
     from ..prompts.prompt import Prompt
     from .telling import Events

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from ..agents.batch_notes import MOST_RULES
 from ..agents.question_writer import MOST_CALLS
+from ..models.session import run_sync, session
 from .contest import most_tries
 from .job import split_examples
 from .mode import mode_of
 from .options import AlignOptions
-from .session import run_sync, session
 from .trial import CONTROLS, EVIDENCE
 
 if TYPE_CHECKING:
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
     from .job import Job
 
 

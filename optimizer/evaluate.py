@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.estimate import Estimate
+from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
+from ..models.session import run_sync, session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
@@ -19,7 +20,6 @@ from .evaluate_options import EvaluationOptions
 from .evaluation import Agreement, Evaluation
 from .options import JudgeOptions, parse_options
 from .scoring import coverage, score_examples
-from .session import run_sync, session
 from .targets import human_targets
 from .watching import watching
 from .weights import weighted_by

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..agents.batch_notes import BatchNoteTaker
 from ..agents.note_taker import NoteTaker
-from ..agents.note_taking import NoteTaking
+from ..agents.notes import NoteTaking
 from .judge_subject import JudgeSubject
 from .screening import Screening
 from .targets import human_targets
@@ -44,7 +44,7 @@ def judge_note_taker(bench: Bench, model: Model) -> TakesNotes:
     task, seed, program = job.checklist.task, options.seed, options.note_taker_program
     if program is None:
         return NoteTaker(bench.gateway, taker, task, seed=seed, settings=note_taking(options))
-    from ..agents.dspy_note_taker import CompiledNoteTaker
+    from ..agents.dspy.note_taker import CompiledNoteTaker
 
     return CompiledNoteTaker(bench.gateway, taker, task, program, seed=seed)
 

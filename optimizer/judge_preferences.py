@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
-from ..prompts.examples import Example, load_examples
-from ..prompts.jsonl import read_rows, validate_row
-from ..prompts.preferences import Preference
+from ..prompts.examples import Example, Preference, load_examples
+from ..prompts.rows import read_rows, validate_row
 from .evaluate import estimate_evaluation, evaluate
 from .position_bias import PositionBias, position_bias
 from .scoring import complete_mean
@@ -27,7 +26,7 @@ from .weights.ratings import rated_dimension
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
     from ..models.base import Model
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict

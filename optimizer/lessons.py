@@ -16,8 +16,7 @@ from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ..agents.contradictions import ContradictionFinder
-    from ..agents.deduplicator import Deduplicator
+    from ..agents.deduplicator import ContradictionFinder, Deduplicator
     from ..agents.lesson_class import LessonClassifier
     from ..memory.lesson_memory import LessonMemory
     from ..prompts.checklist import Question

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..memory.run_directory import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .pruning import prune
-from .results import FinishReason, Outcome, Version
+from .results import Outcome, Version
 from .subject import Draft
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..agents.estimate import Estimate
+from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions

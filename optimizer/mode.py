@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ..memory.run_directory import FinishReason
 from ..prompts.errors import InputError
-from .results import FinishReason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ..agents.estimate import Estimate
+    from ..agents.buying import Estimate
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models

@@ -6,27 +6,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ..agents.judging import Judging
+from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
-
-
-class ModelOptions(BaseModel):
-    """How models are reached and what may be spent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
-    timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
-    retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
-    max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
-    max_calls: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
-    max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
-    max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
-    seed: int = Field(42, ge=0, description="Seed of everything random.")
 
 
 class JudgeOptions(ModelOptions):

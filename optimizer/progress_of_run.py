@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..memory.journal_tail import JournalTail
+from ..memory.journal import JournalTail
 from ..memory.run_directory import RunDirectory
 from ..prompts.errors import AskanceError, InputError
 

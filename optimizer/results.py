@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from ..memory.run_directory import FinishReason
 from ..prompts.examples import documents
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.differences import difference_dict
@@ -20,34 +21,6 @@ if TYPE_CHECKING:
     from .scoring import ExampleScore
     from .subject import Draft, Observation
     from .targets import Targets
-
-
-FinishReason = Literal[
-    "converged",
-    "nothing_fails",
-    "calibrated",
-    "no_disagreements",
-    "no_gain",
-    "max_iterations",
-    "max_lessons",
-    "max_calls",
-    "max_tokens",
-    "max_cost",
-]
-"""Why the loop ended; a closed list."""
-
-FINISH_SENTENCES: dict[FinishReason, str] = {
-    "converged": "what is improved agrees with its reference as well as was asked for",
-    "nothing_fails": "no question and no check fails on the development examples",
-    "calibrated": "nothing but a calibration was asked for (--calibrate)",
-    "no_disagreements": "no disagreement is left to learn from",
-    "no_gain": "no edit was accepted for as many iterations as --patience allows",
-    "max_iterations": "the number of iterations is used up (--max-iterations)",
-    "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
-    "max_calls": "the budget of calls is used up (--max-calls)",
-    "max_tokens": "the budget of tokens is used up (--max-tokens)",
-    "max_cost": "the budget of money is used up (--max-cost)",
-}
 
 
 @dataclass(frozen=True)

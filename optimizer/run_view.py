@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..models.spending import count, spending_of
-from .results import FINISH_SENTENCES
+from ..memory.run_directory import FINISH_SENTENCES
+from ..models.budget import count, spending_of
 from .shown import View, number_text
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..agents.contradictions import ContradictionFinder
-from ..agents.deduplicator import Deduplicator
+from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
-from ..agents.rewriter import Rewriter
-from ..agents.updater import Updater
+from ..agents.updater import Rewriter, Updater
 from ..memory.run_directory import RunDirectory
+from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
 from .acceptance import HeldOutGate, PairedGate
 from .bench import Bench
@@ -28,7 +27,6 @@ from .options import parse_options
 from .results import Outcome
 from .run_result import build_result, prompt_diff
 from .run_view import run_view
-from .session import run_sync, session
 from .shown import Shown, View
 from .telling import Events
 from .trial import LessonTrial
@@ -36,11 +34,11 @@ from .trial import LessonTrial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ..memory.run_directory import FinishReason
     from ..memory.verdict_store import VerdictStore
     from .events import Callback
     from .mode import SetUp
     from .progress import Watcher
-    from .results import FinishReason
     from .subject import Observation
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..agents.estimate import Estimate
+from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import ExampleQuestions
 from ..agents.generator import Generator
@@ -13,8 +13,7 @@ from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
 from ..prompts.examples import load_examples
-from ..prompts.generator_prompt import load_generator_prompt
-from ..prompts.prompt import load_prompt
+from ..prompts.prompt import load_generator_prompt, load_prompt
 from .checker import load_checker
 from .drift import QuestionDrift
 from .failure_signal import FailureSignal

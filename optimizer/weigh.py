@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.estimate import Estimate
+from ..agents.buying import Estimate
 from ..prompts.errors import CoverageError, InputError
 from .evaluate import estimate_evaluation
 from .judge_preferences import estimate_pairs, judge_preferences, judge_ratings

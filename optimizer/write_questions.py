@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..memory.verdict_store import VerdictStore, open_store
+from ..models.session import run_sync, session
 from ..prompts.errors import InputError
 from .options import WriterOptions, parse_options
-from .session import run_sync, session
 from .watching import watching
 
 if TYPE_CHECKING:

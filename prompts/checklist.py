@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import InputError, did_you_mean, like_named, not_yaml
-from .jsonl import validate_row
+from .rows import validate_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

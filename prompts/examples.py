@@ -1,4 +1,7 @@
-"""Examples: what a judge looks at, with the scores people gave it."""
+"""Examples: what a judge looks at, with the scores people gave it.
+
+Preference pairs: which of two outputs people liked better.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,15 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import InputError, did_you_mean
-from .hub_rows import is_on_hub, rows_of_name
-from .jsonl import read_rows, validate_row
+from .rows import is_on_hub, read_rows, rows_of_name, validate_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
@@ -226,3 +228,29 @@ def documents(examples: Sequence[Example]) -> list[str] | None:
     """The document of each example, where several examples share one; None where none do."""
     names = [str(example.metadata.get("document", example.id)) for example in examples]
     return names if len(set(names)) < len(names) else None
+
+
+class Preference(BaseModel):
+    """Two outputs for one input, and which one was preferred. Columns that are not ours are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1)
+    input: str
+    output_a: str
+    output_b: str
+    preferred: Literal["a", "b", "tie"]
+    section: str | None = None
+    dataset: str | None = None
+    group: str | None = None
+    """Pairs of one group are never divided between learning and testing."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_may_be_metadata(cls, row: Any) -> Any:
+        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
+        metadata = row.get("metadata") if isinstance(row, dict) else None
+        if not isinstance(metadata, dict):
+            return row
+        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row

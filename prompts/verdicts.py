@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import InputError, did_you_mean
-from .jsonl import read_rows, validate_row
+from .rows import read_rows, validate_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -47,7 +47,6 @@ from .resampling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 Column = Sequence[float | None] | ArrayLike

@@ -49,7 +49,6 @@ from .resampling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 Test = Literal["swap", "bootstrap"]

@@ -2,7 +2,7 @@
 
 Every loader takes the files as their authors publish them, as UniEval prepared them, or in askance's own format,
 and gives the same records: :class:`~askance.prompts.examples.Example` with human scores,
-:class:`~askance.prompts.preferences.Preference`, or, for generators, examples without an output.
+:class:`~askance.prompts.examples.Preference`, or, for generators, examples without an output.
 """
 
 from __future__ import annotations

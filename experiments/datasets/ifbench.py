@@ -14,7 +14,7 @@ from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import FIELDS, Example
-from ...prompts.jsonl import validate_row
+from ...prompts.rows import validate_row
 from .sources import Hub, Row, rows_of
 
 HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.preferences import Preference
+from ...prompts.examples import Preference
 from .pairs import chat, own_pair, pair
 from .sources import Hub, Row, rows_of
 

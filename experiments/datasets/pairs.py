@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...prompts.jsonl import validate_row
-from ...prompts.preferences import Preference
+from ...prompts.examples import Preference
+from ...prompts.rows import validate_row
 from .sources import Row
 
 

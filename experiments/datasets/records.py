@@ -7,7 +7,7 @@ from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import FIELDS, Example
-from ...prompts.jsonl import validate_row
+from ...prompts.rows import validate_row
 from .sources import Row
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.examples import Example
-from ...prompts.preferences import Preference
+from ...prompts.examples import Example, Preference
 from . import ifbench, llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
 
 Record = TypeVar("Record", Example, Preference)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.preferences import Preference
+from ...prompts.examples import Preference
 from .pairs import own_pair, pair
 from .sources import Hub, Row, rows_of
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import AskanceError, InputError
-from ...prompts.hub_rows import hub_rows
-from ...prompts.jsonl import read_rows
+from ...prompts.rows import hub_rows, read_rows
 
 
 @dataclass(frozen=True, slots=True)

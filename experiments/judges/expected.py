@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.estimate import Estimate
+from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...models.base import ModelError
 from ...prompts.checklist import Checklist

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...agents.estimate import Estimate
+from ...agents.buying import Estimate
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.structured import ask_for

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.estimate import Estimate
+from ...agents.buying import Estimate
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .protocol import OnDone, Rating, Setup

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ...agents.estimate import Estimate
+    from ...agents.buying import Estimate
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...prompts.checklist import Checklist

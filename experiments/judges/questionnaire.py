@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...agents.estimate import Estimate
+from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...models.base import ModelError
 from ...optimizer.scoring import score_examples

@@ -22,8 +22,7 @@ from ...optimizer.shown import number_text
 from ...optimizer.weights import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example
-from ...prompts.preferences import Preference
+from ...prompts.examples import Example, Preference
 from ..command_line import says_errors
 from ..datasets import PAIRS, RATED, load_rated
 from ..results_file import print_result, write_result

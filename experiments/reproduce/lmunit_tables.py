@@ -13,7 +13,7 @@ from ...optimizer.weights.contest import Trial, try_learner
 from ...optimizer.weights.heldout import ACCURACY_RESAMPLES, Split, interval, resample_shares, single_split
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
-from ...prompts.preferences import Preference
+from ...prompts.examples import Preference
 from .unit_test_scores import KINDS
 
 CONFIDENCE = 0.95

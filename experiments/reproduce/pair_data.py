@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...prompts.errors import InputError
-from ...prompts.preferences import Preference
+from ...prompts.examples import Preference
 from ..datasets import load_pairs_of
 from ..datasets.llmbar import PARTS
 from ..datasets.llmbar import load as load_llmbar

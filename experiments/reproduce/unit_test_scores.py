@@ -14,8 +14,8 @@ from ...agents.judging import Judging
 from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget
 from ...models.gateway import Gateway
-from ...optimizer.options import ModelOptions, parse_options
-from ...optimizer.session import run_sync, session
+from ...models.session import ModelOptions, run_sync, session
+from ...optimizer.options import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.default import default_prompt
 from ...prompts.examples import Example
@@ -59,7 +59,7 @@ class Buyer:
 
 
 def buyer(model: str | Model, *, cache: Path | None = None, **options: Any) -> Buyer:
-    """A buyer with settings as in :class:`~askance.optimizer.options.ModelOptions`.
+    """A buyer with settings as in :class:`~askance.models.session.ModelOptions`.
 
     Raises:
         InputError: A setting is unknown or out of range.

@@ -8,8 +8,7 @@ import tempfile
 from pathlib import Path
 
 from ...memory.verdict_store import SCHEMA_VERSION, store_path
-from ...models.cache_directory import cache_directory
-from ...models.file_identity import known_identity
+from ...models.files import cache_directory, known_identity
 from ...models.registry import MODELS, RegisteredModel
 from .checked import Checked
 

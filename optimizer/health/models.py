@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...models.direct import default_base_url, shown_address
 from ...models.resolve import Models
+from ...models.session import run_sync
 from ...prompts.errors import AskanceError, did_you_mean
-from ..session import run_sync
 from .checked import Checked
 from .packages import extra_problem
 

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ...agents.together import one_by_one, work_together
+from ...agents.buying import one_by_one, work_together
 from ...prompts.errors import InputError
 from ..scoring import complete_mean
 

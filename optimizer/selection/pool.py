@@ -17,7 +17,7 @@ from ...prompts.errors import AskanceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ...agents.question_proposer import Proposal, QuestionProposer
+    from ...agents.question_writer import Proposal, QuestionProposer
     from ...memory.embedders import Embedder
     from ...prompts.examples import Example
     from .options import SelectOptions

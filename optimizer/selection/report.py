@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...agents.questions_text import each_format, question_block
+from ...agents.asking import each_format, question_block
 from ...models.budget import estimate_tokens
 from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...agents.estimate import Estimate
+from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
-from ...agents.question_proposer import QuestionProposer
+from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rate, Rater
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget, estimate_tokens
+from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ..options import parse_options
-from ..session import run_sync, session
 from ..watching import watching
 from .inputs import load_given, load_select_inputs
 from .material import Bought, Inputs

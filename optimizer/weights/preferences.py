@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.jsonl import read_rows
+from ...prompts.rows import read_rows
 from .comparisons import Comparisons, Floats, codes_of
 
 Level = Literal["global", "dataset", "section"]

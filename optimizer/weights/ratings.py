@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.jsonl import read_rows
+from ...prompts.rows import read_rows
 from .comparisons import Floats
 from .preferences import (
     Columns,

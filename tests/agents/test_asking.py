@@ -6,13 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.agents.asking import Ask, Asking, BatchedAsking, EachAsking, Reading
-from askance.agents.questions_text import batched_schema, question_block, shuffled
+from askance.agents.asking import (
+    Ask,
+    Asking,
+    BatchedAsking,
+    EachAsking,
+    Reading,
+    batched_schema,
+    question_block,
+    shuffled,
+)
 from askance.models.base import Answer, make_request
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
 from askance.prompts.prompt import Prompt
+from askance.prompts.text import fence
 
 PROMPTS = ["Judge.", "{output}", "Look at {output}. {question} Now!", "{input} {{x}} {output}\n{question}"]
 TEXT = st.text(max_size=20)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from askance.agents.batch_notes import BatchNoteTaker
-from askance.agents.note_taking import ONE_CALL, NoteTaking
+from askance.agents.notes import ONE_CALL, NoteTaking
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
 from askance.prompts.lessons import Disagreement, Lesson
+from askance.prompts.text import fence
 from askance.testing import ScriptedModel
 
 QUESTION = Question(id="q", text="Is it right?", dimension="facts")

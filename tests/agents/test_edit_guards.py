@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.edit_guards import check_edit
+from askance.agents.updater import check_edit
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt
 

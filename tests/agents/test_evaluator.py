@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.estimate import Estimate
+from askance.agents.buying import Estimate
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore

@@ -13,7 +13,7 @@ from askance.models.gateway import Gateway, RetryPolicy
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
+from askance.prompts.text import fence
 from askance.testing import Reply, ScriptedModel
 
 EXAMPLES = [Example(id=f"e{number}", input=f"Say {number} things.", reference="SECRET") for number in range(4)]

@@ -7,14 +7,14 @@ import pytest
 
 from askance.agents.critique import RefusedRuleError
 from askance.agents.generator_notes import GeneratorNoteTaker
-from askance.agents.note_taking import ONE_CALL, Note, NoteTaking
+from askance.agents.notes import ONE_CALL, Note, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
 from askance.prompts.lessons import Disagreement
+from askance.prompts.text import fence
 from askance.testing import ScriptedModel
 
 EXAMPLE = Example(

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from askance.agents.note_samples import SAMPLE_TEMPERATURE, Sample, agree, most_agreed, take_samples
+from askance.agents.notes import SAMPLE_TEMPERATURE, Sample, agree, most_agreed, take_samples
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.structured import ParseError

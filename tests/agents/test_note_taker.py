@@ -8,14 +8,14 @@ import pytest
 
 from askance.agents.critique import RefusedRuleError
 from askance.agents.note_taker import NoteTaker
-from askance.agents.note_taking import Note, NoteTaking
+from askance.agents.notes import Note, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
 from askance.prompts.lessons import Disagreement, Lesson
+from askance.prompts.text import fence
 from askance.testing import ScriptedModel
 
 EXAMPLE = Example(

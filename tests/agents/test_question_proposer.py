@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from askance.agents.question_proposer import Proposal, QuestionProposer
+from askance.agents.question_writer import Proposal, QuestionProposer
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.examples import Example

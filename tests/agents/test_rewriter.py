@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from askance.agents.rewriter import Rewriter, whole_edit
+from askance.agents.updater import Rewriter, whole_edit
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.lessons import Edit, Lesson

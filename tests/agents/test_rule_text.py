@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from askance.agents.rule_text import (
+from askance.agents.rules import (
     beside_the_point,
     is_truism,
     likeness,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from askance.agents.together import one_by_one, work_together
+from askance.agents.buying import one_by_one, work_together
 from askance.prompts.errors import BudgetExceededError
 
 

@@ -11,8 +11,8 @@ from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.memory.verdict_store import VerdictStore
 from askance.models.gateway import Gateway
+from askance.models.session import run_sync
 from askance.optimizer.evaluate import evaluate
-from askance.optimizer.session import run_sync
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt

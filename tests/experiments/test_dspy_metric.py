@@ -14,7 +14,7 @@ from askance.testing import Reply, ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy_lm import Stopped  # noqa: E402
+from askance.agents.dspy.lm import Stopped  # noqa: E402
 from askance.experiments.dspy_gateway import OpenGateway, open_gateway  # noqa: E402
 from askance.experiments.dspy_metric import ChecklistMetric, checklist_metric  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 import askance
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
-from askance.prompts.hub_rows import hub_rows
+from askance.prompts.rows import hub_rows
 from askance.testing import ScriptedModel
 
 datasets = pytest.importorskip("datasets", reason="needs the extra: pip install 'askance[datasets]'")

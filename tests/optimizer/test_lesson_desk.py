@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.contradictions import Contradiction
+from askance.agents.deduplicator import Contradiction
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory

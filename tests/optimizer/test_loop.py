@@ -10,8 +10,8 @@ import pytest
 
 import askance
 from askance.memory.journal import read_events
+from askance.memory.run_directory import FINISH_SENTENCES
 from askance.models.base import Answer, Request
-from askance.optimizer.results import FINISH_SENTENCES
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, as_answer
 

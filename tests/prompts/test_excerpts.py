@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.excerpts import clauses, excerpt, sentences, shorten
+from askance.prompts.text import clauses, excerpt, sentences, shorten
 
 DOCUMENT = (
     "The mayor came. Nobody saw it. The bridge cost three million. Rain fell. It was a large sum, said the mayor."

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts import fences
-from askance.prompts.fences import fence, tag_for
+from askance.prompts import text as fences
+from askance.prompts.text import fence, tag_for
 
 
 @given(st.text(max_size=200))

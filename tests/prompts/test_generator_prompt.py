@@ -6,8 +6,7 @@ import pytest
 
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.prompts.generator_prompt import generator_messages, load_generator_prompt
-from askance.prompts.prompt import Prompt
+from askance.prompts.prompt import Prompt, generator_messages, load_generator_prompt
 
 EXAMPLE = Example(id="a", input="Name {three} rivers.", context="A map.", reference="SECRET", output="OLD")
 

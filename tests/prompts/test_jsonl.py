@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from askance.prompts.errors import InputError
-from askance.prompts.jsonl import read_rows, validate_row
+from askance.prompts.rows import read_rows, validate_row
 
 
 class Inner(BaseModel):

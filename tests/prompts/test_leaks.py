@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.prompts.leaks import RUN, capitals_tell, copied_names, copied_quote, copied_words, topic_words
+from askance.prompts.text import RUN, capitals_tell, copied_names, copied_quote, copied_words, topic_words
 
 GERMAN = (
     "Der Bürgermeister eröffnete am Montag eine neue Brücke über den Fluss. Die Arbeiten dauerten drei Jahre und "

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.prompts.fences import fence
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import EditRefusedError, Prompt, fill, frame, load_prompt
+from askance.prompts.text import fence
 
 EXAMPLE = Example(id="a", input="in {output} {question} {{input}}", output="out {input} {nothing}")
 

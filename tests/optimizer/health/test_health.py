@@ -13,7 +13,7 @@ from aiohttp import web
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
-from askance.models.file_identity import remember_identity
+from askance.models.files import remember_identity
 from askance.models.registry import RegisteredModel
 from askance.optimizer.health import Checked, check_files, check_models, check_packages, models_of_config
 from askance.optimizer.health.files import check_embedded, check_store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from askance.agents.question_proposer import QuestionProposer
+from askance.agents.question_writer import QuestionProposer
 from askance.memory.embedders import embedder
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy

@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ..models.base import ModelError
-from ..models.structured import ParseError
-from ..prompts.checklist import Question
-from ..prompts.errors import InputError
-from ..prompts.jsonl import explain
-from ..prompts.lessons import Lesson
-from .dspy_agents import fault_kinds_signature, note_taker_signature
-from .dspy_lm import GatewayLM, Stopped, cause_of, dspy
-from .fault_kinds import FaultKinds
-from .rule_maker import LENIENT, STRICTER, Direction, RuleMaker
-from .rule_text import rule_sentence
+from ...models.base import ModelError
+from ...models.structured import ParseError
+from ...prompts.checklist import Question
+from ...prompts.errors import InputError
+from ...prompts.lessons import Lesson
+from ...prompts.rows import explain
+from ..rules import LENIENT, STRICTER, Direction, FaultKinds, RuleMaker, rule_sentence
+from .lm import GatewayLM, Stopped, cause_of, dspy
+from .signatures import fault_kinds_signature, note_taker_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Disagreement
+    from ...models.base import Model
+    from ...models.gateway import Gateway
+    from ...prompts.examples import Example
+    from ...prompts.lessons import Disagreement
 
 
 class NoteTakerProgram(dspy.Module):  # type: ignore[misc]

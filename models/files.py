@@ -4,6 +4,10 @@ Verdicts are keyed by the model that gave them. A server's port changes with eve
 nothing about its content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the
 result is kept in the cache directory under (path, size, modification time) and trusted as long as all three
 are unchanged.
+
+Where askance keeps what can be fetched or computed again: model weights, file identities, server logs.
+
+What the two ways of fetching a model have in common: how progress is told and how a source fails.
 """
 
 from __future__ import annotations
@@ -15,7 +19,23 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from .cache_directory import cache_directory
+from ..prompts.errors import AskanceError
+
+
+def cache_directory() -> Path:
+    """Return the user's cache directory for askance; it is not created here.
+
+    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory
+    specification asks), then ``~/.cache/askance``.
+    """
+    own = os.environ.get("ASKANCE_CACHE")
+    if own:
+        return Path(own).expanduser().absolute()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    if shared and Path(shared).is_absolute():
+        return Path(shared) / "askance"
+    return Path.home() / ".cache" / "askance"
+
 
 logger = logging.getLogger(__name__)
 
@@ -85,3 +105,11 @@ def _stamp(path: Path) -> dict[str, object]:
 def _memo_path(path: Path, cache_dir: Path | None) -> Path:
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
     return (cache_dir or cache_directory()) / "identities" / f"{key}.json"
+
+
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(what is being done, bytes done, bytes in all)``."""
+
+
+class SourceFailedError(AskanceError):
+    """One source of a model could not give it; the next one may. The message is a clause, not a sentence."""

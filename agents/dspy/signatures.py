@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from ..prompts.prompt import fill
-from ..prompts.templates import template
-from .dspy_lm import dspy
+from ...prompts.prompt import fill
+from ...prompts.templates import template
+from .lm import dspy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

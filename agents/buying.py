@@ -1,17 +1,26 @@
-"""From one ask to its verdicts: bought, read, asked again once where it cannot be read; what a batch left out, alone."""
+"""From one ask to its verdicts: bought, read, asked again once where it cannot be read; what a batch left out, alone.
+
+What judging would take, as far as that can be known before.
+
+Work done by several workers at once: handed out one by one, ended together.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ..models.base import Answer, ModelError
+from ..prompts.errors import BudgetExceededError
 from ..prompts.verdicts import Provenance, Verdict
-from .asking import Ask, Asking, BatchedAsking, Reading
+from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+
     from ..models.base import Model
-    from ..models.gateway import Gateway
+    from ..models.gateway import AnswerStore, Gateway
 
 
 @dataclass(frozen=True)
@@ -129,3 +138,88 @@ class VerdictBuyer:
             error=error,
             replicate=ask.replicate,
         )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What judging would take."""
+
+    verdicts: int
+    calls: int
+    """Calls that would be bought; answers already in the store are not among them."""
+    stored: int
+    """Answers that need no call: in the store already, or the same request as an earlier one."""
+    tokens: int
+    """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(
+            self.verdicts + other.verdicts,
+            self.calls + other.calls,
+            self.stored + other.stored,
+            self.tokens + other.tokens,
+        )
+
+
+def estimate_asks(asks: Iterator[Ask], verdicts: int, store: AnswerStore | None) -> Estimate:
+    """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
+    stored = calls = tokens = 0
+    counted: set[bytes] = set()
+    for block in in_blocks(asks):
+        found = store.get_many([ask.key for ask in block]) if store is not None else {}
+        for ask in block:
+            if ask.key in found or ask.key in counted:
+                stored += 1
+            else:
+                calls += 1
+                counted.add(ask.key)
+                length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
+                tokens += length // 4 + ask.parameters.max_tokens
+    return Estimate(verdicts, calls, stored, tokens)
+
+
+Item = TypeVar("Item")
+
+
+async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitable[object]], workers: int) -> None:
+    """Do all items, ``workers`` of them at once; each is taken when a worker is free for it.
+
+    Raises:
+        BudgetExceededError: A cap was reached. No further item was begun, but those under way were brought to their
+            end: their calls are paid for, and their answers are kept.
+        BaseException: The first other error of any item; the others are cancelled.
+    """
+    turn = asyncio.Lock()
+    over_budget: list[BudgetExceededError] = []
+    nothing_left = object()
+
+    async def work() -> None:
+        while True:
+            async with turn:
+                item = nothing_left if over_budget else await anext(items, nothing_left)
+            if item is nothing_left:
+                return
+            try:
+                await do(item)  # type: ignore[arg-type]
+            except BudgetExceededError as error:
+                over_budget.append(error)
+
+    await _all_or_first_error([asyncio.ensure_future(work()) for _ in range(workers)])
+    if over_budget:
+        raise over_budget[0]
+
+
+async def _all_or_first_error(tasks: Sequence[asyncio.Future[None]]) -> None:
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def one_by_one(items: Sequence[Item]) -> AsyncIterator[Item]:
+    """The items of a sequence, as something that :func:`work_together` takes from."""
+    for item in items:
+        yield item

@@ -22,14 +22,14 @@ from askance.testing import ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy_agents import SIGNATURES, deduplicator_signature, updater_signature  # noqa: E402
-from askance.agents.dspy_note_taker import (  # noqa: E402
+from askance.agents.dspy.note_taker import (  # noqa: E402
     CompiledNoteTaker,
     NoteTakerProgram,
     load_note_taker,
     note_example,
     usable_note,
 )
+from askance.agents.dspy.signatures import SIGNATURES, deduplicator_signature, updater_signature  # noqa: E402
 from askance.experiments.dspy_gateway import open_gateway  # noqa: E402
 
 TASK = "Summarise."

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from askance.memory.verdict_store import VerdictStore
-from askance.models.background_loop import BackgroundLoop
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
+from askance.models.session import BackgroundLoop
 from askance.prompts.errors import AskanceError, BudgetExceededError
 from askance.testing import Reply, ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.agents.dspy_lm import GatewayLM, Stopped, cause_of  # noqa: E402
+from askance.agents.dspy.lm import GatewayLM, Stopped, cause_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error::DeprecationWarning")
 

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from ..models.base import Answer, ModelError, Parameters, make_request
-from ..prompts.errors import AskanceError, MissingExtraError
+from ...models.base import Answer, ModelError, Parameters, make_request
+from ...prompts.errors import AskanceError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..models.background_loop import BackgroundLoop
-    from ..models.base import Message, Model, Request
-    from ..models.gateway import Gateway
+    from ...models.base import Message, Model, Request
+    from ...models.gateway import Gateway
+    from ...models.session import BackgroundLoop
 
 
 def _import(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""The agents as DSPy signatures over our gateway, and a note-taker compiled with them."""

@@ -1,0 +1,314 @@
+"""How a judge's rule is asked for in either direction, and made of what a model answers.
+
+From the end of a sentence that a model wrote to one general rule, and the guards that the rule must pass.
+
+Kinds of faults, induced from the checklist: a small model that chooses from a list does not retell the example.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, Field
+
+from ..models.base import ModelError
+from ..models.structured import ParseError, ask_for
+from ..prompts.templates import render, template
+from ..prompts.text import copied_names, copied_words, topic_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+    from ..prompts.checklist import Question
+
+
+LONGEST_RULE = 240
+"""Characters; a rule is one sentence."""
+ECHO_RUN = 6
+"""Words in a row of our own orders to a model that make its rule an echo; "When the request asks for" has five."""
+STEM = 5
+"""Letters; words that begin alike are taken for the same word."""
+
+_REPEATED_OPENING = re.compile(
+    r"^(?:answer\s+(?:no|yes\s+even)\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?",
+    re.IGNORECASE,
+)
+_REPEATED_ORDER = re.compile(
+    r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
+)
+_CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3}) ((?:is|are|was|were|does|do)\b)")
+_ORDERS = ("note_taker", "note_taker_case", "critique", "critique_case", "batch_notes", "batch_notes_case")
+_OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
+_EMPTY_WORDS = (
+    "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
+    "criterion detail details does doesn error errors expected fact facts fail fails false fulfil fulfill good have "
+    "important inaccurate include included includes incorrect incorrectly information instruction instructions "
+    "judgement judgment make makes meet meets mentioned must necessary needed output please point points poor properly "
+    "provide provided provides quality question reflect reflected reflects relevant request requested requirement "
+    "requirements respond response right rule should statement statements suitable support supported task text that "
+    "their there they this thing things true unclear unsupported valid well what which with wrong wrongly main never "
+    "always follow follows followed following given gives give says said state states stated sure contain contains "
+    "ensure match matches every anything something everything without from into only than when your user asked asks "
+    "even some more most other source document article summary input the and not are has its any all but for was can "
+    "who how did yes one it's isn aren nor also each both been being will would could that's key"
+)
+"""Words that say no more than that something is right or wrong, and those that every rule needs."""
+
+
+def rule_sentence(opening: str, rest: str) -> str:
+    """One sentence from its given opening and the model's ending, which may repeat parts of the opening."""
+    rest = " ".join(rest.split()).strip(" .\"'")
+    rest = _REPEATED_OPENING.sub("", rest)
+    rest = _REPEATED_ORDER.sub("", rest).rstrip(" ,;:")
+    subject = re.match(r"(?:the|a|an|any|there|some)\b", rest, re.IGNORECASE)
+    start = opening.removesuffix(" the output") if subject else opening
+    return f"{start} {rest[:1].lower()}{rest[1:]}."
+
+
+def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) -> str | None:
+    """Why a rule is about the examples it was drawn from; None where it is general.
+
+    Args:
+        rule: The rule.
+        shown: All texts of the examples.
+        violation: The question's example of a violation, where it has one: a rule may not repeat it either.
+        judged: Words that any rule may use: the task, the question and the kinds of faults.
+    """
+    copied = (
+        copied_words(rule, shown)
+        or copied_words(rule, [violation], run=3)
+        or copied_names(rule, [*shown, violation], judged)
+        or next(iter(topic_words(rule, " ".join(shown), judged)), None)
+    )
+    return f'the rule is about this example alone ("{copied}"); say it in general words' if copied else None
+
+
+def echoed(text: str, orders: Iterable[str]) -> str | None:
+    """The words of our own orders, templates by name, that a model gave back in what it wrote; None where it did not."""
+    return copied_words(text, [template(name) for name in orders], run=ECHO_RUN)
+
+
+def noun_phrase(kind: str) -> str:
+    """A kind of fault as what an output may have: "a name is wrong" becomes "a name that is wrong"."""
+    return _CLAUSE.sub(r"\1 that \2", kind)
+
+
+def beside_the_point(rule: str, judged: str) -> str | None:
+    """Why a rule is none for a judge: it asks a question, or speaks of rules, examples or judges; None where it is one.
+
+    A small model repeats what it was told about its notes ("... if the rule must help on other examples"). ``judged``
+    are words that any rule may use: a task may be about rules.
+    """
+    if echo := echoed(rule, _ORDERS):
+        return f'the rule repeats what you were told ("{echo}"); say what to look for in an output'
+    if "?" in rule:
+        return "the rule asks a question; write what to look for as a statement"
+    words = {word.removesuffix("s") for word in re.findall(r"\w+", judged.lower())}
+    said = next((found for found in _OF_NOTES.finditer(rule) if found[1].lower().removesuffix("s") not in words), None)
+    return f'the rule speaks of its own making ("{said[0]}"); say what to look for in an output' if said else None
+
+
+def speaks_of(kind: str, rule: str) -> bool:
+    """Whether the rule has a word of its kind: "does not match the input" has none of "a changed name"."""
+    words = {word for word in re.findall(r"\w+", kind.lower()) if len(word) > 3}
+    return bool(words & set(re.findall(r"\w+", rule.lower())))
+
+
+def is_truism(rule: str, question: str) -> bool:
+    """Whether a rule says no more than the question itself, e.g. "Answer no if the output is not accurate.".
+
+    It does where every longer word of it is a word of the question or one that only says right or wrong.
+    """
+    return content_stems(rule) <= set(map(_stem, re.findall(r"\w+", question.lower())))
+
+
+def content_stems(text: str) -> set[str]:
+    """The beginnings of the words in a text that say something: not the short ones, nor those in every rule."""
+    return {_stem(word) for word in re.findall(r"\w+", text.lower()) if len(word) > 2} - _EMPTY_STEMS
+
+
+def likeness(one: str, other: str) -> float:
+    """Shared words of two rules over all their words, in [0, 1]; the opening counts little as it is short words."""
+    a, b = content_stems(one), content_stems(other)
+    if not a or not b:
+        return float(one == other)
+    return len(a & b) / len(a | b)
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s")[:STEM]
+
+
+_EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
+
+
+class FaultKinds(BaseModel):
+    """Kinds of faults that a checklist is about, in general words."""
+
+    kinds: list[str] = Field(min_length=2, max_length=10)
+
+
+class KindLister:
+    """A model that lists what may be wrong, or what may look wrong and is not, from the task and the question alone."""
+
+    def __init__(
+        self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None, truisms: bool = True
+    ) -> None:
+        """``task`` is the checklist's; without ``truisms`` kinds that say no more than the question are left out."""
+        self._gateway = gateway
+        self._model = model
+        self._task = task
+        self._seed = seed
+        self._truisms = truisms
+        self._known: dict[tuple[str, bool], list[str]] = {}
+
+    async def prepare(self, questions: Iterable[Question], *, harmless: bool = False) -> None:
+        """Have the kinds of some questions listed, one after the other, before notes are taken at once.
+
+        Raises:
+            ModelError: Every further call would fail too.
+        """
+        for question in questions:
+            try:
+                await self.kinds(question, harmless=harmless)
+            except ModelError as error:
+                if error.fatal:
+                    raise
+
+    async def kinds(self, question: Question, *, harmless: bool = False) -> list[str]:
+        """Kinds of faults that a question may be about; ``harmless``: kinds of differences that are no fault.
+
+        Where the model gives no usable list it is empty, and the notes do without.
+
+        Raises:
+            ModelError: No reply.
+        """
+        key = (question.text, harmless)
+        if key not in self._known:
+            self._known[key] = await self._list(question, "harmless_kinds" if harmless else "fault_kinds")
+        return self._known[key]
+
+    async def _list(self, question: Question, name: str) -> list[str]:
+        try:
+            found = await ask_for(
+                self._gateway,
+                "note_taker",
+                self._model,
+                [("user", render(name, task=self._task, question=question.text))],
+                FaultKinds,
+                max_tokens=200,
+                seed=self._seed,
+            )
+        except ParseError:
+            return []
+        kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
+        own = [kind for kind in kinds if kind and not copied_words(kind, [template(name)], run=4)]
+        return [kind for kind in own if self._truisms or not is_truism(kind, question.text)]
+
+
+def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:
+    """The kind of the list that a model named, whatever its case and full stop; None where it named another."""
+    return next((each for each in kinds if each.lower() == kind.strip(" .\"'").lower()), None)
+
+
+class NoteFields(BaseModel):
+    """What every note begins with, in this order."""
+
+    quote: str = Field(max_length=300)
+    fact: str = Field(max_length=300)
+    kind: str = Field(max_length=80)
+
+
+class StricterNote(NoteFields):
+    """The judge said yes where no is right."""
+
+    answer_no_if: str = Field(min_length=10, max_length=LONGEST_RULE)
+
+
+class LenientNote(NoteFields):
+    """The judge said no where yes is right."""
+
+    answer_yes_even_if: str = Field(min_length=10, max_length=LONGEST_RULE)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How a rule of one direction is asked for and written."""
+
+    name: Literal["stricter", "more lenient"]
+    record: type[StricterNote] | type[LenientNote]
+    field: str
+    opening: str
+
+    @property
+    def stricter(self) -> bool:
+        """Whether the rule makes the judge say no."""
+        return self.name == "stricter"
+
+    @property
+    def answers(self) -> tuple[str, str]:
+        """The right answer, and the one that the judge gave."""
+        return ("no", "yes") if self.stricter else ("yes", "no")
+
+
+STRICTER = Direction("stricter", StricterNote, "answer_no_if", "Answer no if the output")
+LENIENT = Direction("more lenient", LenientNote, "answer_yes_even_if", "Answer yes even if the output")
+
+
+@dataclass(frozen=True)
+class RuleMaker:
+    """Turns a note's ending into a rule, or says why it cannot be one."""
+
+    direction: Direction
+    question: Question
+    shown: Sequence[str]
+    """Texts of the examples, from which nothing may be copied."""
+    judged: str
+    """Words that any rule may use."""
+    kinds: Sequence[str] = ()
+    refuse_truisms: bool = False
+
+    def rule(self, ending: str, kind: str) -> str:
+        """The model's rule where it is general, else the rule that its kind makes.
+
+        Raises:
+            ValueError: Neither can be used; the message is told to the model.
+        """
+        text = rule_sentence(self.direction.opening, ending)
+        problem = self._problem(text)
+        follows = not self.kinds or not self.direction.stricter or speaks_of(kind, text)
+        if problem is None and follows:
+            return text
+        known = listed_kind(kind, self.kinds)
+        if known is not None:
+            instead = f"{self.direction.opening} has {noun_phrase(known)}."
+            problem = self._problem(instead, listed=True)
+            if problem is None:
+                return instead
+        raise ValueError(problem or f'"{self.direction.field}" does not say what "kind" says')
+
+    def mended(self, better: str) -> str:
+        """The rule that a critique proposes.
+
+        Raises:
+            ValueError: It is no general rule.
+        """
+        if len(better) > LONGEST_RULE or len(better.split()) < 3:
+            raise ValueError("it is no sentence")
+        text = rule_sentence(self.direction.opening, better)
+        if problem := self._problem(text):
+            raise ValueError(problem)
+        return text
+
+    def _problem(self, text: str, *, listed: bool = False) -> str | None:
+        """``listed``: the words are a kind's, which was listed without a look at any example."""
+        special = beside_the_point(text, self.judged)
+        if special is None and not listed:
+            special = too_special(text, self.shown, self.question.violation or "", self.judged)
+        if special is None and self.refuse_truisms and is_truism(text, self.question.text):
+            return "the rule says no more than the question; name what to look for"
+        return special
