@@ -24,7 +24,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,9 +45,6 @@ from .resampling import (
     tied,
     unweighted,
 )
-
-if TYPE_CHECKING:
-
 
 Column = Sequence[float | None] | ArrayLike
 _METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")

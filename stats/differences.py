@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,6 @@ from .resampling import (
     tied,
     unweighted,
 )
-
-if TYPE_CHECKING:
-
 
 Test = Literal["swap", "bootstrap"]
 _ROUNDING = 1e-9

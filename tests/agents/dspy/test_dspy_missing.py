@@ -12,7 +12,7 @@ from askance.prompts.errors import MissingExtraError
 @pytest.mark.parametrize("name", ["agents.dspy.lm", "agents.dspy.note_taker", "experiments.dspy_gateway"])
 def test_without_dspy_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dspy", None)
-    for known in [each for each in sys.modules if each.startswith("askance.") and ".dspy_" in each]:
+    for known in [each for each in sys.modules if each.startswith("askance.") and "dspy" in each]:
         monkeypatch.delitem(sys.modules, known)
     with pytest.raises(MissingExtraError, match=r"pip install 'askance\[dspy\]'"):
         importlib.import_module(f"askance.{name}")
