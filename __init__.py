@@ -38,19 +38,18 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
-    from .experiments.compare import compare
+    from .evaluation.compare.compare import compare
+    from .evaluation.diagnose import diagnose
+    from .evaluation.diagnosis import Diagnosis
+    from .evaluation.evaluate import Evaluation, evaluate
+    from .evaluation.write_questions import write_questions
     from .experiments.runs import align, migrate, resume, tune
     from .optimizer.checker import Check
-    from .optimizer.diagnose import diagnose
-    from .optimizer.diagnosis import Diagnosis
-    from .optimizer.evaluate import evaluate
-    from .optimizer.evaluation import Evaluation
     from .optimizer.runner import RunResult
     from .optimizer.selection.adaptive import evaluate_adaptively
     from .optimizer.selection.result import Selection
     from .optimizer.selection.select import select
     from .optimizer.weigh import weigh
-    from .optimizer.write_questions import write_questions
     from .prompts.checklist import Checklist, Question, load_checklist
     from .prompts.errors import AskanceError
     from .prompts.examples import Example, load_examples

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from .experiments.regression import Regression
+    from .evaluation.regression import Regression
 
 FILES = ("data", "checklist", "baseline", "prompt", "cache", "weights", "calibration")
 """Arguments that name files; a relative name is taken beside the test file."""
@@ -62,7 +62,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 def askance_check(request: pytest.FixtureRequest) -> Callable[..., Regression]:
     """A function that judges outputs and fails the test when their score dropped beyond noise.
 
-    It takes what :func:`askance.experiments.regression.check_regression` takes, all by name, and returns what that
+    It takes what :func:`askance.evaluation.regression.check_regression` takes, all by name, and returns what that
     returns. Relative file names are taken beside the test file.
     """
     item = request.node
@@ -76,7 +76,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
-    from .experiments.regression import check_regression
+    from .evaluation.regression import check_regression
     from .prompts.errors import AskanceError
 
     missing = [name for name in NEEDED if arguments.get(name) is None]

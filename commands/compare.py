@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from ..experiments.compare import compare, estimate_comparison
-from ..experiments.compare_options import CompareOptions
-from ..experiments.comparison import Comparison
+from ..evaluation.compare.compare import compare, estimate_comparison
+from ..evaluation.compare.comparison import Comparison
+from ..evaluation.compare.judges import JUDGES
+from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
-from ..experiments.judges.registry import JUDGES
 from ..prompts.errors import CoverageError
 from .compare_tables import comparison_tables, estimate_table
 from .console import console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from ..experiments.compare_statistics import METHODS
+from ..evaluation.compare.statistics import METHODS
 from ..models.budget import spending
 from .output import echo_json
 from .tables import difference_text
@@ -17,7 +17,7 @@ from .tables import table_of as table
 
 if TYPE_CHECKING:
     from ..agents.buying import Estimate
-    from ..experiments.comparison import Comparison, WithPeople
+    from ..evaluation.compare.comparison import Comparison, WithPeople
     from ..stats.resampling import Statistic
 
 

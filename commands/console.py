@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..optimizer.progress import Silent
-from ..optimizer.progress_console import on_standard_error
+from ..evaluation.progress import Silent, on_standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import click
 
-    from ..optimizer.progress import Watcher
+    from ..evaluation.progress import Watcher
 
 
 @contextmanager

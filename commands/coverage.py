@@ -12,7 +12,7 @@ from ..prompts.errors import CoverageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..optimizer.scoring import Coverage
+    from ..evaluation.scoring import Coverage
     from ..prompts.verdicts import Verdict
 
 

@@ -17,8 +17,8 @@ from .fetch import fetch
 from .runs import finish
 
 if TYPE_CHECKING:
+    from ..evaluation.progress import Watcher
     from ..models.budget import Budget
-    from ..optimizer.progress import Watcher
 
 SETTINGS = {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
 """Less than the defaults and part of the data, so that two cores are done in some ten minutes."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from ..optimizer.diagnose import diagnose
-from ..optimizer.diagnose_options import DiagnoseOptions
-from ..optimizer.evaluate import estimate_evaluation
+from ..evaluation.diagnose import diagnose
+from ..evaluation.evaluate import estimate_evaluation
+from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
 from ..prompts.verdicts import write_verdicts
 from .console import console

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ..optimizer.diagnosis import Diagnosis
+    from ..evaluation.diagnosis import Diagnosis
     from ..stats.phi import Pair
     from ..stats.resampling import Statistic
 

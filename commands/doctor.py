@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..evaluation.options import load_config
 from ..optimizer.health import check_up, models_of_config
-from ..optimizer.options import load_config
 from .options import load_dotenv
 from .output import echo_json
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ..optimizer.evaluate import estimate_evaluation, evaluate
-from ..optimizer.evaluate_options import EvaluationOptions
+from ..evaluation.evaluate import estimate_evaluation, evaluate
+from ..evaluation.options import EvaluateOptions
 from ..prompts.verdicts import write_verdicts
 from .console import console
 from .coverage import check_coverage
@@ -27,12 +27,12 @@ from .tables import evaluation_tables
 @click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
 @config_option
 @common_options
-@settings_options(EvaluationOptions)
+@settings_options(EvaluateOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
     """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations."""
     load_dotenv()
     other = {name: given.pop(name) for name in ("data", "checklist", "model", "prompt", "output")}
-    options, inputs = settings(EvaluationOptions, config, given, other)
+    options, inputs = settings(EvaluateOptions, config, given, other)
     need(inputs, "data", "checklist", "model")
     output = inputs.pop("output")
     data = inputs.pop("data")

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 
 import click
 
-from ..experiments.compare_options import CompareOptions
-from ..optimizer.diagnose_options import DiagnoseOptions
-from ..optimizer.evaluate_options import EvaluationOptions
-from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions, WriterOptions, load_config
-from ..optimizer.selection.options import SelectOptions
-from ..optimizer.weigh_options import WeighOptions
+from ..evaluation.options import (
+    CompareOptions,
+    DiagnoseOptions,
+    EvaluateOptions,
+    SelectOptions,
+    WeighOptions,
+    WriterOptions,
+    load_config,
+)
+from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import parse_field_map
@@ -52,7 +56,7 @@ def common_options(function: Function) -> Function:
 
 
 KNOWN = {
-    *EvaluationOptions.model_fields,
+    *EvaluateOptions.model_fields,
     *MigrateOptions.model_fields,
     *AlignOptions.model_fields,
     *TuneOptions.model_fields,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ..optimizer.options import WriterOptions
-from ..optimizer.write_questions import write_questions
+from ..evaluation.options import WriterOptions
+from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
 from .console import console, hush
 from .options import config_option, load_dotenv, need, read_task, settings, settings_options

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from ..evaluation.options import ScoreOptions
 from ..experiments.report_of import write_report_of
 from ..experiments.report_of_verdicts import Beside
-from ..optimizer.options import EvaluateOptions
 from .options import config_option, settings, settings_options
 
 
@@ -20,7 +20,7 @@ from .options import config_option, settings, settings_options
 @click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions.")
 @click.option("--model", default=None, help="Of verdicts by several models: whose.")
 @config_option
-@settings_options(EvaluateOptions, only=("field", "human_scale"))
+@settings_options(ScoreOptions, only=("field", "human_scale"))
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
@@ -28,7 +28,7 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     """
     names = ("data", "checklist")
     model = given.pop("model")
-    options, inputs = settings(EvaluateOptions, config, given, {name: given.pop(name) for name in names})
+    options, inputs = settings(ScoreOptions, config, given, {name: given.pop(name) for name in names})
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), _pair(options.get("human_scale")), model)
     click.echo(str(write_report_of(path, output, beside)))
 

@@ -9,14 +9,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ..evaluation.scoring import yes_rates
 from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import spending_of
-from ..optimizer.scoring import yes_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..optimizer.evaluation import Agreement, Evaluation
+    from ..evaluation.evaluate import Agreement, Evaluation
     from ..optimizer.runner import RunResult
     from ..stats.differences import Difference
     from ..stats.resampling import Statistic

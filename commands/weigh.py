@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from ..evaluation.options import UNUSED, WeighOptions
 from ..optimizer.weigh import estimate_weighing, weigh
-from ..optimizer.weigh_options import UNUSED, WeighOptions
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from .console import console

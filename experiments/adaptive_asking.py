@@ -21,8 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..agents.evaluator import Evaluator
-from ..optimizer.given_verdicts import given_verdicts
-from ..optimizer.scoring import score_examples
+from ..evaluation.scoring import score_examples
+from ..evaluation.verdict_table import given_verdicts
 from ..optimizer.selection.adaptive import evaluate_adaptively
 from ..optimizer.selection.information import Floats
 from ..prompts.checklist import Checklist, Question, load_checklist

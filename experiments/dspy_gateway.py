@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy.lm import GatewayLM, Stopped
+from ..evaluation.options import parse_options
 from ..memory.verdict_store import open_store
 from ..models.session import ModelOptions, background_session
-from ..optimizer.options import parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

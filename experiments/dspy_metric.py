@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..agents.dspy.lm import Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..optimizer.scoring import score_examples
+from ..evaluation.scoring import score_examples
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, CoverageError, InputError

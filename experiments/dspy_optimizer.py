@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from ..evaluation.progress import Watcher
     from ..models.base import Model
     from ..optimizer.events import Callback
-    from ..optimizer.progress import Watcher
     from ..prompts.checklist import Checklist
 
 ROLES = ("note_taker", "deduplicator", "updater")

@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.options import JudgeOptions
+from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import open_store
 from ..models.session import background_session
@@ -22,8 +24,7 @@ from ..optimizer import align, tune
 from ..optimizer.bench import Bench
 from ..optimizer.job import SplitExamples, split_examples
 from ..optimizer.mode import mode_of
-from ..optimizer.options import JudgeOptions, LoopOptions
-from ..optimizer.progress import Silent
+from ..optimizer.options import LoopOptions
 from ..optimizer.subject import Draft
 from ..optimizer.telling import Events
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError

@@ -15,9 +15,8 @@ from ..optimizer.yardsticks import CorrelationYardstick
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..optimizer.scoring import ExampleScore
+    from ..evaluation.scoring import ExampleScore, Targets
     from ..optimizer.subject import Observation
-    from ..optimizer.targets import Targets
     from ..optimizer.yardsticks import Yardstick
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict

@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.session import background_session
 from ..optimizer.bench import Bench
 from ..optimizer.job import NOT_IN_FINGERPRINT, Job, split_examples
 from ..optimizer.mode import mode_of
-from ..optimizer.progress import Silent
 from ..optimizer.runner import read_job
 from ..optimizer.subject import Draft
 from ..optimizer.telling import Events

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
+from ..evaluation.options import JudgeOptions, parse_options
+from ..evaluation.regression import failing_questions, missing_verdict
+from ..evaluation.scoring import score_examples
 from ..memory.verdict_store import open_store
 from ..models.session import BackgroundLoop, session
-from ..optimizer.failing import failing_questions, missing_verdict
-from ..optimizer.options import JudgeOptions, parse_options
-from ..optimizer.scoring import score_examples
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError, MissingExtraError
@@ -67,7 +67,7 @@ def checklist_scorer(
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
         cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
         no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of :class:`~askance.optimizer.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``.
+        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``.
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.

@@ -21,11 +21,11 @@ from typing import Any
 from ..agents.batch_notes import MOST_RULES, BatchNoteTaker
 from ..agents.note_taker import NoteTaker
 from ..agents.notes import NoteTaking
+from ..evaluation.scoring import mean_score
 from ..memory.verdict_store import VerdictStore
 from ..models.base import CallError, Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
-from ..optimizer.scoring import mean_score
 from ..prompts.checklist import load_checklist
 from ..prompts.examples import load_examples
 from ..prompts.lessons import Lesson

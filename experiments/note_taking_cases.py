@@ -8,14 +8,13 @@ from functools import partial
 
 from ..agents.judging import Judging
 from ..agents.updater import Proposal, make_edit, split_parts
+from ..evaluation.scoring import Targets, human_targets, score_examples
 from ..models.base import Model
 from ..models.gateway import Gateway
 from ..optimizer.contrast import find_contrast
 from ..optimizer.human_signal import HumanSignal
 from ..optimizer.judge_subject import JudgeSubject
-from ..optimizer.scoring import score_examples
 from ..optimizer.subject import Draft, Observation
-from ..optimizer.targets import Targets, human_targets
 from ..optimizer.trial import LessonTrial, TrialResult
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError

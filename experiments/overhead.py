@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..agents.evaluator import Evaluator
+from ..evaluation.evaluate import evaluate, load_inputs
+from ..evaluation.options import ScoreOptions, parse_options
+from ..evaluation.scoring import score_examples
 from ..memory.journal import Journal
 from ..memory.verdict_store import VerdictStore
 from ..models.session import run_sync, session
-from ..optimizer.evaluate import evaluate, load_inputs
-from ..optimizer.options import EvaluateOptions, parse_options
-from ..optimizer.scoring import score_examples
 from ..prompts.checklist import Checklist
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -183,7 +183,7 @@ def warm_stages(folder: Path, url: str) -> dict[str, dict[str, float]]:
     """Seconds of each step over a data set whose answers are all in the store."""
     stages: dict[str, dict[str, float]] = {}
     chosen = {"api_base": url, "p_yes": "logprob", "max_concurrency": CONCURRENCY}
-    settings = parse_options(EvaluateOptions, chosen)
+    settings = parse_options(ScoreOptions, chosen)
     inputs, stages["read the inputs"] = timed(
         lambda: load_inputs(folder / EXAMPLES, folder / CHECKLIST, None, settings)
     )
@@ -206,7 +206,7 @@ def _write_events(journal: Journal) -> None:
 
 
 async def _judge_warm(
-    store: VerdictStore, settings: EvaluateOptions, examples: list[Example], checklist: Checklist, prompt: Prompt
+    store: VerdictStore, settings: ScoreOptions, examples: list[Example], checklist: Checklist, prompt: Prompt
 ) -> tuple[list[Verdict], float]:
     """All verdicts, and the longest processor time for which nothing else on the event loop had its turn."""
     longest = 0.0

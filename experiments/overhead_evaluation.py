@@ -132,7 +132,7 @@ def peak_memory() -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate once and print the figures."""
-    from ..optimizer.evaluate import evaluate
+    from ..evaluation.evaluate import evaluate
 
     folder, url = arguments or sys.argv[1:]
     imported = peak_memory()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..optimizer.scoring import Coverage
+    from ..evaluation.scoring import Coverage
     from .report_extras import Spread
     from .report_failures import Failure
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.scoring import complete_mean
+from ..evaluation.scoring import complete_mean
 from .report_charts import drawing, histogram, tallest_bar
 from .report_comparison_finding import finding
 from .report_failures import Failure, failures

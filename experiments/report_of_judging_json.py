@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.scoring import Coverage
+from ..evaluation.scoring import Coverage
 from .report_charts import histogram, tallest_bar
 from .report_extras import Spread
 from .report_judging import Judging, Pairing, QuestionLine

@@ -6,10 +6,8 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.diagnostics import diagnose_verdicts
-from ..optimizer.results import measure
-from ..optimizer.scoring import complete_mean, mean_score, score_examples
-from ..optimizer.targets import human_targets
+from ..evaluation.diagnose import diagnose_verdicts
+from ..evaluation.scoring import complete_mean, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -28,9 +26,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..optimizer.diagnosis import Diagnosis
-    from ..optimizer.scoring import ExampleScore
-    from ..optimizer.targets import Targets
+    from ..evaluation.diagnosis import Diagnosis
+    from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.verdicts import Verdict
 
 TEXT_BUDGET = 3_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..optimizer.scoring import yes_rates
+from ..evaluation.scoring import yes_rates
 from ..stats.phi import phi_matrix, relatedness
 
 if TYPE_CHECKING:

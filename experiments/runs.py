@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.progress import watching
 from ..memory.run_directory import RunDirectory
 from ..optimizer import align as alignment
 from ..optimizer import migrate as migration
 from ..optimizer import tune as tuning
 from ..optimizer.runner import run_job, take_up
-from ..optimizer.watching import watching
 from .report import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from ..evaluation.progress import Watcher
     from ..models.base import Model
     from ..optimizer.checker import CheckFunction
     from ..optimizer.events import Callback
     from ..optimizer.job import Job
-    from ..optimizer.progress import Watcher
     from ..optimizer.runner import RunResult
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example

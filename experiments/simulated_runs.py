@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.asking import EachAsking
+from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..optimizer import align, migrate
 from ..optimizer.events import DisagreementsFound, Event, VersionDecided
-from ..optimizer.progress import Silent
 from ..optimizer.runner import RunResult, run_job
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt

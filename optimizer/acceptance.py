@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
     from ..stats.differences import Difference
     from .drift import Drift
-    from .scoring import ExampleScore
     from .yardsticks import Yardstick
 
 HOPELESS = 0.1

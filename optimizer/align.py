@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..agents.question_writer import QuestionWriter
+from ..evaluation.evaluate import load_inputs
+from ..evaluation.options import parse_options
+from ..evaluation.scoring import human_targets
 from .drift import SeverityDrift
-from .evaluate import load_inputs
 from .human_signal import HumanSignal
 from .job import Job
 from .judge_extras import judge_extras
 from .judge_mode import batch_note_taker, judge_note_taker, judge_screening, judge_subject, strata_of_people
 from .mode import SetUp
-from .options import AlignOptions, parse_options
+from .options import AlignOptions
 from .questions_again import QuestionsAgain
 from .subject import Draft
-from .targets import human_targets
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..evaluation.scoring import Coverage
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..memory.lesson_memory import LessonMemory
-from .scoring import Coverage
 
 if TYPE_CHECKING:
     from ..memory.embedders import Embedder

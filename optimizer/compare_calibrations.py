@@ -6,22 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.calibration_fit import fit_platt, fit_thresholds
+from ..evaluation.scoring import dimension_errors, overall_errors, score_examples
 from ..prompts.errors import InputError
 from ..stats.differences import difference_dict
-from .calibration_fit import fit_platt, fit_thresholds
-from .score_errors import dimension_errors, overall_errors
-from .scoring import score_examples
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
+    from ..evaluation.calibration import Calibration
+    from ..evaluation.scoring import ExampleScore, ScoreErrors, Targets
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
     from ..stats.differences import Difference
-    from .calibration import Calibration
-    from .score_errors import ScoreErrors
-    from .scoring import ExampleScore
-    from .targets import Targets
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from .results import TriedEdits, Version
 from .subject import Draft
 
 if TYPE_CHECKING:
+    from ..evaluation.scoring import ExampleScore
     from ..memory.run_directory import RunDirectory
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
-    from .scoring import ExampleScore
     from .screening import Screening
     from .subject import Subject
     from .telling import Events

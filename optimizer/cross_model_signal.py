@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..evaluation.scoring import score_examples
 from ..prompts.lessons import Disagreement
-from .scoring import score_examples
 from .signals import Reasons, dimension_means, disputed, explanations, take_turns
 
 if TYPE_CHECKING:

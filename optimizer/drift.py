@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from .score_errors import dimension_errors
-from .scoring import mean_score
+from ..evaluation.scoring import dimension_errors, mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
-    from .scoring import ExampleScore
     from .yardsticks import CorrelationYardstick
 
 

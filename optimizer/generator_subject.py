@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ..agents.evaluator import Evaluator
 from ..agents.generator import Generator
+from ..evaluation.scoring import ExampleScore, coverage, score_examples
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import InputError
 from ..prompts.verdicts import Verdict
 from .checker import run_checker
-from .scoring import ExampleScore, coverage, score_examples
 from .subject import Draft, Observation, Pair
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ..agents.example_questions import ExampleQuestions
     from ..agents.generator import Generated
     from ..agents.judging import Judging
+    from ..evaluation.scoring import Coverage
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from .checker import Checker
-    from .scoring import Coverage
 
 CHECKS = "checks"
 """Dimension of what a checker says."""

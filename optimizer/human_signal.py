@@ -12,11 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..agents.evaluator import Evaluator
+    from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
-    from .scoring import ExampleScore
     from .subject import Draft, Observation
-    from .targets import Targets
 
 LEAST_FOR_RANKING = 8
 """Examples from which a question's own correlation with people says something."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.scoring import dimension_errors, yes_rates
 from .compare_calibrations import compare_calibrations
-from .score_errors import dimension_errors
-from .scoring import yes_rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

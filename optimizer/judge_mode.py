@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ..agents.batch_notes import BatchNoteTaker
 from ..agents.note_taker import NoteTaker
 from ..agents.notes import NoteTaking
+from ..evaluation.scoring import human_targets
 from .judge_subject import JudgeSubject
 from .screening import Screening
-from .targets import human_targets
 
 if TYPE_CHECKING:
     from ..models.base import Model

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
+from ..evaluation.evaluate import estimate_evaluation, evaluate
+from ..evaluation.scoring import complete_mean
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, Preference, load_examples
 from ..prompts.rows import read_rows, validate_row
-from .evaluate import estimate_evaluation, evaluate
 from .position_bias import PositionBias, position_bias
-from .scoring import complete_mean
 from .weights import PreferenceScores, RatingScores, preference_scores, rating_scores
 from .weights.preferences import context_name
 from .weights.ratings import rated_dimension
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..agents.buying import Estimate
+    from ..evaluation.evaluate import Evaluation
+    from ..evaluation.progress import Watcher
     from ..models.base import Model
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .evaluation import Evaluation
-    from .progress import Watcher
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ def judge_preferences(
         pairwise: Show both outputs at once.
         swap: Show them in both orders and take the mean; only with ``pairwise``.
         watcher: Told how the work goes on.
-        options: As for :func:`~askance.optimizer.evaluate.evaluate`; ``limit`` counts pairs.
+        options: As for :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
-        AskanceError: As :func:`~askance.optimizer.evaluate.evaluate`.
+        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
     pairs = load_pairs(path, limit=options.pop("limit", None))
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
@@ -128,16 +128,16 @@ def judge_ratings(
     """Judge rated outputs.
 
     Args:
-        path: Examples with human scores, as for :func:`~askance.optimizer.evaluate.evaluate`.
+        path: Examples with human scores, as for :func:`~askance.evaluation.evaluate.evaluate`.
         checklist: The tests; an output with a missing verdict or rating is left out and counted.
         model: The judge.
         dimension: The human dimension that is the rating; the only one, or ``overall``, when None.
         watcher: Told how the work goes on.
-        options: As for :func:`~askance.optimizer.evaluate.evaluate`.
+        options: As for :func:`~askance.evaluation.evaluate.evaluate`.
 
     Raises:
         InputError: Bad data, or people rated several dimensions and none is named.
-        AskanceError: As :func:`~askance.optimizer.evaluate.evaluate`.
+        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
     examples = load_examples(path, fields=options.pop("field", None), limit=options.pop("limit", None))
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)

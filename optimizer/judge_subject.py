@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..agents.evaluator import Evaluator
-from .scoring import coverage, score_examples
+from ..evaluation.scoring import coverage, score_examples
 from .subject import Draft, Observation, Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..agents.judging import Judging
+    from ..evaluation.scoring import Coverage
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
-    from .scoring import Coverage
 
 
 class JudgeSubject:

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
+from ..evaluation.evaluate import load_inputs
+from ..evaluation.options import parse_options
+from ..evaluation.scoring import coverage, human_targets, score_examples, source_targets
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
 from .cross_model_signal import CrossModelSignal
 from .drift import SeverityDrift
-from .evaluate import load_inputs
 from .job import Job, model_name
 from .judge_extras import judge_extras
 from .judge_mode import batch_note_taker, judge_note_taker, judge_screening, judge_subject, strata_of_people
 from .mode import SetUp
-from .options import MigrateOptions, parse_options
-from .scoring import coverage, score_examples
+from .options import MigrateOptions
 from .subject import Draft
-from .targets import human_targets, source_targets
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from ..evaluation.scoring import Targets
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .bench import Bench
     from .job import SplitExamples
-    from .targets import Targets
 
 
 def prepare(

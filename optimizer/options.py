@@ -2,86 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from ..agents.judging import Judging
-from ..models.session import ModelOptions
-from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
-
-Settings = TypeVar("Settings", bound=BaseModel)
-
-
-class JudgeOptions(ModelOptions):
-    """How judges are asked and how their answers become scores."""
-
-    mode: Literal["each", "batched"] = Field("each", description="One call a question, or one call an example.")
-    explain: Literal["always", "needed", "never"] = Field(
-        "needed", description="Buy explanations with every verdict, where they are read, or never."
-    )
-    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
-        "auto", description="Where P(yes) comes from; auto: log-probabilities, else samples, else the answer itself."
-    )
-    samples: int = Field(1, ge=1, description="Answers per question where P(yes) is counted from samples.")
-    temperature: float = Field(0.0, ge=0, description="Temperature of the judges.")
-    repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
-    scores: Literal["soft", "hard", "expected"] = Field(
-        "soft", description="Score from P(yes), from the yes/no answers, or the expected number on --score-scale."
-    )
-    score_scale: tuple[int, int] = Field(
-        (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
-    )
-    weights: str | None = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
-    human_scale: tuple[float, float] | None = Field(
-        None, description="Lowest and highest human score; default: the observed ones."
-    )
-    min_coverage: float = Field(
-        0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
-    )
-    field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
-    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
-
-    @model_validator(mode="after")
-    def _scale_ascends(self) -> JudgeOptions:
-        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
-            raise ValueError("human_scale: the lowest score must be below the highest")
-        if self.p_yes == "sampled" and self.samples < 2:
-            raise ValueError("p_yes sampled needs samples of 2 or more")
-        if self.scores != "expected" and self.score_scale != (1, 5):
-            raise ValueError("score_scale belongs to expected scores (scores: expected)")
-        return self
-
-    @property
-    def soft(self) -> bool:
-        """Whether scores come from p_yes (P(yes), or an expected score), not from the answers."""
-        return self.scores != "hard"
-
-    @property
-    def judging(self) -> Judging:
-        """The part that an evaluator needs."""
-        return Judging(
-            mode=self.mode,
-            explain=self.explain,
-            p_yes=self.p_yes,
-            samples=self.samples,
-            temperature=self.temperature,
-            repeat=self.repeat,
-            seed=self.seed,
-            score_scale=self.score_scale if self.scores == "expected" else None,
-        )
-
-
-class EvaluateOptions(JudgeOptions):
-    """Settings of ``evaluate``."""
-
-    scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
-    calibration: str | None = Field(
-        None, description="Calibration file of a run; applied to the verdicts of the judge that it was fitted for."
-    )
-    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
+from ..evaluation.options import JudgeOptions
 
 
 class LoopOptions(JudgeOptions):
@@ -189,52 +114,3 @@ class TuneOptions(LoopOptions):
     )
     max_output_tokens: int = Field(1024, ge=1, description="Longest output of the generator, in tokens.")
     generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
-
-
-class WriterOptions(ModelOptions):
-    """Settings of ``questions``."""
-
-    max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
-    embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
-
-
-def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "options") -> Settings:
-    """Validate settings.
-
-    Raises:
-        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
-    """
-    for name in values:
-        if name not in kind.model_fields:
-            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        problems = []
-        for problem in error.errors(include_url=False):
-            field = ".".join(str(part) for part in problem["loc"])
-            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            wrong = f", not {problem['input']}" if "must be" in message else ""
-            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
-        raise InputError(f"{where}: {'; '.join(problems)}.") from None
-
-
-def load_config(path: str | Path) -> dict[str, Any]:
-    """Read settings from a YAML file; hyphens in names are taken as underscores.
-
-    Raises:
-        InputError: The file is missing or is not a mapping.
-    """
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: a mapping from setting to value is needed.")
-    return {str(key).replace("-", "_"): value for key, value in data.items()}

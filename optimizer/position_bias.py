@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..agents.pairwise import AS_IT_IS, SWAPPED, pair_id
-from .scoring import complete_mean, mean_score
+from ..evaluation.scoring import complete_mean, mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

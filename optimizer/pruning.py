@@ -15,10 +15,10 @@ from .subject import Draft
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
     from .contest import Contest
     from .results import Version
-    from .scoring import ExampleScore
     from .telling import Events
     from .yardsticks import Yardstick
 

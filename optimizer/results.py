@@ -6,33 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import FinishReason
-from ..prompts.examples import documents
-from ..stats.correlation import correlate, correlations_dict
 from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from ..prompts.examples import Example
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.lessons import Edit
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from ..stats.differences import Difference
-    from .scoring import ExampleScore
     from .subject import Draft, Observation
-    from .targets import Targets
-
-
-@dataclass(frozen=True)
-class Measure:
-    """The correlation of one prompt version with the targets on one split."""
-
-    overall: Mapping[str, Any]
-    dimensions: Mapping[str, Mapping[str, Any]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
-        return {**self.overall, "dimensions": {name: dict(values) for name, values in self.dimensions.items()}}
 
 
 @dataclass(frozen=True)
@@ -108,26 +92,3 @@ class Outcome:
     pruned: list[PrunedEdit] = field(default_factory=list)
     seen: dict[int, Observation] = field(default_factory=dict)
     """What versions did on the development examples, by number, as far as they were looked at."""
-
-
-def measure(
-    scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
-) -> Measure:
-    """Correlate scores with targets, over all dimensions and on each, with intervals.
-
-    Examples of the same document (``metadata.document``) are resampled together.
-    """
-    groups = documents(examples)
-
-    def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
-        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
-
-    overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
-    dimensions = {
-        name: one(
-            [targets.dimension_score(each, name) for each in scores],
-            [targets.wanted[each.example].get(name) for each in scores],
-        )
-        for name in targets.dimensions
-    }
-    return Measure(overall, dimensions)

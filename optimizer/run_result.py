@@ -10,12 +10,12 @@ from ..stats.differences import difference_dict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..models.budget import RoleLedger
     from ..prompts.prompt import Prompt
     from .bench import Bench
     from .mode import SetUp
     from .results import Outcome, Version
-    from .scoring import ExampleScore
     from .yardsticks import Yardstick
 
 

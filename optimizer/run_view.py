@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.shown import View, number_text
 from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import count, spending_of
-from .shown import View, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
+from ..evaluation.options import parse_options
+from ..evaluation.shown import Shown, View
 from ..memory.run_directory import RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -23,22 +25,20 @@ from .kept_verdicts import keep_verdicts
 from .lessons import Desk, LessonDesk
 from .loop import Loop, Parts
 from .mode import mode_of
-from .options import parse_options
 from .results import Outcome
 from .run_result import build_result, prompt_diff
 from .run_view import run_view
-from .shown import Shown, View
 from .telling import Events
 from .trial import LessonTrial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ..evaluation.progress import Watcher
     from ..memory.run_directory import FinishReason
     from ..memory.verdict_store import VerdictStore
     from .events import Callback
     from .mode import SetUp
-    from .progress import Watcher
     from .subject import Observation
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .scoring import score_examples
+from ..evaluation.scoring import score_examples
 from .subject import Draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..memory.lesson_memory import LessonMemory
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
-    from .scoring import ExampleScore
     from .subject import Subject
 
 

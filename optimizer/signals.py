@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..evaluation.scoring import mean_score
 from ..models.base import ModelError
-from .scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..agents.evaluator import Evaluator
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
     from ..prompts.lessons import Disagreement
     from ..prompts.verdicts import Verdict
-    from .scoring import ExampleScore
     from .subject import Draft, Observation
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Checklist, Question
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .scoring import ExampleScore
 
 Pair = tuple[str, str]
 """Example id and question id."""

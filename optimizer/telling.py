@@ -13,10 +13,10 @@ from .events import Advanced, PhaseBegan, StartMeasured
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..evaluation.progress import Watcher
     from ..memory.journal import Journal
     from ..models.budget import Budget
     from .events import Callback, Event, RunBegan, RunWritten
-    from .progress import Watcher
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .scoring import mean_score
+from ..evaluation.scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

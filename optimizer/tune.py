@@ -9,6 +9,7 @@ from ..agents.evaluator import Evaluator
 from ..agents.example_questions import ExampleQuestions
 from ..agents.generator import Generator
 from ..agents.generator_notes import GeneratorNoteTaker
+from ..evaluation.options import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
@@ -21,7 +22,7 @@ from .generator_subject import GeneratorSubject, OutputJudge, Writing
 from .job import Job
 from .judge_mode import note_taking
 from .mode import SetUp
-from .options import TuneOptions, parse_options
+from .options import TuneOptions
 from .subject import Draft
 from .weights import weighted_by
 from .yardsticks import MeanYardstick

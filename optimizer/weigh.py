@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.buying import Estimate
+from ..evaluation.evaluate import estimate_evaluation
+from ..evaluation.options import WeighOptions, parse_options
+from ..evaluation.progress import watching
+from ..evaluation.shown import Shown, View
 from ..prompts.errors import CoverageError, InputError
-from .evaluate import estimate_evaluation
 from .judge_preferences import estimate_pairs, judge_preferences, judge_ratings
-from .options import parse_options
-from .shown import Shown, View
-from .watching import watching
-from .weigh_options import WeighOptions
 from .weights import (
     PreferenceScores,
     RatingScores,
@@ -34,12 +33,12 @@ from .weights.rating_plan import rating_method
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.evaluate import Evaluation
+    from ..evaluation.progress import Watcher
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.prompt import Prompt
-    from .evaluation import Evaluation
     from .position_bias import PositionBias
-    from .progress import Watcher
     from .weights import ScoreKind
 
 
@@ -118,7 +117,7 @@ def weigh(
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.optimizer.weigh_options.WeighOptions`.
+        options: Settings of :class:`~askance.evaluation.options.WeighOptions`.
 
     Raises:
         InputError: Bad data or settings, or settings that do not go together.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..evaluation.scoring import mean_score, measure
 from ..prompts.examples import documents
 from ..stats.correlation import spearman
 from ..stats.differences import mean_difference, paired_difference
-from .results import measure
-from .scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.examples import Example
     from ..stats.differences import Difference
-    from .scoring import ExampleScore
-    from .targets import Targets
 
 
 class Yardstick(Protocol):

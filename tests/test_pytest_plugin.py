@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from askance.experiments import regression
+from askance.evaluation import regression
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.testing import StandInServer
 

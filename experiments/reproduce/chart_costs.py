@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...optimizer.scoring import complete_mean
+from ...evaluation.scoring import complete_mean
 from .chart_style import INK, ONE_COLUMN, TWO_COLUMNS, colour_of, marker_of, new_figure, plain_log_axis, title_of
 
 if TYPE_CHECKING:

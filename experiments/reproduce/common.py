@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...optimizer.evaluate import evaluate
-from ...optimizer.targets import human_targets
+from ...evaluation.compare.compare import compare
+from ...evaluation.evaluate import evaluate
+from ...evaluation.scoring import human_targets
 from ...prompts.checklist import load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example, documents
 from ...stats.correlation import correlate, statistic_dict
-from ..compare import compare
 from ..datasets import load_rated, summeval
 from ..results_file import print_result, write_result
 from .figures import draw_into

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...optimizer.scoring import complete_mean, score_examples
+from ...evaluation.scoring import complete_mean, score_examples
 from ...prompts.examples import documents
 from ...stats.correlation import correlate, statistic_dict
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizer.evaluate import evaluate
+from ...evaluation.evaluate import evaluate
 from ...optimizer.selection.convergence import ranking_convergence
 from ...optimizer.selection.information import Floats, one_hot, pooled_information
 from ...optimizer.selection.tables import answers_from_verdicts, equal_groups, human_scores

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...evaluation.shown import number_text
 from ...optimizer.judge_preferences import cells, separate_examples, separate_scores
-from ...optimizer.shown import number_text
 from ...optimizer.weights import PreferenceScores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError

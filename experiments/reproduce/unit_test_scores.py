@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.judging import Judging
+from ...evaluation.options import parse_options
 from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.session import ModelOptions, run_sync, session
-from ...optimizer.options import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.default import default_prompt
 from ...prompts.examples import Example

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...evaluation.options import SelectOptions
 from .adaptive import AdaptiveEvaluation, AdaptiveScore, evaluate_adaptively
 from .convergence import ranking_convergence
 from .information import entropy, expected_information_gain, one_hot, pooled_information
 from .joint import HardAnswers, chained_information, greedy_order, joint_order
-from .options import SelectOptions
 from .result import Selection
 from .select import estimate_selection, select
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import human_dimensions, load_examples
 from ...prompts.prompt import load_prompt
-from ..given_verdicts import given_verdicts
 from .material import Bought, Inputs
 from .sampling import sample_clustered, sample_uniform
 from .tables import human_scores
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from ...evaluation.options import SelectOptions
     from ...models.base import Model
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
     from ...prompts.verdicts import Verdict
-    from .options import SelectOptions
 
 LEAST_RATED = 0.5
 """Share of the sample that people must have rated for their scores to be taken without being asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..scoring import Coverage, coverage
+from ...evaluation.scoring import Coverage, coverage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

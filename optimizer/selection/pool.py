@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ...agents.question_writer import Proposal, QuestionProposer
+    from ...evaluation.options import SelectOptions
     from ...memory.embedders import Embedder
     from ...prompts.examples import Example
-    from .options import SelectOptions
 
 QUIET = 1
 """A round that brings no more new questions than this is a quiet one."""

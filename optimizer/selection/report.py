@@ -33,12 +33,12 @@ _RESAMPLES = 1000
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...evaluation.options import SelectOptions
     from ...models.budget import Budget
     from ...stats.correlation import Correlations
     from ...stats.differences import Difference
     from .analysis import Curve
     from .material import Bought, Inputs
-    from .options import SelectOptions
 
 
 def build_selection(

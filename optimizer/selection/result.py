@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.shown import Shown, View
 from ...stats.correlation import correlations_dict
 from ...stats.differences import difference_dict
-from ..shown import Shown, View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...evaluation.scoring import Coverage
     from ...models.budget import Budget
     from ...prompts.checklist import Checklist
     from ...stats.correlation import Correlations
     from ...stats.differences import Difference
-    from ..scoring import Coverage
     from .analysis import Method
     from .convergence import Convergence
     from .pool import Pool

@@ -9,6 +9,8 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rate, Rater
+from ...evaluation.options import SelectOptions, parse_options
+from ...evaluation.progress import watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget, estimate_tokens
@@ -17,11 +19,8 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
-from ..options import parse_options
-from ..watching import watching
 from .inputs import load_given, load_select_inputs
 from .material import Bought, Inputs
-from .options import SelectOptions
 from .pool import propose_pool
 from .report import build_selection
 
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ...agents.rating import Rating
+    from ...evaluation.progress import Watcher
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...prompts.verdicts import Verdict
-    from ..progress import Watcher
     from .pool import Pool
     from .result import Selection
 
@@ -73,7 +72,7 @@ def select(
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.optimizer.selection.options.SelectOptions`.
+        options: Settings of :class:`~askance.evaluation.options.SelectOptions`.
 
     Raises:
         InputError: Bad data, candidates, prompt, model name or setting, or no human score where they were asked for.

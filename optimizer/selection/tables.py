@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ...evaluation.verdict_table import tabulate
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import human_dimensions
 from ...stats.resampling import tied
-from ..verdict_table import tabulate
 from .information import Floats, one_hot
 from .joint import Codes, HardAnswers
 

@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from askance.cli import main
+from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
 from askance.optimizer.events import DisagreementsFound, EditPruned, VersionDecided
 from askance.optimizer.journal_events import KINDS, sentence_of
-from askance.optimizer.progress_console import Lines
 from askance.optimizer.progress_of_run import DOING, RunProgress
 from askance.optimizer.telling import Events
 from askance.prompts.errors import InputError

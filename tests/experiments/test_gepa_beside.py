@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import askance
+from askance.evaluation.scoring import ExampleScore, Targets
 from askance.experiments.gepa_feedback import NearnessToPeople, OwnScore
 from askance.experiments.gepa_frame import cut_out_guidance
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
-from askance.optimizer.scoring import ExampleScore
 from askance.optimizer.subject import Observation
-from askance.optimizer.targets import Targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

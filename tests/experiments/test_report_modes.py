@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from askance.evaluation.scoring import yes_rates
 from askance.experiments.report import write_report
 from askance.experiments.report_candidates import candidates, marked_prompt
 from askance.experiments.report_charts import course, course_chart, heat_map, histogram
@@ -21,7 +22,6 @@ from askance.experiments.report_kept import Scored
 from askance.experiments.report_lessons import lessons
 from askance.experiments.report_questions import has_own_questions, parity, together
 from askance.experiments.report_view import who
-from askance.optimizer.scoring import yes_rates
 from askance.prompts.errors import InputError
 
 

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from askance.commands.report import command
 from askance.commands.select import write_selection
-from askance.experiments.compare import compare
+from askance.evaluation.compare.compare import compare
+from askance.evaluation.diagnose import diagnose
+from askance.evaluation.evaluate import evaluate
 from askance.experiments.report_of import write_report_of
 from askance.experiments.report_of_verdicts import Beside
-from askance.optimizer.diagnose import diagnose
-from askance.optimizer.evaluate import evaluate
 from askance.optimizer.selection import select
 from askance.optimizer.weigh import weigh
 from askance.prompts.checklist import Checklist, Question, dump_checklist

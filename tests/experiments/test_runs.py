@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.progress import Silent
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer import align
 from askance.optimizer.events import Event, RunWritten
-from askance.optimizer.progress import Silent
 from askance.optimizer.runner import run_job
 from askance.prompts.errors import CoverageError
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from askance.evaluation.scoring import ExampleScore, Targets
 from askance.optimizer.acceptance import HeldOutGate, PairedGate
-from askance.optimizer.scoring import ExampleScore
-from askance.optimizer.targets import Targets
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from askance.evaluation.progress import Silent
+from askance.evaluation.scoring import ExampleScore
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import HeldOutGate, PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.progress import Silent
 from askance.optimizer.results import Version
-from askance.optimizer.scoring import ExampleScore
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.telling import Events
 from askance.optimizer.yardsticks import MeanYardstick

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from askance.agents.evaluator import Evaluator
+from askance.evaluation.scoring import score_examples
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.cross_model_signal import CrossModelSignal
-from askance.optimizer.scoring import score_examples
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from askance.evaluation.scoring import ExampleScore, Targets, dimension_errors, overall_errors
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.drift import QuestionDrift, SeverityDrift
-from askance.optimizer.score_errors import dimension_errors, overall_errors
-from askance.optimizer.scoring import ExampleScore
-from askance.optimizer.targets import Targets
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 

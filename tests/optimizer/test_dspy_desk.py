@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from askance.agents.deduplicator import Deduplicator
+from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal
 from askance.memory.lesson_memory import LessonMemory
@@ -14,7 +15,6 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.lessons import Desk, LessonDesk
-from askance.optimizer.progress import Silent
 from askance.optimizer.signals import Reasons
 from askance.optimizer.subject import Draft, Observation
 from askance.optimizer.telling import Events

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from askance.agents.updater import Rewriter, Updater
+from askance.evaluation.progress import Silent
 from askance.memory.journal import Journal
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.edit_writing import EditByEdit, WholeRewrite
 from askance.optimizer.events import EditProposed, EditRefused, Event
-from askance.optimizer.progress import Silent
 from askance.optimizer.telling import Events
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson

@@ -9,11 +9,11 @@ import pytest
 
 from askance.agents.example_questions import ExampleQuestions
 from askance.agents.judging import Judging
+from askance.evaluation.scoring import Coverage
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.checker import Check, load_checker
 from askance.optimizer.generator_subject import GeneratorSubject, OutputJudge, Writing
-from askance.optimizer.scoring import Coverage
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

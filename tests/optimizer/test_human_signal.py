@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from askance.agents.evaluator import Evaluator
+from askance.evaluation.scoring import Targets, score_examples
 from askance.models.gateway import Gateway
 from askance.optimizer.human_signal import HumanSignal
-from askance.optimizer.scoring import score_examples
 from askance.optimizer.subject import Draft, Observation
-from askance.optimizer.targets import Targets
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement

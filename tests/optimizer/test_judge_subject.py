@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from askance.agents.judging import Judging
+from askance.evaluation.scoring import Coverage
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.judge_subject import JudgeSubject, only
-from askance.optimizer.scoring import Coverage
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from askance.agents.deduplicator import Contradiction
+from askance.evaluation.progress import Silent
 from askance.memory.embedders import embedder
 from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.models.structured import ParseError
 from askance.optimizer.lessons import Desk, LessonDesk
-from askance.optimizer.progress import Silent
 from askance.optimizer.telling import Events
 from askance.prompts.lessons import Lesson
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from askance.evaluation.progress import Silent
+from askance.evaluation.scoring import ExampleScore
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event
-from askance.optimizer.progress import Silent
 from askance.optimizer.pruning import prune
 from askance.optimizer.results import PrunedEdit, Version
-from askance.optimizer.scoring import ExampleScore
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.telling import Events
 from askance.optimizer.yardsticks import MeanYardstick

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from askance.agents.question_writer import QuestionWriter
+from askance.evaluation.progress import Silent
+from askance.evaluation.scoring import ExampleScore
 from askance.memory.embedders import embedder
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import ModelError, Request
@@ -16,10 +18,8 @@ from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.progress import Silent
 from askance.optimizer.questions_again import QuestionsAgain, keep_known
 from askance.optimizer.results import Version
-from askance.optimizer.scoring import ExampleScore
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.telling import Events
 from askance.optimizer.yardsticks import MeanYardstick

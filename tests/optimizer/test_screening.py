@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.progress import Silent
+from askance.evaluation.scoring import ExampleScore, score_examples
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedGate
 from askance.optimizer.contest import ON_ITS_OWN, Contest
-from askance.optimizer.progress import Silent
 from askance.optimizer.pruning import prune
 from askance.optimizer.results import PrunedEdit, Version
-from askance.optimizer.scoring import ExampleScore, score_examples
 from askance.optimizer.screening import Screening
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.telling import Events

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from askance.optimizer.scoring import score_examples
+from askance.evaluation.scoring import score_examples
 from askance.optimizer.signals import Reasons
 from askance.optimizer.subject import Draft, Observation, Pair
 from askance.optimizer.trial import LessonTrial, TrialResult, evidence_keys, log_odds, shift, verdict_of_trial

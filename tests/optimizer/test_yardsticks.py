@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
-from askance.optimizer.scoring import ExampleScore
-from askance.optimizer.targets import Targets
+from askance.evaluation.scoring import ExampleScore, Targets
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.optimizer.options import EvaluateOptions, load_config, parse_options
+from askance.evaluation.options import ScoreOptions, load_config, parse_options
 from askance.optimizer.weights import weighted_by
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError, like_named
@@ -66,7 +66,7 @@ def test_broken_yaml_is_named_by_its_line_alone(here):
 
 
 def test_a_setting_out_of_range_is_said_with_its_value():
-    assert said(parse_options, EvaluateOptions, {"limit": -3}) == (
+    assert said(parse_options, ScoreOptions, {"limit": -3}) == (
         "options: limit: must be greater than or equal to 1, not -3."
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from askance.agents.question_writer import QuestionProposer
+from askance.evaluation.options import SelectOptions
 from askance.memory.embedders import embedder
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.selection.options import SelectOptions
 from askance.optimizer.selection.pool import Pool, propose_pool
 from askance.prompts.errors import AskanceError
 from askance.prompts.examples import Example

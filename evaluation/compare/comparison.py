@@ -1,0 +1,374 @@
+"""What a comparison of judges comes to: agreement with people, with themselves, and cost, judge by judge.
+
+Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
+that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
+κ_self alone.
+
+What judging costs for each sample when something was paid before the first one (EIG paper §4.2 and A.13).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...models.budget import count
+from ...prompts.errors import InputError
+from ...stats.correlation import correlations_dict, statistic_dict
+from ...stats.differences import difference_dict
+from ..shown import Shown, View, number_text
+
+if TYPE_CHECKING:
+    from ...models.budget import Budget
+    from ...stats.correlation import Correlations, PerGroup
+    from ...stats.differences import Difference
+    from ...stats.distribution import ScoreDistribution
+    from ...stats.resampling import Statistic
+    from ..scoring import Coverage
+    from .aspects import Named
+    from .protocol import Rating
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls, tokens and money, wherever the answers came from."""
+
+    calls: int
+    tokens: int
+    cost_usd: float
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+
+
+def spent(budget: Budget) -> Spent:
+    """What a budget has counted so far."""
+    return Spent(budget.calls, budget.tokens, budget.cost_usd)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one judge said and what that took."""
+
+    name: str
+    ratings: Sequence[Rating]
+    """One per example, replicate and dimension."""
+    upfront: Spent
+    """Once, however many examples there are."""
+    rating: Spent
+    """For all examples and repeats."""
+    named: Named | None = None
+    """What a free-form judge looked at, where that was asked for."""
+
+
+@dataclass(frozen=True)
+class WithPeople:
+    """How a judge's scores on one dimension agree with people's."""
+
+    pooled: Correlations
+    per_document: Mapping[str, PerGroup] | None
+    """Each correlation inside each document; None where every example has a document of its own."""
+    per_system: Correlations | None
+    """None where examples name no system, or fewer than three."""
+    observed: Statistic
+    """Share of examples within the tolerance."""
+    qwk: Statistic
+    distribution: ScoreDistribution
+    """How far the judge's scores are spread as people's are, and how many of each are at the maximum."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON result."""
+        row: dict[str, Any] = {
+            "pooled": {name: statistic_dict(getattr(self.pooled, name)) for name in ("spearman", "kendall", "pearson")}
+        }
+        if self.per_document is not None:
+            row["per_document"] = {name: statistic_dict(each.average) for name, each in self.per_document.items()} | {
+                "documents": self.per_document["spearman"].used,
+                "undefined": self.per_document["spearman"].undefined,
+            }
+        if self.per_system is not None:
+            row["per_system"] = correlations_dict(self.per_system)
+        return row | {
+            "observed_agreement": statistic_dict(self.observed),
+            "qwk": statistic_dict(self.qwk),
+            "distribution": self.distribution.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class OnDimension:
+    """One judge on one dimension."""
+
+    people: WithPeople | None
+    """None where nobody rated the examples."""
+    kappa_self: Statistic
+    mean: float | None
+    """Mean score, in [0, 1]."""
+    em_dim: Statistic | None = None
+    """Share of the aspects looked at that the second judging keeps (EIG paper §4.4); None where not asked for."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a judge takes, as if it were alone and nothing were in the store."""
+
+    upfront: Spent
+    calls: float
+    """Calls per example; so the others."""
+    tokens: float
+    cost_usd: float
+    amortised_tokens: float
+    """Upfront tokens / N + tokens per example, for the examples of this comparison (EIG paper §4.2)."""
+    amortised_cost_usd: float
+    equivalent_examples: float | None
+    """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
+    break_even: BreakEven
+    """From how many examples on it takes no more tokens than the first judge."""
+
+    def cheaper_than(self, first: Costs) -> str:
+        """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
+        dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
+        if not dearer_before and not dearer_each:
+            return "as dear"
+        if self.break_even.samples is not None:
+            return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
+        until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
+        return f"up to {count(until, 'example')}" if until > 0 else "never"
+
+
+@dataclass(frozen=True)
+class JudgeRow:
+    """One judge's row of the table."""
+
+    name: str
+    coverage: Coverage
+    dimensions: Mapping[str, OnDimension]
+    costs: Costs
+    average: Mapping[str, float | None]
+    """Mean over the dimensions of each correlation; None where one is undefined."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON result."""
+        costs = self.costs
+        return {
+            "judge": self.name,
+            "coverage": {
+                "asked": self.coverage.asked,
+                "scored": self.coverage.answered,
+                "abstained": self.coverage.abstained,
+                "parse_errors": self.coverage.parse_errors,
+                "api_errors": self.coverage.api_errors,
+                "share": self.coverage.share,
+            },
+            "average": dict(self.average),
+            "dimensions": {
+                name: {
+                    "mean": each.mean,
+                    **(each.people.to_dict() if each.people else {}),
+                    "kappa_self": statistic_dict(each.kappa_self),
+                    **({} if each.em_dim is None else {"em_dim": statistic_dict(each.em_dim)}),
+                }
+                for name, each in self.dimensions.items()
+            },
+            "cost": {
+                "upfront": _spent_dict(costs.upfront),
+                "per_example": {"calls": costs.calls, "tokens": costs.tokens, "cost_usd": costs.cost_usd},
+                "amortised_tokens": costs.amortised_tokens,
+                "amortised_cost_usd": costs.amortised_cost_usd,
+                "equivalent_examples": costs.equivalent_examples,
+                "break_even": costs.break_even.samples,
+                **({"break_even_reason": costs.break_even.reason} if costs.break_even.reason else {}),
+            },
+        }
+
+
+@dataclass(frozen=True)
+class AgainstFirst:
+    """How much better a judge ranks than the first one, on one dimension."""
+
+    judge: str
+    dimension: str
+    difference: Difference
+    """Of the Spearman correlations; its p-value is two-sided here."""
+    p_adjusted: float | None
+    """After Holm, over all judges and dimensions."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON result."""
+        row = difference_dict(self.difference) or {}
+        return {"judge": self.judge, "dimension": self.dimension, **row, "p_holm": self.p_adjusted}
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Judges side by side."""
+
+    model: str
+    examples: int
+    """All examples."""
+    common: tuple[str, ...]
+    """Ids of those that every judge but those ``left_out`` scored; all statistics but coverage and cost are about these."""
+    dimensions: tuple[str, ...]
+    points: int
+    tolerance: int
+    repeat: int
+    temperature: float
+    rows: Sequence[JudgeRow]
+    among_people: Mapping[str, Mapping[str, Statistic]]
+    """By dimension: each rater's correlations with the mean of the others, where several people rated."""
+    differences: Sequence[AgainstFirst]
+    ratings: Mapping[str, Sequence[Rating]]
+    """By judge."""
+    human: Mapping[str, Mapping[str, float | None]]
+    """Example to dimension to human score in [0, 1]; empty where nobody rated them."""
+    paid: Spent
+    """What this run bought."""
+    cached_calls: int
+    left_out: tuple[str, ...] = ()
+    """Judges that scored no example on every dimension in every repeat: they have coverage and costs only."""
+
+    @property
+    def cheaper_than_first(self) -> list[str | None]:
+        """For how many examples each judge is cheaper than the first, in words; None for the first itself."""
+        return [None, *(row.costs.cheaper_than(self.rows[0].costs) for row in self.rows[1:])]
+
+    def _view(self) -> View:
+        judges = [
+            {"judge": row.name, **row.average, "coverage": row.coverage.share}
+            | {"calls per example": row.costs.calls, "tokens per example": row.costs.tokens}
+            for row in self.rows
+        ]
+        dimensions = [
+            {"judge": row.name, "dimension": name, "mean": each.mean, "kappa_self": each.kappa_self.value}
+            | (_with_people(each.people) if each.people else {})
+            for row in self.rows
+            for name, each in row.dimensions.items()
+        ]
+        tables = {
+            "judges": lambda: judges,
+            "dimensions": lambda: dimensions,
+            "differences": lambda: [each.to_dict() for each in self.differences],
+            "ratings": lambda: [
+                {"judge": name} | _rating_dict(each) for name, said in self.ratings.items() for each in said
+            ],
+        }
+        title = f"{len(self.rows)} judges on {self.examples} examples by {self.model}"
+        lines = [f"compared on {len(self.common)} examples that every judge scored"]
+        told = [f"{row.name} {number_text(row.average['spearman'])}" for row in self.rows if "spearman" in row.average]
+        brief = f"{lines[0]}; Spearman with people: {', '.join(told)}" if told else None
+        return View(title, lines, tables, ("judges", "dimensions"), brief)
+
+    def to_dict(self, *, ratings: bool = False) -> dict[str, Any]:
+        """Everything, for ``--json``; with ``ratings`` also every score."""
+        row: dict[str, Any] = {
+            "model": self.model,
+            "examples": self.examples,
+            "compared_on": len(self.common),
+            "left_out": list(self.left_out),
+            "dimensions": list(self.dimensions),
+            "points": self.points,
+            "tolerance": self.tolerance,
+            "repeat": self.repeat,
+            "temperature": self.temperature,
+            "judges": [
+                row.to_dict() | {"cheaper_than_first": said}
+                for row, said in zip(self.rows, self.cheaper_than_first, strict=True)
+            ],
+            "among_people": {
+                dimension: {name: statistic_dict(found) for name, found in each.items()}
+                for dimension, each in self.among_people.items()
+            },
+            "differences": [each.to_dict() for each in self.differences],
+            "calls": self.paid.calls,
+            "cached_calls": self.cached_calls,
+            "tokens": self.paid.tokens,
+            "cost_usd": self.paid.cost_usd,
+        }
+        if ratings:
+            row["common"] = list(self.common)
+            row["human"] = {name: dict(each) for name, each in self.human.items()}
+            row["ratings"] = {name: [_rating_dict(each) for each in said] for name, said in self.ratings.items()}
+        return row
+
+
+def _with_people(people: WithPeople) -> dict[str, Any]:
+    found = people.pooled
+    values = {name: getattr(found, name).value for name in ("spearman", "kendall", "pearson")}
+    return values | {"low": found.spearman.low, "high": found.spearman.high, "qwk": people.qwk.value}
+
+
+def _spent_dict(each: Spent) -> dict[str, Any]:
+    return {"calls": each.calls, "tokens": each.tokens, "cost_usd": each.cost_usd}
+
+
+def _rating_dict(rating: Rating) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "example": rating.example,
+        "dimension": rating.dimension,
+        "score": rating.score,
+        "status": rating.status,
+    }
+    if rating.error:
+        row["error"] = rating.error
+    if rating.replicate:
+        row["replicate"] = rating.replicate
+    if rating.reasons:
+        row["reasons"] = rating.reasons
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCost:
+    """Cost of a judge in any one unit: calls, tokens or dollars."""
+
+    upfront: float
+    """Paid once: writing and choosing questions."""
+    per_sample: float
+    """Paid for every sample that is judged."""
+
+    def __post_init__(self) -> None:
+        for name in ("upfront", "per_sample"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise InputError(f"The cost '{name}' is {value}; it must be 0 or more.")
+
+    def amortised(self, samples: int) -> float:
+        """upfront / N + per_sample.
+
+        Raises:
+            InputError: ``samples`` is below 1.
+        """
+        if samples < 1:
+            raise InputError(f"A cost is amortised over 1 sample or more, not {samples}.")
+        return self.upfront / samples + self.per_sample
+
+    @property
+    def equivalent_samples(self) -> float | None:
+        """How many samples could be judged for what is paid upfront: the paper's break-even (Table 11).
+
+        None where judging costs nothing.
+        """
+        return self.upfront / self.per_sample if self.per_sample else None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """From how many samples on one judge is no dearer than another."""
+
+    samples: int | None
+    """None where that never happens."""
+    reason: str | None
+    """Why it never happens; None where it does."""
+
+
+def break_even(one: JudgeCost, other: JudgeCost) -> BreakEven:
+    """The smallest number of samples, 1 or more, from which on ``one`` costs no more than ``other`` altogether."""
+    saved, ahead = other.per_sample - one.per_sample, one.upfront - other.upfront
+    if saved < 0:
+        return BreakEven(None, "it costs more for each sample, so that what it saves at first is used up")
+    if saved == 0:
+        dearer = "it costs more before the first sample and no less for each"
+        return BreakEven(1, None) if ahead <= 0 else BreakEven(None, dearer)
+    return BreakEven(max(1, math.ceil(ahead / saved - 1e-9)), None)

@@ -1,0 +1,117 @@
+"""``geval``: the model writes evaluation steps once, then rates by them; the score is the expected number.
+
+G-Eval (Liu et al. 2023), with the example before the steps instead of after them, so that it stays in the prompt cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...agents.buying import Estimate
+from ...models.budget import Budget
+from ...models.gateway import Gateway
+from ...models.structured import ask_for
+from ...prompts.checklist import Checklist, Question
+from ...prompts.errors import BudgetExceededError
+from ...prompts.examples import Example
+from ...prompts.templates import render
+from .criteria import Criterion
+from .numbers import ExpectedNumbers
+from .protocol import OnDone, Rating, Setup
+
+MOST_STEPS = 6
+STEP_TOKENS = 400
+
+
+class Steps(BaseModel):
+    """The model's reply when it is asked how it would go about it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(min_length=1, max_length=MOST_STEPS)
+
+
+class GEval:
+    """The judge; its steps are written when it is prepared."""
+
+    name = "geval"
+
+    def __init__(self, setup: Setup) -> None:
+        """It needs no checklist."""
+        self._setup = setup
+        self._steps: dict[str, list[str]] = {}
+
+    async def prepare(self) -> None:
+        """Have the steps of every dimension written: one call each.
+
+        Raises:
+            ParseError: The model cannot put them into a list.
+            ModelError: No reply.
+            BudgetExceededError: A cap was reached.
+        """
+        for criterion in self._setup.criteria:
+            self._steps[criterion.dimension] = await _write_steps(self._setup, criterion)
+
+    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+        """Rate by the steps."""
+        return await self._judge(self._steps).rate(examples, on_done)
+
+    async def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """What writing the steps and rating would buy; before the steps are known no rating can be in the store."""
+        steps: dict[str, list[str]] = {}
+        unknown = 0
+        stored_only = replace(self._setup, gateway=Gateway(self._setup.gateway.store, Budget(max_calls=0)))
+        for criterion in self._setup.criteria:
+            try:
+                steps[criterion.dimension] = await _write_steps(stored_only, criterion)
+            except BudgetExceededError:
+                unknown += 1
+                steps[criterion.dimension] = ["-"]
+        rating = await self._judge(steps).estimate(examples)
+        return Estimate(rating.verdicts, rating.calls + unknown, rating.stored, rating.tokens + unknown * STEP_TOKENS)
+
+    def _judge(self, steps: dict[str, list[str]]) -> ExpectedNumbers:
+        setup = self._setup
+        questions = [_question(setup, criterion, steps[criterion.dimension]) for criterion in setup.criteria]
+        checklist = Checklist(task=setup.task, questions=tuple(questions))
+        return ExpectedNumbers(self.name, setup, setup.layout, checklist)
+
+
+def build(setup: Setup) -> GEval:
+    """The judge; it needs no checklist."""
+    return GEval(setup)
+
+
+async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
+    message = render(
+        "geval_steps",
+        task=setup.task,
+        dimension=criterion.dimension.replace("_", " "),
+        description=criterion.description,
+        most=str(MOST_STEPS),
+    )
+    reply = await ask_for(
+        setup.gateway,
+        GEval.name,
+        setup.model,
+        [("user", message)],
+        Steps,
+        max_tokens=STEP_TOKENS,
+        seed=setup.options.seed,
+    )
+    return [" ".join(step.split()) for step in reply.steps]
+
+
+def _question(setup: Setup, criterion: Criterion, steps: Sequence[str]) -> Question:
+    text = render(
+        "rate_geval",
+        task=setup.task,
+        dimension=criterion.dimension.replace("_", " "),
+        description=criterion.description,
+        steps="\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
+    )
+    return Question(id=f"geval_{criterion.dimension}", text=text, dimension=criterion.dimension)

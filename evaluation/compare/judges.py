@@ -1,0 +1,115 @@
+"""Judges by name. What builds one says which paper it is from.
+
+All raise InputError where the checklist or the candidates that they need are missing or leave a dimension out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from ...prompts.errors import InputError, did_you_mean
+from . import geval, poll
+from .criteria import boolean_checklist
+from .numbers import ExpectedNumbers, number_judge
+from .protocol import Judge, Setup
+from .questionnaire import Questionnaire, candidate_pool, needed_checklist, yes_no
+
+
+def binary(setup: Setup) -> Questionnaire:
+    """``binary``: the checklist's atomic questions, scored from P(yes) or the answers (BinEval §3.2)."""
+    return yes_no("binary", setup, needed_checklist(setup, "binary"), soft=setup.options.scores != "hard")
+
+
+def unieval(setup: Setup) -> Questionnaire:
+    """``unieval``: one Boolean question a dimension, the score being P(yes) (UniEval, Zhong et al. 2022)."""
+    checklist = boolean_checklist(setup.task, setup.criteria)
+    return yes_no("unieval", setup, checklist, soft=setup.options.scores != "hard")
+
+
+def direct(setup: Setup) -> Questionnaire:
+    """``direct``: the model is asked for a number, which is the score (LLM Direct of the EIG paper §4.1)."""
+    return number_judge("direct", setup, "rate_direct", layout=setup.layout)
+
+
+def cot(setup: Setup) -> Questionnaire:
+    """``cot``: the model thinks step by step and then says a number (LLM + CoT of the EIG paper §4.1)."""
+    return number_judge("cot", setup, "rate_cot", layout=setup.layout, thinking=setup.options.cot_tokens)
+
+
+def checkeval(setup: Setup) -> Questionnaire:
+    """``checkeval``: a fixed checklist with hard yes/no answers, the share of yes being the score (CheckEval).
+
+    It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
+    probabilities and no weights.
+    """
+    checklist = needed_checklist(setup, "checkeval")
+    even = tuple(question.model_copy(update={"weight": 1.0}) for question in checklist.questions)
+    same = checklist.model_copy(update={"questions": even, "section_weights": {}})
+    return yes_no("checkeval", setup, same, soft=False)
+
+
+def unit_tests(setup: Setup) -> ExpectedNumbers:
+    """``unit_tests``: each question is a unit test, scored by the expected value over 1 to 5 (LMUnit §3)."""
+    return ExpectedNumbers("unit_tests", setup, setup.prompt, needed_checklist(setup, "unit_tests"))
+
+
+def random_k(setup: Setup) -> Questionnaire:
+    """``random_k``: k candidate questions of each dimension, drawn at random (EIG paper §4.5).
+
+    The draw depends on the seed and the questions' ids alone, not on their order in the file.
+    """
+    pool = candidate_pool(setup, "random_k")
+    options = setup.options
+    drawn: set[str] = set()
+    for dimension in pool.dimensions:
+        ids = sorted(each.id for each in pool.questions if each.dimension == dimension and each.weight > 0)
+        drawn.update(random.Random(f"{options.seed}/{dimension}").sample(ids, min(options.k, len(ids))))
+    kept = tuple(each for each in pool.questions if each.id in drawn)
+    chosen = pool.model_copy(update={"questions": kept, "section_weights": {}})
+    return yes_no("random_k", setup, chosen, soft=options.scores != "hard")
+
+
+def all_candidates(setup: Setup) -> Questionnaire:
+    """``all_candidates``: every candidate question, none selected (EIG paper §4.5)."""
+    pool = candidate_pool(setup, "all_candidates")
+    return yes_no("all_candidates", setup, pool, soft=setup.options.scores != "hard")
+
+
+JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
+    {
+        "binary": binary,
+        "unieval": unieval,
+        "geval": geval.build,
+        "direct": direct,
+        "cot": cot,
+        "poll": poll.build,
+        "checkeval": checkeval,
+        "unit_tests": unit_tests,
+        "random_k": random_k,
+        "all_candidates": all_candidates,
+    }
+)
+"""What builds a judge from what all are given."""
+
+
+def check_names(names: Sequence[str]) -> list[str]:
+    """The names as they are in the registry; hyphens are taken as underscores.
+
+    Raises:
+        InputError: One is not known or stands there twice, or there are none.
+    """
+    found: list[str] = []
+    for name in names:
+        known = name.strip().replace("-", "_")
+        if known not in JUDGES:
+            raise InputError(
+                f"There is no judge '{name.strip()}' (there are: {', '.join(JUDGES)}).{did_you_mean(known, JUDGES)}"
+            )
+        if known in found:
+            raise InputError(f"The judge '{known}' is named twice.")
+        found.append(known)
+    if not found:
+        raise InputError(f"Name at least one judge: {', '.join(JUDGES)}.")
+    return found

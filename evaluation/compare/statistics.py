@@ -1,0 +1,257 @@
+"""From ratings to the table: the statistics of :mod:`~askance.evaluation.compare.comparison`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from ...prompts.errors import MissingExtraError
+from ...prompts.examples import documents
+from ...stats.agreement import cohen_kappa, kappa_self, observed_agreement, to_points
+from ...stats.correlation import correlate, per_group, system_level
+from ...stats.differences import Difference, holm, paired_difference
+from ...stats.distribution import compare_distributions, dimension_match
+from ...stats.raters import leave_one_out, rater_columns
+from ...stats.resampling import Statistic
+from ..scoring import Coverage
+from .aspects import NAMELESS
+from .comparison import AgainstFirst, Comparison, Costs, JudgeCost, JudgeRow, OnDimension, WithPeople, break_even, spent
+
+if TYPE_CHECKING:
+    from ...models.budget import Budget
+    from ...prompts.examples import Example
+    from ...stats.kernels import Method
+    from ..options import CompareOptions
+    from ..scoring import Targets
+    from .comparison import Judged
+
+METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
+Columns = Mapping[str, Sequence[Sequence[float]]]
+"""By dimension: one column of scores a repeat, on the common examples."""
+
+
+def compare_ratings(
+    judged: Sequence[Judged],
+    examples: Sequence[Example],
+    targets: Targets | None,
+    model: str,
+    options: CompareOptions,
+    budget: Budget,
+) -> Comparison:
+    """Put the judges side by side.
+
+    Args:
+        judged: What the judges said; the others are compared with the first.
+        examples: What they judged, in order.
+        targets: Human scores in [0, 1]; None where nobody rated the examples.
+        model: Name of the model.
+        options: Scale, tolerance, repeats, resamples and seed.
+        budget: What this run paid.
+    """
+    dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
+    common = _common(judged, examples)
+    kept = [example for example in examples if example.id in common]
+    left_out = tuple(each.name for each in judged if kept and not common & _complete(each, examples))
+    own = [[] if each.name in left_out else kept for each in judged]
+    sheets = [_columns(each, theirs, dimensions, options.repeat) for each, theirs in zip(judged, own, strict=True)]
+    human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
+    rows = [
+        _row(each, sheet, judged[0], theirs, human, len(examples), options)
+        for each, sheet, theirs in zip(judged, sheets, own, strict=True)
+    ]
+    return Comparison(
+        model=model,
+        examples=len(examples),
+        common=tuple(example.id for example in kept),
+        dimensions=dimensions,
+        points=options.points,
+        tolerance=options.tolerance,
+        repeat=options.repeat,
+        temperature=options.temperature,
+        rows=rows,
+        among_people=_among_people(kept, dimensions, options),
+        differences=_differences(judged, sheets, kept, human, options),
+        ratings={each.name: each.ratings for each in judged},
+        human=human,
+        paid=spent(budget),
+        cached_calls=budget.cached_calls,
+        left_out=left_out,
+    )
+
+
+def _common(judged: Sequence[Judged], examples: Sequence[Example]) -> set[str]:
+    """The examples without a missing score, by the judges that scored at least one example in full."""
+    able = [complete for each in judged if (complete := _complete(each, examples))]
+    return set.intersection(*able) if able else set()
+
+
+def _complete(judged: Judged, examples: Sequence[Example]) -> set[str]:
+    """The examples that a judge scored on every dimension in every repeat."""
+    return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
+
+
+def _columns(judged: Judged, kept: Sequence[Example], dimensions: Sequence[str], repeat: int) -> Columns:
+    scores = {(rating.example, rating.dimension, rating.replicate): rating.score for rating in judged.ratings}
+    columns: dict[str, list[list[float]]] = {}
+    for dimension in dimensions:
+        cells = [[scores[example.id, dimension, place] for example in kept] for place in range(repeat)]
+        columns[dimension] = [[score for score in column if score is not None] for column in cells]
+    return columns
+
+
+def _row(
+    judged: Judged,
+    sheet: Columns,
+    first: Judged,
+    kept: Sequence[Example],
+    human: Mapping[str, Mapping[str, float | None]],
+    examples: int,
+    options: CompareOptions,
+) -> JudgeRow:
+    found = {}
+    for dimension, repeats in sheet.items():
+        wanted = [human[example.id][dimension] for example in kept] if human else None
+        drift = _em_dim(judged, dimension, kept, options) if options.em_dim else None
+        found[dimension] = replace(_on_dimension(repeats, wanted, kept, options), em_dim=drift)
+    average: dict[str, float | None] = {}
+    for name in METHODS:
+        values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
+        known = [value for value in values if value is not None]
+        average[name] = fmean(known) if known and len(known) == len(values) else None
+    return JudgeRow(judged.name, _coverage(judged), found, _costs(judged, first, examples, options.repeat), average)
+
+
+def _coverage(judged: Judged) -> Coverage:
+    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    for rating in judged.ratings:
+        counts[rating.status] += 1
+    return Coverage(len(judged.ratings), *counts.values())
+
+
+def _on_dimension(
+    repeats: Sequence[Sequence[float]],
+    wanted: Sequence[float | None] | None,
+    kept: Sequence[Example],
+    options: CompareOptions,
+) -> OnDimension:
+    groups = documents(kept)
+    points = [to_points(column, options.points) for column in repeats]
+    if options.repeat > 1:
+        settings: dict[str, Any] = {"groups": groups, "resamples": options.resamples, "seed": options.seed}
+        itself = _kappa(lambda: kappa_self(points, **settings), len(kept))
+    else:
+        itself = Statistic(None, len(kept), None, None, "it judged once; --repeat 2 makes it judge again")
+    people = None if wanted is None else _with_people(repeats[0], wanted, kept, options)
+    return OnDimension(people, itself, fmean(repeats[0]) if repeats[0] else None)
+
+
+def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
+    """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
+    if judged.name in NAMELESS:
+        return Statistic(None, 0, None, None, "it says a number and not what it looks at")
+    if judged.named is None:
+        pairs: list[tuple[Sequence[str], Sequence[str]]] = [([dimension], [dimension])] * len(kept)
+    else:
+        pairs = [judged.named.get((example.id, dimension), ((), ())) for example in kept]
+    return dimension_match(pairs, groups=documents(kept), resamples=options.resamples, seed=options.seed)
+
+
+def _with_people(
+    scores: Sequence[float], wanted: Sequence[float | None], kept: Sequence[Example], options: CompareOptions
+) -> WithPeople:
+    groups = documents(kept)
+    systems = [example.system for example in kept]
+    settings: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
+    grouped = settings | {"groups": groups}
+    ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
+    return WithPeople(
+        pooled=correlate(scores, wanted, **grouped),
+        per_document={name: per_group(scores, wanted, groups, name, **settings) for name in METHODS}
+        if groups
+        else None,
+        per_system=system_level(scores, wanted, systems, **settings) if len(set(systems) - {None}) > 2 else None,
+        observed=observed_agreement(ours, theirs, tolerance=options.tolerance, **grouped),
+        qwk=_kappa(lambda: cohen_kappa(ours, theirs, weights="quadratic", **grouped), len(kept)),
+        distribution=compare_distributions(scores, wanted, **grouped),
+    )
+
+
+def _kappa(work: Callable[[], Statistic], n: int) -> Statistic:
+    """A kappa, or why there is none: the other statistics need no library."""
+    try:
+        return work()
+    except MissingExtraError as error:
+        return Statistic(None, n, None, None, str(error))
+
+
+def _among_people(
+    kept: Sequence[Example], dimensions: Sequence[str], options: CompareOptions
+) -> dict[str, dict[str, Statistic]]:
+    """What people reach among themselves, where several rated the same examples."""
+    settings: dict[str, Any] = {"groups": documents(kept), "resamples": options.resamples, "seed": options.seed}
+    found: dict[str, dict[str, Statistic]] = {}
+    for dimension in dimensions:
+        raters = rater_columns(kept, dimension)
+        if len(raters) > 1:
+            found[dimension] = {method: leave_one_out(raters, method, **settings) for method in METHODS}
+    return found
+
+
+def _costs(judged: Judged, first: Judged, examples: int, repeat: int) -> Costs:
+    ratings = examples * repeat
+
+    def cost(each: Judged, unit: str) -> JudgeCost:
+        return JudgeCost(getattr(each.upfront, unit), getattr(each.rating, unit) / ratings)
+
+    tokens, money = cost(judged, "tokens"), cost(judged, "cost_usd")
+    return Costs(
+        upfront=judged.upfront,
+        calls=judged.rating.calls / ratings,
+        tokens=tokens.per_sample,
+        cost_usd=money.per_sample,
+        amortised_tokens=tokens.amortised(examples),
+        amortised_cost_usd=money.amortised(examples),
+        equivalent_examples=tokens.equivalent_samples,
+        break_even=break_even(tokens, cost(first, "tokens")),
+    )
+
+
+def _differences(
+    judged: Sequence[Judged],
+    sheets: Sequence[Columns],
+    kept: Sequence[Example],
+    human: Mapping[str, Mapping[str, float | None]],
+    options: CompareOptions,
+) -> list[AgainstFirst]:
+    """Every judge but the first against the first, on each dimension, with p-values for all of them together."""
+    if not human:
+        return []
+    groups = documents(kept)
+    found: list[tuple[str, str, Difference]] = []
+    for each, sheet in zip(judged[1:], sheets[1:], strict=True):
+        for dimension, repeats in sheet.items():
+            wanted = [human[example.id][dimension] for example in kept]
+            nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
+            first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
+            difference = _two_sided(first, other, wanted, groups, options)
+            found.append((each.name, dimension, difference))
+    adjusted = holm([difference.p_value for _, _, difference in found])
+    return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
+
+
+def _two_sided(
+    first: Sequence[float | None],
+    other: Sequence[float | None],
+    wanted: Sequence[float | None],
+    groups: Sequence[str] | None,
+    options: CompareOptions,
+) -> Difference:
+    """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
+    settings: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed, "groups": groups}
+    ahead = paired_difference(first, other, wanted, **settings)
+    behind = paired_difference(other, first, wanted, **settings)
+    if ahead.p_value is None or behind.p_value is None:
+        return ahead
+    return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))

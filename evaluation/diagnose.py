@@ -1,0 +1,257 @@
+"""``diagnose``: which questions of a checklist are worth asking (BinEval §5.6).
+
+What a checklist's verdicts say about its questions (BinEval §5.6), whoever the judge was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..prompts.errors import InputError
+from ..prompts.examples import documents, human_dimensions, load_examples
+from ..stats.correlation import TestedSpearman, spearman_intervals
+from ..stats.differences import holm
+from ..stats.phi import PhiMatrix, phi_matrix, relatedness
+from ..stats.resampling import Statistic
+from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, findings
+from .evaluate import evaluate, load_inputs
+from .options import DiagnoseOptions, parse_options
+from .verdict_table import Cells, VerdictTable, given_verdicts, tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..models.base import Model
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import Verdict
+    from .progress import Watcher
+
+
+def diagnose_verdicts(
+    examples: Sequence[Example],
+    checklist: Checklist,
+    verdicts: Sequence[Verdict],
+    *,
+    pairs: int = 5,
+    level: float = 0.95,
+) -> Diagnosis:
+    """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
+
+    The yes-rates and phi count every replicate; correlations with people take an example's mean over replicates.
+    Intervals treat examples of one document (``metadata.document``) as belonging together.
+
+    Args:
+        examples: What was judged, with human scores where there are some.
+        checklist: The questions.
+        verdicts: Of one judge: one model with one prompt.
+        pairs: How many pairs of questions to name as the least related and the most alike.
+        level: Coverage of the intervals, between 0 and 1.
+
+    Raises:
+        InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
+            is there twice.
+    """
+    model, prompt = _judge(verdicts)
+    table = tabulate(examples, checklist, verdicts)
+    ids = [question.id for question in checklist.questions]
+    phi = phi_matrix(ids, table.answers.reshape(-1, len(ids)), table.answers.shape[1])
+    questions = _questions(examples, checklist, table, level)
+    groups = [
+        _group(name, [each for each in questions if each.dimension == name], phi) for name in checklist.dimensions
+    ]
+    by_phi = phi.pairs()
+    home = {question.id: question.dimension for question in questions}
+    within = [pair for pair in by_phi if home[pair.first] == home[pair.second]]
+    found = Diagnosis(
+        model,
+        prompt,
+        len(examples),
+        table.answers.shape[1],
+        tuple(questions),
+        tuple(groups),
+        _group("all questions", questions, phi),
+        phi,
+        tuple(sorted(within, key=lambda pair: abs(pair.phi))[:pairs]),
+        tuple(by_phi[:pairs]),
+        verdicts=verdicts,
+    )
+    return replace(found, findings=findings(found))
+
+
+def _judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    judges = {(verdict.model, verdict.prompt) for verdict in verdicts}
+    if len(judges) == 1:
+        return judges.pop()
+    if not judges:
+        raise InputError("There are no verdicts, so there is nothing to diagnose.")
+    listed = ", ".join(sorted(f"{model} with prompt {prompt}" for model, prompt in judges))
+    raise InputError(f"The verdicts are by {len(judges)} judges ({listed}); diagnose one at a time.")
+
+
+def _questions(
+    examples: Sequence[Example], checklist: Checklist, table: VerdictTable, level: float
+) -> list[QuestionDiagnosis]:
+    soft = table.scores(soft=True)
+    rated = _rated_dimensions(examples, checklist)
+    with_people = [_with_people(examples, rated, scores, level) for scores in (soft, table.scores(soft=False))]
+    against = holm([tested.p_against for tested in with_people[0]])
+    answered = table.answered
+    answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
+    spreads = _spreads(soft)
+    flips = _flips(np.nansum(table.answers, axis=1), answered)
+    found = []
+    for place, question in enumerate(checklist.questions):
+        found.append(
+            QuestionDiagnosis(
+                id=question.id,
+                dimension=question.dimension,
+                coverage=table.coverage(place),
+                unasked=int(np.count_nonzero(table.asked[:, place] == 0)),
+                yes_rate=float(yes[place] / answers[place]) if answers[place] else None,
+                p_yes_spread=spreads[place],
+                human=rated[place],
+                soft=with_people[0][place].statistic,
+                hard=with_people[1][place].statistic,
+                p_against=against[place],
+                flips=flips[place],
+                retested=int(np.count_nonzero(answered[:, place] > 1)),
+            )
+        )
+    return found
+
+
+def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list[str | None]:
+    """For each question the rated dimension that it is compared with."""
+    rated = set(human_dimensions(examples))
+    whole = "overall" if "overall" in rated else None
+    return [question.dimension if question.dimension in rated else whole for question in checklist.questions]
+
+
+def _with_people(
+    examples: Sequence[Example], rated: Sequence[str | None], scores: Cells, level: float
+) -> list[TestedSpearman]:
+    unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
+    found = [unrated] * len(rated)
+    groups = documents(examples)
+    for dimension in {each for each in rated if each is not None}:
+        places = [place for place, each in enumerate(rated) if each == dimension]
+        human = [example.human_score(dimension) for example in examples]
+        for place, tested in zip(
+            places, spearman_intervals(scores[:, places], human, groups=groups, level=level), strict=True
+        ):
+            found[place] = tested
+    return found
+
+
+def _spreads(soft: Cells) -> list[float | None]:
+    known = np.count_nonzero(~np.isnan(soft), axis=0)
+    low = np.where(np.isnan(soft), np.inf, soft).min(axis=0)
+    high = np.where(np.isnan(soft), -np.inf, soft).max(axis=0)
+    return [float(high[place] - low[place]) if count > 1 else None for place, count in enumerate(known)]
+
+
+def _flips(yes: Cells, answered: NDArray[np.int64]) -> list[float | None]:
+    """Of all pairs of answers to the same example, the share that differ."""
+    differing = (yes * (answered - yes)).sum(axis=0)
+    pairs = (answered * (answered - 1) / 2).sum(axis=0)
+    return [float(some / all_) if all_ else None for some, all_ in zip(differing, pairs, strict=True)]
+
+
+def _group(name: str, questions: Sequence[QuestionDiagnosis], phi: PhiMatrix) -> GroupDiagnosis:
+    ids = tuple(question.id for question in questions)
+    part = phi.only(ids)
+    by_size = sorted(part.pairs(), key=lambda pair: abs(pair.phi))
+    rates = [question.yes_rate for question in questions if question.yes_rate is not None]
+    return GroupDiagnosis(
+        name,
+        ids,
+        sum(question.varies for question in questions),
+        min(rates, default=None),
+        max(rates, default=None),
+        relatedness(part),
+        by_size[0] if by_size else None,
+        by_size[-1] if by_size else None,
+    )
+
+
+def diagnose(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model | None = None,
+    prompt: str | Path | Prompt | None = None,
+    verdicts: str | Path | Iterable[Verdict] | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Diagnosis:
+    """Say what a judge's verdicts tell about each question of a checklist.
+
+    The verdicts are those given, or they are bought as by :func:`~askance.evaluation.evaluate.evaluate`.
+
+    Args:
+        data: JSONL or CSV file, or rows.
+        checklist: YAML or JSON file, or a checklist.
+        model: ``provider/model``, or an object that can be asked. Where verdicts are given it picks those of this
+            model.
+        prompt: File or prompt; askance's own neutral one by default. Where verdicts are given it picks those made
+            with this prompt.
+        verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
+        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name, verdicts or setting.
+        BudgetExceededError: A cap was reached; the answers so far are kept.
+        AskanceError: The endpoint is down or refuses every call.
+    """
+    settings = parse_options(DiagnoseOptions, options)
+    if verdicts is not None:
+        return _of_given(data, checklist, model, prompt, verdicts, settings)
+    if model is None:
+        raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    found = evaluate(
+        [example.model_copy(update={"human": {}}) for example in examples],  # nothing is correlated there
+        checklist=questions,
+        model=model,
+        prompt=text,
+        cache=cache,
+        no_cache=no_cache,
+        watcher=watcher,
+        progress=progress,
+        **settings.model_dump(exclude={"pairs", "field", "limit", "weights"}),
+    )
+    done = diagnose_verdicts(examples, questions, found.verdicts, pairs=settings.pairs)
+    return replace(done, budget=found.budget)
+
+
+def _of_given(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    checklist: str | Path | Checklist,
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+    verdicts: str | Path | Iterable[Verdict],
+    settings: DiagnoseOptions,
+) -> Diagnosis:
+    """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
+    whole = load_examples(data, fields=settings.field)
+    examples, questions, _ = load_inputs(whole, checklist, None, settings.model_copy(update={"field": {}}))
+    given = given_verdicts(verdicts, whole, questions, model, prompt)
+    if len(examples) < len(whole):
+        ids = {example.id for example in examples}
+        given = [verdict for verdict in given if verdict.example in ids]
+    return diagnose_verdicts(examples, questions, given, pairs=settings.pairs)

@@ -1,0 +1,388 @@
+"""The records of a diagnosis: questions, dimensions, and what is worth acting on.
+
+What in a diagnosis is worth acting on, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..stats.correlation import statistic_dict
+from ..stats.phi import Pair, PhiMatrix, Relatedness
+from ..stats.resampling import Statistic
+from .scoring import Coverage
+from .shown import Shown, View
+
+if TYPE_CHECKING:
+    from ..models.budget import Budget
+    from ..prompts.verdicts import Verdict
+
+
+AGAINST_LEVEL = 0.05
+"""Chance of calling any question one that runs against people although none does (Holm's adjustment)."""
+
+FindingKind = Literal[
+    "against_people",
+    "never_varies",
+    "varies_in_p_yes_only",
+    "alike",
+    "opposed",
+    "unstable",
+    "coverage",
+    "unasked",
+    "independent",
+    "few_examples",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth acting on, in words."""
+
+    kind: FindingKind
+    questions: tuple[str, ...]
+    """Those that it is about."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionDiagnosis:
+    """One question."""
+
+    id: str
+    dimension: str
+    coverage: Coverage
+    unasked: int
+    """Examples without any verdict on the question."""
+    yes_rate: float | None
+    """Share of yes among the answers, in [0, 1]; None where there are none."""
+    p_yes_spread: float | None
+    """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
+    human: str | None
+    """The rated dimension it is compared with: its own, else ``overall``; None where people rated neither."""
+    soft: Statistic
+    """Spearman's correlation of P(yes) with the human score."""
+    hard: Statistic
+    """The same of the yes/no answers."""
+    p_against: float | None
+    """One-sided p-value of "P(yes) does not run against people", Holm-adjusted for the number of questions."""
+    flips: float | None
+    """Share of pairs of answers to the same thing, asked again, that differ; in [0, 1], None without replicates."""
+    retested: int
+    """Examples with two or more answers to the question."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether both answers occur."""
+        return self.yes_rate is not None and 0 < self.yes_rate < 1
+
+    @property
+    def runs_against_people(self) -> bool:
+        """Whether yes goes with lower human scores, beyond chance."""
+        return self.p_against is not None and self.p_against <= AGAINST_LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {
+            "id": self.id,
+            "dimension": self.dimension,
+            "coverage": self.coverage.to_dict() | {"unasked_examples": self.unasked},
+            "yes_rate": self.yes_rate,
+            "varies": self.varies,
+            "p_yes_spread": self.p_yes_spread,
+            "human_dimension": self.human,
+            "human_p_yes": statistic_dict(self.soft),
+            "human_answer": statistic_dict(self.hard),
+            "p_against_people": self.p_against,
+            "runs_against_people": self.runs_against_people,
+            "flips": self.flips,
+            "retested_examples": self.retested,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDiagnosis:
+    """The questions of one dimension, or all of them."""
+
+    name: str
+    questions: tuple[str, ...]
+    varying: int
+    """Questions to which both answers occur."""
+    yes_low: float | None
+    yes_high: float | None
+    related: Relatedness
+    least: Pair | None
+    """The pair with the smallest |phi|; None where no pair has a phi."""
+    most: Pair | None
+    """The pair with the largest |phi|."""
+
+    @property
+    def yes_spread(self) -> float | None:
+        """Largest less smallest yes-rate; None where no question was answered."""
+        return None if self.yes_low is None or self.yes_high is None else self.yes_high - self.yes_low
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        related = self.related
+        row: dict[str, Any] = {
+            "questions": list(self.questions),
+            "varying": self.varying,
+            "yes_rate_low": self.yes_low,
+            "yes_rate_high": self.yes_high,
+            "yes_rate_spread": self.yes_spread,
+            "pairs": related.pairs,
+            "mean_phi": related.mean,
+            "weak_pair_share": related.weak_share,
+            "effective_questions": related.effective,
+            "least_related": None if self.least is None else pair_dict(self.least),
+            "most_related": None if self.most is None else pair_dict(self.most),
+        }
+        return row | {"reason": related.reason} if related.reason else row
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
+    """What one judge's verdicts say about the questions of a checklist."""
+
+    model: str
+    prompt: str
+    """Content hash of the evaluator prompt."""
+    examples: int
+    replicates: int
+    questions: tuple[QuestionDiagnosis, ...]
+    dimensions: tuple[GroupDiagnosis, ...]
+    together: GroupDiagnosis
+    """All questions of the checklist."""
+    phi: PhiMatrix = field(repr=False)
+    least_related: tuple[Pair, ...]
+    """Pairs with the smallest |phi|, within a dimension."""
+    most_alike: tuple[Pair, ...]
+    """Pairs with the largest phi, whatever their dimensions."""
+    findings: tuple[Finding, ...] = ()
+    verdicts: Sequence[Verdict] = field(default=(), repr=False)
+    budget: Budget | None = None
+    """What was spent; None where the verdicts came from a file."""
+
+    def _view(self) -> View:
+        questions = [
+            {"question": each.id, "dimension": each.dimension, "yes": each.yes_rate, "spread": each.p_yes_spread}
+            | {"spearman": each.soft.value, "low": each.soft.low, "high": each.soft.high, "flips": each.flips}
+            | {"coverage": each.coverage.share}
+            for each in self.questions
+        ]
+        names = self.phi.questions
+        phi = [
+            {"question": name}
+            | {other: None if value != value else value for other, value in zip(names, row, strict=True)}
+            for name, row in zip(names, self.phi.values.tolist(), strict=True)
+        ]
+        title = f"{len(self.questions)} questions on {self.examples} examples by {self.model}"
+        return View(
+            title,
+            [each.text for each in self.findings],
+            {"questions": lambda: questions, "phi": lambda: phi},
+            ("questions",),
+        )
+
+    @property
+    def coverage(self) -> Coverage:
+        """Over all questions."""
+        return sum((question.coverage for question in self.questions), Coverage(0, 0, 0, 0, 0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the verdicts, for ``--json``."""
+        row: dict[str, Any] = {
+            "model": self.model,
+            "prompt": self.prompt,
+            "examples": self.examples,
+            "replicates": self.replicates,
+            "coverage": self.coverage.to_dict(),
+            "findings": [
+                {"kind": each.kind, "questions": list(each.questions), "text": each.text} for each in self.findings
+            ],
+            "questions": [question.to_dict() for question in self.questions],
+            "dimensions": {group.name: group.to_dict() for group in self.dimensions},
+            "all_questions": self.together.to_dict(),
+            "least_related": [pair_dict(pair) for pair in self.least_related],
+            "most_alike": [pair_dict(pair) for pair in self.most_alike],
+            "phi": _phi_dict(self.phi),
+        }
+        if self.budget is not None:
+            row |= self.budget.to_dict()
+        return row
+
+
+def pair_dict(pair: Pair) -> dict[str, Any]:
+    """Two questions with their phi."""
+    return {"first": pair.first, "second": pair.second, "phi": pair.phi, "n": pair.n}
+
+
+def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
+    """The whole matrix; null where phi is undefined, with the reason for questions that have none at all."""
+    matrix = [[None if value != value else value for value in row] for row in phi.values.tolist()]
+    return {
+        "questions": list(phi.questions),
+        "matrix": matrix,
+        "undefined": {question: reason for question in phi.questions if (reason := phi.reason(question, question))},
+    }
+
+
+STILL = 0.01
+"""P(yes) that varies by less over the examples moves no score that anybody would look at."""
+ALIKE = 0.8
+"""From this phi on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
+OPPOSED = -0.5
+"""Up to this phi two questions contradict each other, although yes is the good answer to both."""
+UNSTABLE = 0.1
+"""Share of changed answers from which a question is called unstable."""
+LOW_COVERAGE = 0.95
+"""Share of answers below which a question is named."""
+FEW = 30
+"""With fewer examples it is said that there are few."""
+_MOST = 8
+
+
+def findings(found: Diagnosis) -> tuple[Finding, ...]:
+    """Everything worth acting on, the most serious first; empty where there is nothing."""
+    return (
+        *_against_people(found),
+        *_constant(found),
+        *_pairs(found),
+        *_unstable(found),
+        *_missing(found),
+        *_whole(found),
+    )
+
+
+def _against_people(found: Diagnosis) -> Iterator[Finding]:
+    those = [question for question in found.questions if question.runs_against_people]
+    if those:
+        yield _finding(
+            "against_people",
+            those,
+            f"{_of(those, found)} {_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, "
+            f"beyond chance): rephrase so that yes is good, or drop: {_listed(those)}.",
+        )
+
+
+def _constant(found: Diagnosis) -> Iterator[Finding]:
+    constant = [question for question in found.questions if question.yes_rate is not None and not question.varies]
+    still = [question for question in constant if question.p_yes_spread is None or question.p_yes_spread < STILL]
+    if still:
+        yield _finding(
+            "never_varies",
+            still,
+            f"{_of(still, found)} never {_verb(still, 'varies', 'vary')} over {found.examples} examples: "
+            f"{_verb(still, 'it costs', 'they cost')} calls and {_verb(still, 'tells', 'tell')} nothing: "
+            f"{_listed(still)}.",
+        )
+    soft = [question for question in constant if question not in still]
+    if soft:
+        yield _finding(
+            "varies_in_p_yes_only",
+            soft,
+            f"{_of(soft, found)} {_verb(soft, 'is', 'are')} answered alike every time, but P(yes) differs from example "
+            f"to example: {_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}.",
+        )
+
+
+def _pairs(found: Diagnosis) -> Iterator[Finding]:
+    ranked = found.phi.pairs()
+    alike = [pair for pair in ranked if pair.phi >= ALIKE]
+    if alike:
+        one = len(alike) == 1
+        yield Finding(
+            "alike",
+            _members(alike),
+            f"{len(alike)} pair{'' if one else 's'} of questions {'is' if one else 'are'} answered nearly alike, so one "
+            f"of {'the two' if one else 'each two'} would do: {_named(alike)}.",
+        )
+    opposed = [pair for pair in reversed(ranked) if pair.phi <= OPPOSED]
+    if opposed:
+        one = len(opposed) == 1
+        yield Finding(
+            "opposed",
+            _members(opposed),
+            f"{len(opposed)} pair{'' if one else 's'} of questions contradict{'s' if one else ''} each other (a yes to "
+            f"one goes with a no to the other): see whether yes is good in both: {_named(opposed)}.",
+        )
+
+
+def _unstable(found: Diagnosis) -> Iterator[Finding]:
+    those = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
+    if those:
+        shares = ", ".join(f"{question.id} ({question.flips:.0%})" for question in those[:_MOST])
+        yield _finding(
+            "unstable",
+            those,
+            f"{_of(those, found)} {_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} "
+            f"or more of the repeats: {shares}{_more(those)}.",
+        )
+
+
+def _missing(found: Diagnosis) -> Iterator[Finding]:
+    low = [each for each in found.questions if each.coverage.asked and each.coverage.share < LOW_COVERAGE]
+    if low:
+        shares = ", ".join(f"{question.id} ({question.coverage.share:.0%})" for question in low[:_MOST])
+        yield _finding(
+            "coverage",
+            low,
+            f"{_of(low, found)} {_verb(low, 'was', 'were')} often not answered; an example without an answer has no "
+            f"score: {shares}{_more(low)}.",
+        )
+    unasked = [question for question in found.questions if question.unasked]
+    if unasked:
+        shares = ", ".join(f"{question.id} ({question.unasked})" for question in unasked[:_MOST])
+        yield _finding(
+            "unasked",
+            unasked,
+            f"{_of(unasked, found)} {_verb(unasked, 'has', 'have')} no verdict at all on some of the {found.examples} "
+            f"examples: {shares}{_more(unasked)}.",
+        )
+
+
+def _whole(found: Diagnosis) -> Iterator[Finding]:
+    effective, varying = found.together.related.effective, found.together.varying
+    if effective is not None and varying > 1:
+        yield Finding(
+            "independent",
+            found.together.questions,
+            f"The {varying} questions that vary carry about as much as {effective:.1f} independent ones would.",
+        )
+    if found.examples < FEW:
+        yield Finding(
+            "few_examples",
+            (),
+            f"There are only {found.examples} examples: with more of them some of this may look different.",
+        )
+
+
+def _finding(kind: FindingKind, questions: Sequence[QuestionDiagnosis], text: str) -> Finding:
+    return Finding(kind, tuple(question.id for question in questions), text)
+
+
+def _of(those: Sequence[QuestionDiagnosis], found: Diagnosis) -> str:
+    return f"{len(those)} of {len(found.questions)} questions"
+
+
+def _verb(those: Sequence[QuestionDiagnosis], one: str, several: str) -> str:
+    return one if len(those) == 1 else several
+
+
+def _listed(those: Sequence[QuestionDiagnosis]) -> str:
+    return ", ".join(question.id for question in those[:_MOST]) + _more(those)
+
+
+def _named(pairs: Sequence[Pair]) -> str:
+    shown = ", ".join(f"{pair.first} and {pair.second} (phi {pair.phi:.2f})" for pair in pairs[:_MOST])
+    return shown + _more(pairs)
+
+
+def _members(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+
+
+def _more(those: Sequence[object]) -> str:
+    return f" and {len(those) - _MOST} more" if len(those) > _MOST else ""

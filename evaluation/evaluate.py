@@ -1,0 +1,322 @@
+"""Judge a data set with a checklist and say how far people agree (BinEval §3.2).
+
+What ``evaluate`` comes to: verdicts, scores, and how far people agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..agents.buying import Estimate
+from ..agents.evaluator import Evaluator
+from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
+from ..models.session import run_sync, session
+from ..optimizer.weights import weighted_by
+from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.default import default_prompt
+from ..prompts.examples import Example, documents, human_dimensions, load_examples
+from ..prompts.prompt import Prompt, load_prompt
+from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
+from .calibration import load_calibration
+from .options import EvaluateOptions, JudgeOptions, parse_options
+from .progress import watching
+from .scoring import coverage, human_targets, mean_score, score_examples, to_scale, yes_rates
+from .shown import Shown, View, number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ..models.base import Model
+    from ..models.budget import Budget
+    from ..optimizer.selection.adaptive import AdaptiveEvaluation
+    from ..prompts.verdicts import Verdict
+    from ..stats.correlation import Correlations, PerGroup
+    from .progress import Watcher
+    from .scoring import Coverage, ExampleScore
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the scores of one dimension agree with people's."""
+
+    dimension: str
+    pooled: Correlations
+    per_document: PerGroup | None
+    """None where every example has a document of its own."""
+    per_system: Correlations | None
+    """None where examples name no system, or fewer than three."""
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
+    """Verdicts with the scores and correlations derived from them."""
+
+    model: str
+    prompt: str
+    verdicts: Sequence[Verdict] = field(repr=False)
+    scores: Sequence[ExampleScore] = field(repr=False)
+    agreement: Sequence[Agreement]
+    coverage: Coverage
+    budget: Budget
+    scale: tuple[float, float]
+    asking: AdaptiveEvaluation | None = None
+    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
+
+    def means(self) -> dict[str, float | None]:
+        """Mean score by dimension, and ``overall``, on the scale asked for."""
+        dimensions = list(self.scores[0].dimensions) if self.scores else []
+        means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
+        means["overall"] = mean_score(each.overall for each in self.scores)
+        return {name: to_scale(value, *self.scale) for name, value in means.items()}
+
+    def _view(self) -> View:
+        seen, means = self.coverage, self.means()
+        agreement: list[dict[str, Any]] = [
+            {"dimension": each.dimension, "n": each.pooled.spearman.n}
+            | {name: getattr(each.pooled, name).value for name in ("spearman", "kendall", "pearson")}
+            | {"low": each.pooled.spearman.low, "high": each.pooled.spearman.high}
+            for each in self.agreement
+        ]
+        tables: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
+            "scores": lambda: [
+                {"example": each.example, "overall": to_scale(each.overall, *self.scale)}
+                | {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()}
+                for each in self.scores
+            ],
+            "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
+            "yes_rates": lambda: [{"question": name, "yes": rate} for name, rate in yes_rates(self.verdicts).items()],
+            "agreement": lambda: agreement,
+            "verdicts": lambda: [each.to_dict() for each in self.verdicts],
+        }
+        low, high = self.scale
+        lines = [f"mean score {number_text(means['overall'])} on a scale from {low:g} to {high:g}"]
+        lines.append(f"coverage {seen.answered} of {seen.asked} verdicts = {seen.share:.1%}")
+        if self.asking is not None:
+            lines.append(f"{seen.not_asked} verdicts were not asked for, as they could not matter")
+        lines += [
+            f"Spearman with people, {row['dimension']}: {number_text(row['spearman'], row['low'], row['high'])}"
+            for row in agreement
+        ]
+        brief = f"mean score {number_text(means['overall'])}, coverage {seen.share:.1%}"
+        if agreement:
+            told = (f"{row['dimension']} {number_text(row['spearman'])}" for row in agreement)
+            brief += f", Spearman with people: {', '.join(told)}"
+        title = f"{len(self.scores)} examples by {self.model}"
+        return View(title, lines, tables, ("means", "yes_rates", "agreement"), brief)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the verdicts, for ``--json``."""
+        return {
+            "model": self.model,
+            "prompt": self.prompt,
+            "coverage": self.coverage.to_dict()
+            | ({} if self.asking is None else {"not_asked": self.coverage.not_asked}),
+            "scale": list(self.scale),
+            "means": self.means(),
+            "yes_rates": yes_rates(self.verdicts),
+            "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
+            "scores": [
+                {
+                    "example": each.example,
+                    "overall": to_scale(each.overall, *self.scale),
+                    "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
+                    **self._range(place),
+                }
+                for place, each in enumerate(self.scores)
+            ],
+            **({} if self.asking is None else {"largest_error": self.largest_error}),
+            **self.budget.to_dict(),
+        }
+
+    @property
+    def largest_error(self) -> float | None:
+        """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
+        error = None if self.asking is None else self.asking.largest_error
+        return None if error is None else error * (self.scale[1] - self.scale[0])
+
+    def _range(self, place: int) -> dict[str, Any]:
+        """Between what an example's score would lie if all questions were asked, where some were not."""
+        if self.asking is None:
+            return {}
+        found = self.asking.scores[place]
+        low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
+        return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
+
+
+def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
+    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled)}
+    if agreement.per_document is not None:
+        row["per_document"] = statistic_dict(agreement.per_document.average) | {
+            "documents": agreement.per_document.used,
+            "undefined": agreement.per_document.undefined,
+        }
+    if agreement.per_system is not None:
+        row["per_system"] = correlations_dict(agreement.per_system)
+    return row
+
+
+def evaluate(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    evaluator: type[Evaluator] = Evaluator,
+    **options: Any,
+) -> Evaluation:
+    """Judge examples with a checklist.
+
+    Args:
+        data: JSONL or CSV file, or rows.
+        checklist: YAML or JSON file, or a checklist.
+        model: ``provider/model``, or an object that can be asked.
+        prompt: File or prompt; askance's own neutral one by default.
+        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        evaluator: What puts the questions to the model.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name or setting.
+        BudgetExceededError: A cap was reached; the answers so far are kept.
+        AskanceError: The endpoint is down or refuses every call.
+    """
+    settings = parse_options(EvaluateOptions, options)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    if human_dimensions(examples):
+        human_targets(examples, questions, settings.human_scale)  # refuses ratings that fit nothing before a call
+    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
+        return run_sync(_evaluate(examples, questions, model, text, store, settings, shown, evaluator))
+
+
+def estimate_evaluation(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    evaluator: type[Evaluator] = Evaluator,
+    **options: Any,
+) -> Estimate:
+    """What :func:`evaluate` would buy; nothing is bought.
+
+    Raises:
+        InputError: As :func:`evaluate`.
+    """
+    settings = parse_options(EvaluateOptions, options)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+
+    async def estimate(store: VerdictStore) -> Estimate:
+        async with session(settings, store) as (models, gateway):
+            return evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
+
+    with open_store_to_estimate(cache, no_cache=no_cache) as store:
+        return run_sync(estimate(store))
+
+
+def load_inputs(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    checklist: str | Path | Checklist,
+    prompt: str | Path | Prompt | None,
+    settings: JudgeOptions,
+) -> tuple[list[Example], Checklist, Prompt]:
+    """Examples, checklist and evaluator prompt from files or objects, checked.
+
+    Raises:
+        InputError: Names the file, line and field at fault.
+    """
+    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    if settings.weights is not None:
+        questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
+
+
+async def _evaluate(
+    examples: list[Example],
+    checklist: Checklist,
+    model: str | Model,
+    prompt: Prompt,
+    store: VerdictStore,
+    settings: EvaluateOptions,
+    watcher: Watcher,
+    evaluator: type[Evaluator],
+) -> Evaluation:
+    calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+    async with session(settings, store, watcher.say) as (models, gateway):
+        judge = models.get(model)
+        watcher.watch(gateway.budget)
+        watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
+        asked = evaluator(gateway, judge, prompt, checklist, settings.judging)
+        if settings.adaptive:
+            asking = await _ask_adaptively(asked, examples, settings, watcher)
+            verdicts: Sequence[Verdict] = asking.verdicts
+        else:
+            asking, verdicts = None, await asked.judge(examples, watcher.advance)
+    if calibration is not None:
+        verdicts = calibration.apply(verdicts)
+    scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+    seen = coverage(verdicts)
+    if asking is not None:
+        scores = asking.known(scores, checklist)
+        seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
+    agreement: list[Agreement] = []
+    if human_dimensions(examples):
+        watcher.phase("comparing with the human scores")
+        agreement = _agreement(examples, checklist, scores, settings)
+    return Evaluation(
+        judge.name, prompt.hash, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking
+    )
+
+
+async def _ask_adaptively(
+    evaluator: Evaluator, examples: Sequence[Example], settings: EvaluateOptions, watcher: Watcher
+) -> AdaptiveEvaluation:
+    from ..optimizer.selection.adaptive import evaluate_adaptively
+
+    questions = len(evaluator.checklist.questions) * settings.repeat
+
+    def on_examples(done: int, of: int) -> None:
+        watcher.advance(done * questions, of * questions)
+
+    return await evaluate_adaptively(
+        evaluator,
+        examples,
+        tolerance=settings.stop_within,
+        cuts=() if settings.pass_mark is None else (settings.pass_mark,),
+        soft=settings.soft,
+        on_examples=on_examples,
+    )
+
+
+def _agreement(
+    examples: list[Example], checklist: Checklist, scores: list[ExampleScore], settings: EvaluateOptions
+) -> list[Agreement]:
+    targets = human_targets(examples, checklist, settings.human_scale)
+    groups = documents(examples)
+    systems = [example.system for example in examples]
+    found = []
+    for dimension in targets.dimensions:
+        values = [targets.dimension_score(each, dimension) for each in scores]
+        wanted = [targets.wanted[each.example].get(dimension) for each in scores]
+        found.append(
+            Agreement(
+                dimension,
+                correlate(values, wanted, groups=groups, resamples=settings.resamples, seed=settings.seed),
+                per_group(values, wanted, groups, resamples=settings.resamples, seed=settings.seed) if groups else None,
+                system_level(values, wanted, systems, resamples=settings.resamples, seed=settings.seed)
+                if len(set(systems) - {None}) > 2
+                else None,
+            )
+        )
+    return found

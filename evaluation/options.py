@@ -1,0 +1,312 @@
+"""Every setting of judging and measuring: one name each in the configuration file, on the command line and in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from ..agents.judging import Judging
+from ..models.session import ModelOptions
+from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+class JudgeOptions(ModelOptions):
+    """How judges are asked and how their answers become scores."""
+
+    mode: Literal["each", "batched"] = Field("each", description="One call a question, or one call an example.")
+    explain: Literal["always", "needed", "never"] = Field(
+        "needed", description="Buy explanations with every verdict, where they are read, or never."
+    )
+    p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
+        "auto", description="Where P(yes) comes from; auto: log-probabilities, else samples, else the answer itself."
+    )
+    samples: int = Field(1, ge=1, description="Answers per question where P(yes) is counted from samples.")
+    temperature: float = Field(0.0, ge=0, description="Temperature of the judges.")
+    repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
+    scores: Literal["soft", "hard", "expected"] = Field(
+        "soft", description="Score from P(yes), from the yes/no answers, or the expected number on --score-scale."
+    )
+    score_scale: tuple[int, int] = Field(
+        (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
+    )
+    weights: str | None = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
+    human_scale: tuple[float, float] | None = Field(
+        None, description="Lowest and highest human score; default: the observed ones."
+    )
+    min_coverage: float = Field(
+        0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
+    )
+    field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
+    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+
+    @model_validator(mode="after")
+    def _scale_ascends(self) -> JudgeOptions:
+        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
+            raise ValueError("human_scale: the lowest score must be below the highest")
+        if self.p_yes == "sampled" and self.samples < 2:
+            raise ValueError("p_yes sampled needs samples of 2 or more")
+        if self.scores != "expected" and self.score_scale != (1, 5):
+            raise ValueError("score_scale belongs to expected scores (scores: expected)")
+        return self
+
+    @property
+    def soft(self) -> bool:
+        """Whether scores come from p_yes (P(yes), or an expected score), not from the answers."""
+        return self.scores != "hard"
+
+    @property
+    def judging(self) -> Judging:
+        """The part that an evaluator needs."""
+        return Judging(
+            mode=self.mode,
+            explain=self.explain,
+            p_yes=self.p_yes,
+            samples=self.samples,
+            temperature=self.temperature,
+            repeat=self.repeat,
+            seed=self.seed,
+            score_scale=self.score_scale if self.scores == "expected" else None,
+        )
+
+
+class ScoreOptions(JudgeOptions):
+    """Settings of ``evaluate``."""
+
+    scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
+    calibration: str | None = Field(
+        None, description="Calibration file of a run; applied to the verdicts of the judge that it was fitted for."
+    )
+    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
+
+
+class WriterOptions(ModelOptions):
+    """Settings of ``questions``."""
+
+    max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
+    embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
+
+
+def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "options") -> Settings:
+    """Validate settings.
+
+    Raises:
+        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
+    """
+    for name in values:
+        if name not in kind.model_fields:
+            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            field = ".".join(str(part) for part in problem["loc"])
+            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            wrong = f", not {problem['input']}" if "must be" in message else ""
+            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
+        raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Read settings from a YAML file; hyphens in names are taken as underscores.
+
+    Raises:
+        InputError: The file is missing or is not a mapping.
+    """
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
+    except yaml.YAMLError as error:
+        raise not_yaml(path, error) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: a mapping from setting to value is needed.")
+    return {str(key).replace("-", "_"): value for key, value in data.items()}
+
+
+class EvaluateOptions(ScoreOptions):
+    """How a data set is judged, and when no further question is asked about an example."""
+
+    stop_within: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Stop asking about an example when its score is known to be within this (in [0, 1]) of what all "
+        "questions would give.",
+    )
+    pass_mark: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Stop asking about an example when it is settled whether its score (in [0, 1]) reaches this.",
+    )
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether questions may be left out."""
+        return self.stop_within is not None or self.pass_mark is not None
+
+    @model_validator(mode="after")
+    def _one_by_one(self) -> EvaluateOptions:
+        if self.adaptive:
+            name = "stop_within" if self.stop_within is not None else "pass_mark"
+            if self.mode != "each":
+                raise ValueError(f"{name}: questions are then asked one after another (mode each)")
+            if self.calibration is not None:
+                raise ValueError(f"{name}: a calibration moves scores after they were asked for; leave one of them out")
+        return self
+
+
+class CompareOptions(ScoreOptions):
+    """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
+
+    points: int = Field(
+        5, ge=2, le=9, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
+    )
+    agreement_tolerance: int | None = Field(
+        None, ge=0, description="Points that scores may differ by and still agree; default: a fifth of the scale."
+    )
+    k: int = Field(5, ge=1, description="Questions that random_k draws for each dimension.")
+    panel_size: int = Field(3, ge=2, description="Members of poll where no models are named with --panel.")
+    panel_by: Literal["seeds", "prompts"] = Field(
+        "seeds", description="What members of the same model differ in: the seed, or the wording of the prompt."
+    )
+    panel_vote: Literal["majority", "mean"] = Field(
+        "majority", description="How a panel decides: the score most members give (mean of tied ones), or the mean."
+    )
+    em_dim: bool = Field(
+        False,
+        description="Measure dimension drift: the share of aspects that a judge looks at again (needs --repeat 2; two "
+        "calls an example for cot).",
+    )
+    cot_tokens: int = Field(300, ge=20, description="Longest answer of cot, in tokens.")
+
+    @model_validator(mode="after")
+    def _drift_needs_a_second_time(self) -> CompareOptions:
+        if self.em_dim and self.repeat < 2:
+            raise ValueError("em_dim: whether a judge looks at the same again takes a second judging (repeat 2)")
+        return self
+
+    @property
+    def tolerance(self) -> int:
+        """Points of the scale that count as agreement: 1 on 5 points, 2 on 10 (EIG paper §4.1)."""
+        return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
+
+
+class DiagnoseOptions(JudgeOptions):
+    """Settings of ``diagnose``; how verdicts are bought is as in ``evaluate``."""
+
+    pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")
+
+
+class SelectOptions(JudgeOptions):
+    """How candidates are proposed, answered and chosen."""
+
+    k: int = Field(5, ge=1, description="Questions to keep.")
+    choice: Literal["joint", "top"] = Field(
+        "joint",
+        description="joint: the k that tell most together; top: the k best one by one, as in the paper.",
+    )
+    sample: int = Field(200, ge=4, description="Examples that the candidates are answered on.")
+    sampling: Literal["uniform", "clustered"] = Field(
+        "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
+    )
+    clusters: int = Field(8, ge=2, description="Clusters, where sampling is clustered.")
+    writer: str | None = Field(None, description="Model that proposes candidates; default: the judge.")
+    max_candidates: int = Field(40, ge=2, description="Candidates proposed at most.")
+    max_rounds: int = Field(12, ge=1, description="Rounds of proposing at most.")
+    quiet_rounds: int = Field(2, ge=1, description="Rounds in a row with at most one new question that end proposing.")
+    shown: int = Field(3, ge=1, description="Examples that the proposing model is shown in one round.")
+    per_round: int = Field(8, ge=1, le=20, description="Questions proposed in one round at most.")
+    same_question: float = Field(
+        0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
+    )
+    answer_levels: Literal[2, 3, 5] = Field(2, description="Answers: yes/no, or a scale of 3 or 5 steps.")
+    answers: Literal["soft", "hard", "split"] = Field(
+        "soft",
+        description="P(yes) as a probability, the yes/no answer, or above/below the question's own median P(yes), for "
+        "a judge that says yes to nearly everything.",
+    )
+    rated_by: Literal["auto", "people", "judge"] = Field(
+        "auto", description="Where overall ratings come from; auto: people, where they rated half of the sample."
+    )
+    rating_dimension: str | None = Field(
+        None, description="Human dimension to be told; default: 'overall', else the mean of all."
+    )
+    rating_levels: int = Field(5, ge=2, le=9, description="Levels of the rating.")
+    estimate: Literal["pooled", "per-example"] = Field(
+        "pooled",
+        description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
+        "for every example, question and answer more.",
+    )
+    correction: Literal["shuffle", "miller-madow", "none"] = Field(
+        "shuffle", description="Of the small-sample bias of information."
+    )
+    per_token: bool = Field(False, description="Choose by information per token of the question.")
+    halves: int = Field(5, ge=1, description="Random halvings of the sample behind held-out figures.")
+    ranking_resamples: int = Field(60, ge=2, description="Resamples behind the stability of the ranking, at each size.")
+    embedder: str | None = Field(None, description="Embedding model that finds repeated questions and clusters.")
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> SelectOptions:
+        if self.weights is not None:
+            raise ValueError("weights: chosen questions all weigh 1; learn weights for them afterwards (askance weigh)")
+        if self.scores != "soft":
+            raise ValueError("scores: a selection has answers instead (soft, hard, split)")
+        if self.answer_levels > 2 and self.answers == "split":
+            raise ValueError("answers: split is for yes/no answers (answer_levels 2)")
+        if self.estimate == "per-example":
+            if self.answer_levels > 2 or self.answers == "split":
+                raise ValueError("estimate: per-example is for yes/no answers, soft or hard")
+            if self.rated_by == "people":
+                raise ValueError(
+                    "rated_by: the estimate per example needs the judge's ratings; people rated no output given an answer"
+                )
+        return self
+
+
+UNUSED = ("weights", "scale", "human_scale")
+"""Settings of ``evaluate`` that learning weights has no use for; a project's file may hold them for other commands."""
+
+
+class WeighOptions(ScoreOptions):
+    """Settings of ``weigh``: how weights are learned, and how outputs without scores are judged."""
+
+    method: str = Field("auto", description="Learner; auto chooses by cross-validation.")
+    level: Literal["global", "dataset", "section"] = Field(
+        "global", description="One set of weights, or one for each data set or section."
+    )
+    pooling: Literal["partial", "none"] = Field(
+        "partial", description="Whether small data sets and sections lean on the whole."
+    )
+    rating_dimension: str | None = Field(
+        None, description="Human dimension that is the rating; default: the only one, or overall."
+    )
+    pair_share: float = Field(
+        0.5, ge=0, le=1, description="Share of the pairs in what is maximised, where ratings are given too."
+    )
+    pairwise: bool = Field(False, description="Show the judge both outputs of a pair: which does better on each test?")
+    resamples: int = Field(
+        200, ge=1, description="Bootstrap resamples of the weights; unless given, fewer or none where they take long."
+    )
+    swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
+
+    @property
+    def for_judging(self) -> dict[str, object]:
+        """Those that :func:`~askance.evaluation.evaluate.evaluate` takes, where they were given."""
+        names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
+        return self.model_dump(include=names, exclude_unset=True)
+
+    @property
+    def asked_resamples(self) -> dict[str, int]:
+        """The number of resamples, where it was given; learners have defaults of their own."""
+        return {"resamples": self.resamples} if "resamples" in self.model_fields_set else {}

@@ -1,0 +1,351 @@
+"""What the loop tells those who watch it. Watching changes nothing.
+
+How far the work is, in words: the same on a terminal, in a log and in a notebook.
+
+Progress on standard error: live on a terminal, plain lines elsewhere.
+
+Progress in the output of a notebook's cell, updated in place; IPython is used where it is there already.
+
+Who watches a call from Python: the one that was given, a notebook's cell, standard error, or nobody.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..optimizer.events import StartMeasured
+from ..prompts.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import Progress, TaskID
+
+    from ..models.budget import Budget
+    from ..optimizer.events import Event
+
+
+class Watcher(Protocol):
+    """Somebody who is told how the work goes on: the terminal, a notebook, a test."""
+
+    def watch(self, budget: Budget) -> None:
+        """Where calls, tokens and money are counted from now on."""
+        ...
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """A new piece of work begins; ``total`` steps where that is known."""
+        ...
+
+    def advance(self, done: int, total: int) -> None:
+        """So many steps of the present piece are done."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Something a person wants to know, once."""
+        ...
+
+
+class Silent:
+    """Tells nobody."""
+
+    def watch(self, budget: Budget) -> None:
+        """Nothing."""
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Nothing."""
+
+    def advance(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+
+class Counting:
+    """Keeps where the work is, and calls, tokens and money so far; subclasses show it."""
+
+    def __init__(self) -> None:
+        """Nothing has begun."""
+        self.began = time.monotonic()
+        self.text = ""
+        """The present piece of work; empty before the first."""
+        self.done = 0
+        self.total: int | None = None
+        """Steps of the present piece; None where that is not known."""
+        self._piece_began = self.began
+        self._budget: Budget | None = None
+        self._iteration = 0
+        self._start: float | None = None
+        """Validation score of the starting prompt; None where it is not known."""
+        self._gain: float | None = None
+        """Of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+
+    def watch(self, budget: Budget) -> None:
+        """Read this budget from now on."""
+        self._budget = budget
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """A new piece of work begins."""
+        self.text, self.done, self.total = text, 0, total
+        self._piece_began = time.monotonic()
+
+    def advance(self, done: int, total: int) -> None:
+        """So many of its steps are done."""
+        self.done, self.total = done, total
+
+    def on_event(self, event: Event) -> None:
+        """Keep the iteration, and how good the prompt is so far: differences on the same examples add up."""
+        if isinstance(event, StartMeasured):
+            self._start = event.score
+        self._iteration = getattr(event, "iteration", self._iteration)
+        kept = getattr(event, "accepted", False) or getattr(event, "removed", False)
+        gain = getattr(event, "gain", None)
+        if kept and gain is not None and gain.value is not None:
+            self._gain = (self._gain or 0.0) + gain.value
+
+    @property
+    def left(self) -> str:
+        """E.g. ``34 of 120, about 40 s left``; empty where the number of steps is not known."""
+        if not self.total:
+            return ""
+        steps = f"{self.done:,} of {self.total:,}"
+        if not 0 < self.done < self.total:
+            return steps
+        pace = (time.monotonic() - self._piece_began) / self.done
+        return f"{steps}, about {duration(pace * (self.total - self.done))} left"
+
+    @property
+    def spent(self) -> str:
+        """E.g. ``iteration 2, validation 0.612 (+0.083), 120 calls, 31k tokens, $0.02``."""
+        where = [f"iteration {self._iteration}"] if self._iteration else []
+        return ", ".join([*where, *self._validation, *([bought(self._budget)] if self._budget else [])])
+
+    @property
+    def _validation(self) -> list[str]:
+        """How good the accepted prompt is on validation, as far as it is known."""
+        if self._start is None:
+            return [] if self._gain is None else [f"validation {self._gain:+.3f}"]
+        gain = "" if self._gain is None else f" ({self._gain:+.3f})"
+        return [f"validation {self._start + (self._gain or 0.0):.3f}{gain}"]
+
+
+def bought(budget: Budget) -> str:
+    """E.g. ``120 calls (+30 reused), 31k tokens, $0.02``."""
+    tokens = f"{budget.tokens / 1000:.0f}k" if budget.tokens >= 10_000 else str(budget.tokens)
+    money = f", ${budget.cost_usd:.4f}" if budget.cost_usd else ""
+    reused = f" (+{budget.cached_calls} reused)" if budget.cached_calls else ""
+    return f"{budget.calls} calls{reused}, {tokens} tokens{money}"
+
+
+def duration(seconds: float) -> str:
+    """E.g. ``40 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+PLAIN_EVERY = 15.0
+"""Seconds between two lines about the same piece of work where there is no terminal."""
+
+
+@contextmanager
+def on_standard_error() -> Iterator[Watcher]:
+    """Somebody who watches, fit for what standard error is."""
+    if sys.stderr.isatty():
+        with _live() as progress:
+            yield Terminal(progress)
+    else:
+        yield Lines()
+
+
+class Lines(Counting):
+    """Plain lines, for logs."""
+
+    def __init__(self) -> None:
+        """Nothing is written yet."""
+        super().__init__()
+        self._last = self.began
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Write the name of the piece of work."""
+        super().phase(text, total)
+        self._last = time.monotonic()
+        self._write(f"{text} …")
+
+    def advance(self, done: int, total: int) -> None:
+        """Write how far it is, now and then."""
+        super().advance(done, total)
+        now = time.monotonic()
+        if now - self._last < PLAIN_EVERY or not done:
+            return
+        self._last = now
+        self._write(f"{self.text}: {', '.join(filter(None, (self.left, self.spent)))}")
+
+    def say(self, text: str) -> None:
+        """Write a message."""
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+class Terminal(Counting):
+    """A live line with a bar, messages above it."""
+
+    def __init__(self, progress: Progress) -> None:
+        """``progress`` is running."""
+        super().__init__()
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Begin a new bar in place of the old one."""
+        super().phase(text, total)
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(text, total=total, spent=self.spent)
+
+    def advance(self, done: int, total: int) -> None:
+        """Move the bar."""
+        super().advance(done, total)
+        if self._task is not None:
+            self._progress.update(self._task, completed=done, total=total, spent=self.spent)
+
+    def say(self, text: str) -> None:
+        """Print a message above the bar."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+
+def _live() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[spent]}", style="dim"),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+EVERY = 0.25
+"""Seconds between two updates about the same piece of work."""
+LATEST = 4
+"""Messages that are shown while the work goes on; afterwards all of them can be opened."""
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel (Jupyter, VS Code, Colab, ...); imports nothing."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def in_the_cell() -> Iterator[Notebook]:
+    """Somebody who watches and shows it in the cell; what is left there afterwards is one line that opens."""
+    shown = Notebook()
+    try:
+        yield shown
+    except BaseException:
+        shown.end("stopped")
+        raise
+    shown.end("done")
+
+
+class Notebook(Counting):
+    """A bar with where the work is, and the latest messages below it.
+
+    Colours are the page's own, so that it can be read in light and dark notebooks; all text is escaped.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
+        super().__init__()
+        self._handle: Any = None
+        self._last = 0.0
+        self._said: list[str] = []
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Show the name of the piece of work."""
+        super().phase(text, total)
+        self._show()
+
+    def advance(self, done: int, total: int) -> None:
+        """Move the bar, a few times a second at most."""
+        super().advance(done, total)
+        if time.monotonic() - self._last >= EVERY:
+            self._show()
+
+    def say(self, text: str) -> None:
+        """Show a message."""
+        self._said.append(text)
+        self._show()
+
+    def end(self, how: str) -> None:
+        """Leave one line, e.g. ``done in 40 s: iteration 2, 120 calls``; the messages open below it."""
+        took = duration(time.monotonic() - self.began)
+        line = f"{how} {'in' if how == 'done' else 'after'} {took}"
+        if how != "done" and self.text:
+            line += f" while {self.text}" + (f" ({self.left.partition(',')[0]})" if self.left else "")
+        line += f": {self.spent}" if self.spent else ""
+        html = f"askance: {escape(line)}"
+        if self._said:
+            html = f"<details><summary>{html}</summary>{_messages(self._said)}</details>"
+        self._publish(f"askance: {line}", f"<div>{html}</div>")
+
+    def _show(self) -> None:
+        self._last = time.monotonic()
+        steps = f' max="{self.total}" value="{self.done}"' if self.total else ""
+        bar = f'<progress{steps} style="width:14em;vertical-align:middle;accent-color:currentColor"></progress>'
+        left = f" · {escape(self.left)}" if self.left else ""
+        spent = f'<div style="opacity:.75">{escape(self.spent)}</div>' if self.spent else ""
+        html = f"<div>{bar} <b>{escape(self.text)}</b>{left}</div>{spent}{_messages(self._said[-LATEST:])}"
+        plain = " · ".join(filter(None, (self.text, self.left, self.spent)))
+        self._publish(plain, f"<div>{html}</div>")
+
+    def _publish(self, plain: str, html: str) -> None:
+        """Show it in the place where the last was shown."""
+        bundle = {"text/plain": plain, "text/html": html}
+        if self._handle is None:
+            display: Any = importlib.import_module("IPython.display").display
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+
+def _messages(said: list[str]) -> str:
+    return "".join(f'<div style="opacity:.75;margin-left:1em">{escape(each)}</div>' for each in said)
+
+
+@contextmanager
+def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
+    """Somebody who is told how the work goes on, until it ends.
+
+    Args:
+        watcher: The one; None where askance shows progress itself, or nobody does.
+        progress: Whether progress is shown: in the cell of a notebook, else on standard error. None: in notebooks only.
+
+    Raises:
+        InputError: A watcher, and progress too.
+    """
+    if watcher is not None:
+        if progress:
+            raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
+        yield watcher
+    elif progress is False or (progress is None and not in_notebook()):
+        yield Silent()
+    else:
+        with in_the_cell() if in_notebook() else on_standard_error() as shown:
+            yield shown

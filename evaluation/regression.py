@@ -1,0 +1,291 @@
+"""Has a checklist score dropped since a baseline was kept? For a build that should fail if so.
+
+The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
+Anything else that changed is an error, never a pass.
+
+The questions that an output failed, and the verdict that is missing, in words.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from math import ceil, log2
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.checklist import dump_checklist
+from ..prompts.errors import CoverageError, InputError, did_you_mean
+from ..prompts.examples import documents
+from ..stats.differences import Difference, mean_difference
+from .evaluate import Evaluation, evaluate, load_inputs
+from .options import ScoreOptions, parse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..models.base import Model
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import Verdict
+
+
+def failing_questions(
+    checklist: Checklist, verdicts: Iterable[Verdict], reasons: Mapping[tuple[str, str], str] | None = None
+) -> list[str]:
+    """The text of every question that was answered no, once, with the reason where there is one.
+
+    ``reasons`` are by example and question; a verdict's own explanation stands in for one that is not there.
+    """
+    failed: dict[str, str] = {}
+    for verdict in verdicts:
+        if verdict.answer is False and verdict.question not in failed:
+            reason = (reasons or {}).get((verdict.example, verdict.question)) or verdict.explanation
+            text = checklist.question(verdict.question).text
+            failed[verdict.question] = f"{text} {reason}" if reason else text
+    return list(failed.values())
+
+
+def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> CoverageError:
+    """The error that says which verdict on an output is missing and why."""
+    failed = next(each for each in verdicts if each.answer is None)
+    question = checklist.question(failed.question).text
+    return CoverageError(
+        f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no score. "
+        "Run it again: what was bought is kept, and only what is missing is asked for."
+    )
+
+
+FORMAT = 1
+LEVEL = 0.05
+WORST = 5
+"""Examples named in a message."""
+JUDGED_WITH = ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores", "calibration")
+"""Settings that scores depend on; kept in the baseline."""
+HOW = "Make one, and commit it: pytest --askance-update"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What a check came to."""
+
+    difference: Difference | None
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where the baseline was just written."""
+    p_drop: float | None
+    """One-sided p-value of "it did not drop"; small speaks for a drop."""
+    dropped: bool
+    """Whether the score dropped beyond noise and by more than the tolerance."""
+    before: float | None
+    """Mean score of the baseline, over the examples compared; in [0, 1]."""
+    now: float
+    """Mean score now, over the same examples."""
+    message: str
+    """What a person is told."""
+    evaluation: Evaluation
+    wrote: Path | None = None
+    """The baseline, where it was written."""
+
+
+def check_regression(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    baseline: str | Path,
+    prompt: str | Path | Prompt | None = None,
+    dimension: str | None = None,
+    tolerance: float = 0.0,
+    min_coverage: float = 1.0,
+    update: bool = False,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Regression:
+    """Judge outputs and hold their scores against those kept in a file.
+
+    Args:
+        data: JSONL or CSV file, or rows; the ids must be those of the baseline.
+        checklist: YAML or JSON file, or a checklist.
+        model: The judge.
+        baseline: JSON file with the scores to hold against.
+        prompt: The judge's prompt; askance's own neutral one by default.
+        dimension: Compare this dimension's scores; the overall ones by default.
+        tolerance: A drop of the mean up to this, in [0, 1], is never called one.
+        min_coverage: Share of the verdicts that must be there.
+        update: Write the baseline in place of comparing with it.
+        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
+        no_cache: Reuse no answer and keep none.
+        options: Settings of :class:`~askance.evaluation.options.ScoreOptions`.
+
+    Returns:
+        Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.
+
+    Raises:
+        InputError: There is no baseline, or it is of other examples, another checklist, judge or prompt; or there are
+            too few examples for any drop to be told from noise.
+        CoverageError: Fewer verdicts than ``min_coverage``.
+        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+    """
+    settings = parse_options(ScoreOptions, options)
+    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    if dimension is not None and dimension not in questions.dimensions:
+        known = ", ".join(questions.dimensions)
+        raise InputError(
+            f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
+        )
+    path = Path(baseline)
+    kept = None if update else _read(path)
+    found = evaluate(examples, checklist=questions, model=model, prompt=text, cache=cache, no_cache=no_cache, **options)
+    seen = found.coverage
+    if seen.share < min_coverage or not seen.answered:
+        error = next((each.error for each in found.verdicts if each.error), "")
+        raise CoverageError(
+            f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
+            f"{min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
+        )
+    facts = {
+        "model": found.model,
+        "prompt": text.hash,
+        "checklist": sha256(dump_checklist(questions).encode()).hexdigest()[:16],
+        "settings": {name: getattr(settings, name) for name in JUDGED_WITH},
+    }
+    scores = {each.example: {"overall": each.overall, **each.dimensions} for each in found.scores}
+    if kept is None:
+        return _write(path, facts, scores, found, dimension)
+    _same(path, kept, facts, examples)
+    return _compare(kept, scores, examples, questions, found, dimension, tolerance)
+
+
+def _compare(
+    kept: Mapping[str, Any],
+    scores: Mapping[str, Mapping[str, float | None]],
+    examples: Sequence[Example],
+    questions: Checklist,
+    found: Evaluation,
+    dimension: str | None,
+    tolerance: float,
+) -> Regression:
+    name = dimension or "overall"
+    before = [_rounded(kept["examples"][each.id].get(name)) for each in examples]
+    now = [_rounded(scores[each.id].get(name)) for each in examples]
+    groups = documents(examples)
+    gain = mean_difference(before, now, groups=groups)
+    drop = mean_difference(now, before, groups=groups)
+    least = ceil(log2(1 / LEVEL))
+    pairs = [(a, b, each) for a, b, each in zip(before, now, examples, strict=True) if a is not None and b is not None]
+    sizes = dict.fromkeys(each.id for _, _, each in pairs)
+    if groups is not None:
+        sizes = dict.fromkeys(group for group, each in zip(groups, examples, strict=True) if each.id in sizes)
+    units = len(sizes)
+    if gain.value is None or drop.p_value is None or units < least:
+        raise InputError(
+            f"Only {units} {'examples' if groups is None else 'documents'} have a score in the baseline and now; with "
+            f"fewer than {least} no drop can be told from noise."
+        )
+    dropped = drop.p_value <= LEVEL and -gain.value > tolerance
+    means = sum(a for a, _, _ in pairs) / len(pairs), sum(b for _, b, _ in pairs) / len(pairs)
+    interval = "" if gain.low is None or gain.high is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
+    message = (
+        f"The checklist score ({name}) {'dropped' if dropped else 'held'}: {means[0]:.3f} before, {means[1]:.3f} now, "
+        f"a change of {gain.value:+.3f}{interval} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
+    )
+    if dropped:
+        message += _worst(pairs, questions, found, dimension)
+        message += "\nIf the drop is meant, keep the new scores: pytest --askance-update"
+    return Regression(gain, drop.p_value, dropped, means[0], means[1], message, found)
+
+
+def _worst(
+    pairs: Sequence[tuple[float, float, Example]], questions: Checklist, found: Evaluation, dimension: str | None
+) -> str:
+    """The examples that lost most, with the questions that they fail now."""
+    lines = ["\nThe examples that lost most:"]
+    for before, now, example in sorted(pairs, key=lambda pair: pair[1] - pair[0])[:WORST]:
+        if now >= before:
+            break
+        mine = [
+            each
+            for each in found.verdicts
+            if each.example == example.id and dimension in (None, questions.question(each.question).dimension)
+        ]
+        failed = failing_questions(questions, mine)
+        said = f" fails: {' | '.join(failed)}" if failed else ""
+        lines.append(f"  {example.id}: {before:.3f} before, {now:.3f} now;{said or ' no question fails outright'}")
+    return "\n".join(lines)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such baseline. {HOW}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a baseline ({error}). {HOW}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("examples"), dict):
+        raise InputError(f"{path}: not a baseline of askance. {HOW}")
+    if data.get("format") != FORMAT:
+        raise InputError(f"{path}: a baseline of another version of askance. {HOW}")
+    return data
+
+
+def _write(
+    path: Path,
+    facts: Mapping[str, Any],
+    scores: Mapping[str, Mapping[str, float | None]],
+    found: Evaluation,
+    dimension: str | None,
+) -> Regression:
+    """Write the baseline: one line an example, so that a change of it can be read in a review."""
+    values = [each for row in scores.values() if (each := row[dimension or "overall"]) is not None]
+    if not values:
+        raise CoverageError(f"{path}: not one example has a score, so there is no baseline to write.")
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in {"format": FORMAT, **facts}.items()]
+    body = ",\n".join(
+        f"    {json.dumps(name, ensure_ascii=False)}: {json.dumps(row, ensure_ascii=False)}"
+        for name, row in scores.items()
+    )
+    text = "{\n" + "\n".join(lines) + '\n  "examples": {\n' + body + "\n  }\n}\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".part")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: the baseline cannot be written ({error.strerror}).") from None
+    now = sum(values) / len(values)
+    message = f"{path}: baseline of {len(scores)} examples written, mean score {now:.3f}."
+    return Regression(None, None, False, None, now, message, found, path)
+
+
+def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], examples: Sequence[Example]) -> None:
+    """Check that only the outputs differ.
+
+    Raises:
+        InputError: Something else does.
+    """
+    what = {"model": "judge", "prompt": "judge's prompt", "checklist": "checklist", "settings": "settings"}
+    changed = [words for name, words in what.items() if kept.get(name) != facts[name]]
+    if changed:
+        raise InputError(
+            f"{path}: the {' and the '.join(changed)} changed since the baseline was made, so scores cannot be compared. "
+            "Look at the new ones and keep them: pytest --askance-update"
+        )
+    ids = {each.id for each in examples}
+    missing, new = sorted(kept["examples"].keys() - ids), sorted(ids - kept["examples"].keys())
+    if missing or new:
+        parts = [
+            f"{len(each)} {words} ({', '.join(each[:3])}{', …' if len(each) > 3 else ''})"
+            for each, words in ((missing, "are gone"), (new, "are new"))
+            if each
+        ]
+        raise InputError(
+            f"{path}: the examples are not those of the baseline: {' and '.join(parts)}. Bring them back, or keep the "
+            "new ones: pytest --askance-update"
+        )
+
+
+def _rounded(score: float | None) -> float | None:
+    """Without the last digits, in which equal scores may differ."""
+    return None if score is None else round(score, 9)

@@ -1,0 +1,303 @@
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2).
+
+How far scores are from the wanted ones.
+
+What held-out scores are correlated with: people, or the source judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.examples import documents, human_dimensions
+from ..stats.correlation import correlate, correlations_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleScore:
+    """The scores of one example, in [0, 1]. None where a verdict is missing: part of a checklist is no score."""
+
+    example: str
+    overall: float | None
+    dimensions: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the verdicts that were asked for are there."""
+
+    asked: int
+    answered: int
+    abstained: int
+    parse_errors: int
+    api_errors: int
+    not_asked: int = 0
+    """Verdicts that were not asked for because they could not matter; not among ``asked``."""
+
+    @property
+    def share(self) -> float:
+        """Answered / asked, in [0, 1]; 1 where nothing was asked."""
+        return self.answered / self.asked if self.asked else 1.0
+
+    def to_dict(self) -> dict[str, float]:
+        """As in results; without ``not_asked``, which few have."""
+        counts = ("asked", "answered", "abstained", "parse_errors", "api_errors")
+        return {name: getattr(self, name) for name in counts} | {"share": self.share}
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+def coverage(verdicts: Iterable[Verdict]) -> Coverage:
+    """Count verdicts by status."""
+    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    for verdict in verdicts:
+        counts[verdict.status] += 1
+    return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
+
+
+def score_examples(
+    examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
+) -> list[ExampleScore]:
+    """Score every example: weighted means of its verdicts, S = Σ w f / Σ w (BinEval §3.2).
+
+    Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
+    example has none overall. The weights are those of the example's section, where the checklist has some for it.
+    """
+    answers: dict[str, dict[str, list[float | None]]] = {example.id: {} for example in examples}
+    for verdict in verdicts:
+        answers[verdict.example].setdefault(verdict.question, []).append(verdict.score(soft=soft))
+    sections: list[str | None] = [None, *checklist.section_weights]
+    tables = {section: _weights_by_dimension(checklist, section) for section in sections}
+    names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]
+    scores = []
+    for example in examples:
+        weights, by_dimension = tables[checklist.section_of(example.metadata)]
+        means = {question: complete_mean(values) for question, values in answers[example.id].items()}
+        dimensions = {name: _weighted(means, by_dimension.get(name, {})) for name in names}
+        scores.append(ExampleScore(example.id, _weighted(means, weights), dimensions))
+    return scores
+
+
+def to_scale(score: float | None, low: float, high: float) -> float | None:
+    """Map a score from [0, 1] to [low, high]: S·(high - low) + low."""
+    return None if score is None else score * (high - low) + low
+
+
+def mean_score(values: Iterable[float | None]) -> float | None:
+    """Mean of the scores that are there; None where there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    """Share of yes among the answers to each question; questions without an answer are left out."""
+    counts: dict[str, list[int]] = {}
+    for verdict in verdicts:
+        if verdict.answer is not None:
+            count = counts.setdefault(verdict.question, [0, 0])
+            count[0] += verdict.answer
+            count[1] += 1
+    return {question: yes / n for question, (yes, n) in counts.items()}
+
+
+def complete_mean(values: Sequence[float | None]) -> float | None:
+    """Mean of the values; None where one is missing or there are none: part of a whole is no score."""
+    if len(values) == 1:
+        return values[0]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _weights_by_dimension(
+    checklist: Checklist, section: str | None
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """The weights above 0 by question in a section (None: elsewhere), all together and by dimension."""
+    given = checklist.weights(section)
+    weights = {question: weight for question, weight in given.items() if weight > 0}
+    by_dimension: dict[str, dict[str, float]] = {}
+    for question in checklist.questions:
+        if question.id in weights:
+            by_dimension.setdefault(question.dimension, {})[question.id] = weights[question.id]
+    return weights, by_dimension
+
+
+def _weighted(means: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
+    total = weight_sum = 0.0
+    for question, weight in weights.items():
+        value = means.get(question)
+        if value is None:
+            return None
+        total += value * weight
+        weight_sum += weight
+    return total / weight_sum if weight_sum else None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The correlation of one prompt version with the targets on one split."""
+
+    overall: Mapping[str, Any]
+    dimensions: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        return {**self.overall, "dimensions": {name: dict(values) for name, values in self.dimensions.items()}}
+
+
+def measure(
+    scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
+) -> Measure:
+    """Correlate scores with targets, over all dimensions and on each, with intervals.
+
+    Examples of the same document (``metadata.document``) are resampled together.
+    """
+    groups = documents(examples)
+
+    def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
+        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
+
+    overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
+    dimensions = {
+        name: one(
+            [targets.dimension_score(each, name) for each in scores],
+            [targets.wanted[each.example].get(name) for each in scores],
+        )
+        for name in targets.dimensions
+    }
+    return Measure(overall, dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreErrors:
+    """How far scores are from the wanted ones, over the examples that have both."""
+
+    mean_absolute: float | None
+    """Mean of |score - wanted|, in [0, 1]."""
+    drift: float | None
+    """Mean score minus mean wanted score, in [-1, 1]; negative is too severe."""
+    n: int
+    """Examples with both."""
+    reason: str | None = None
+    """Why there is no number."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        row: dict[str, Any] = {"mean_absolute": self.mean_absolute, "drift": self.drift, "n": self.n}
+        return row | {"reason": self.reason} if self.reason else row
+
+
+def overall_errors(scores: Sequence[ExampleScore], targets: Targets) -> ScoreErrors:
+    """Of the score over all wanted dimensions."""
+    return _errors((targets.score(each), targets.overall(each.example)) for each in scores)
+
+
+def dimension_errors(scores: Sequence[ExampleScore], targets: Targets) -> dict[str, ScoreErrors]:
+    """On each wanted dimension."""
+    return {
+        name: _errors((targets.dimension_score(each, name), targets.wanted[each.example].get(name)) for each in scores)
+        for name in targets.dimensions
+    }
+
+
+def _errors(pairs: Iterable[tuple[float | None, float | None]]) -> ScoreErrors:
+    """Of pairs of a score and the wanted one."""
+    errors = [score - wanted for score, wanted in pairs if score is not None and wanted is not None]
+    reason = None if errors else "no example has both a score and a wanted score"
+    return ScoreErrors(mean_score(map(abs, errors)), mean_score(errors), len(errors), reason)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A wanted score in [0, 1] for each example and dimension."""
+
+    kind: str
+    """``human`` or ``source``."""
+    dimensions: tuple[str, ...]
+    wanted: Mapping[str, Mapping[str, float | None]]
+    """Example id to dimension to score."""
+
+    def overall(self, example: str) -> float | None:
+        """Mean over the dimensions; None where one is missing."""
+        return complete_mean([self.wanted[example].get(dimension) for dimension in self.dimensions])
+
+    def score(self, scores: ExampleScore) -> float | None:
+        """The judge's score that belongs to :meth:`overall`: its mean over the same dimensions."""
+        return complete_mean([_of(scores, dimension) for dimension in self.dimensions])
+
+    def dimension_score(self, scores: ExampleScore, dimension: str) -> float | None:
+        """The judge's score on one dimension; ``overall`` is the score over all questions."""
+        return _of(scores, dimension)
+
+
+def human_targets(
+    examples: Sequence[Example], checklist: Checklist, scale: tuple[float, float] | None = None
+) -> Targets:
+    """Human scores on the dimensions of the checklist, mapped to [0, 1].
+
+    A rated dimension ``overall`` belongs to the score over all questions.
+
+    Raises:
+        InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
+    """
+    rated = human_dimensions(examples)
+    dimensions = tuple(each for each in rated if each in checklist.dimensions)
+    if not dimensions and "overall" in rated:
+        dimensions = ("overall",)
+    if not dimensions:
+        have = ", ".join(checklist.dimensions)
+        if not rated:
+            like = f'"human": {{"{checklist.dimensions[0]}": 4}}'
+            raise InputError(
+                f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+            )
+        guess = next((hint for each in checklist.dimensions if (hint := did_you_mean(each, rated))), "")
+        raise InputError(
+            f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated) or 'none'}) have none in "
+            f"common, so there is nothing to correlate with.{guess}"
+        )
+    bounds = {dimension: scale or _observed(examples, dimension) for dimension in dimensions}
+    wanted = {
+        example.id: {dimension: _unit(example, dimension, *bounds[dimension]) for dimension in dimensions}
+        for example in examples
+    }
+    return Targets("human", dimensions, wanted)
+
+
+def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targets:
+    """The source judge's own scores."""
+    dimensions = tuple(checklist.dimensions)
+    return Targets("source", dimensions, {each.example: dict(each.dimensions) for each in scores})
+
+
+def _observed(examples: Sequence[Example], dimension: str) -> tuple[float, float]:
+    ratings = [rating for example in examples for rating in example.human.get(dimension, ())]
+    low, high = min(ratings), max(ratings)
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def _unit(example: Example, dimension: str, low: float, high: float) -> float | None:
+    score = example.human_score(dimension)
+    if score is None:
+        return None
+    if not low <= score <= high:
+        raise InputError(
+            f"Example '{example.id}': the human score {score:g} on '{dimension}' is outside the scale "
+            f"{low:g} to {high:g} (--human-scale)."
+        )
+    return (score - low) / (high - low)
+
+
+def _of(scores: ExampleScore, dimension: str) -> float | None:
+    if dimension in scores.dimensions:
+        return scores.dimensions[dimension]
+    return scores.overall if dimension == "overall" else None

@@ -1,0 +1,146 @@
+"""Verdicts as arrays, for statistics over whole checklists.
+
+Verdicts that are there already: read from a file or taken as given, those of one judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..prompts.errors import InputError
+from ..prompts.prompt import load_prompt
+from ..prompts.verdicts import Verdict, read_verdicts
+from .scoring import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..models.base import Model
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+
+
+STATUSES = ("ok", "abstained", "parse_error", "api_error")
+Cells = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTable:
+    """One judge's verdicts by example, replicate and question."""
+
+    answers: Cells
+    """1 for yes, 0 for no, NaN where there is no answer; shape (examples, replicates, questions)."""
+    p_yes: Cells
+    """P(yes); NaN where there is none; same shape."""
+    asked: NDArray[np.int64]
+    """Verdicts of each example and question, failed ones too; shape (examples, questions)."""
+    statuses: NDArray[np.int64]
+    """Verdicts by question and status; shape (questions, 4), the columns as in `STATUSES`."""
+
+    @property
+    def answered(self) -> NDArray[np.int64]:
+        """Answers of each example and question; shape (examples, questions)."""
+        counts: NDArray[np.int64] = np.count_nonzero(~np.isnan(self.answers), axis=1)
+        return counts
+
+    def coverage(self, question: int) -> Coverage:
+        """How many verdicts on one question are there."""
+        ok, abstained, parse_errors, api_errors = (int(count) for count in self.statuses[question])
+        return Coverage(ok + abstained + parse_errors + api_errors, ok, abstained, parse_errors, api_errors)
+
+    def scores(self, *, soft: bool) -> Cells:
+        """Each example's score on each question: its mean over replicates; shape (examples, questions).
+
+        NaN where a replicate failed: part of them is no score, as in `score_examples`.
+        """
+        values = self.p_yes if soft else self.answers
+        whole = (np.count_nonzero(~np.isnan(values), axis=1) == self.asked) & (self.asked > 0)
+        means = np.full(whole.shape, np.nan)
+        np.divide(np.nansum(values, axis=1), self.asked, out=means, where=whole)
+        return means
+
+
+def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict]) -> VerdictTable:
+    """Put verdicts into arrays, in the order of examples and checklist.
+
+    Raises:
+        InputError: A verdict is about an unknown example or question, or is there twice.
+    """
+    rows = _places([verdict.example for verdict in verdicts], [example.id for example in examples], "example", "data")
+    questions = [question.id for question in checklist.questions]
+    columns = _places([verdict.question for verdict in verdicts], questions, "question", "checklist")
+    names, replicates = np.unique([verdict.replicate for verdict in verdicts], return_inverse=True)
+    shape = (len(examples), max(len(names), 1), len(questions))
+    cells = (rows * shape[1] + replicates) * shape[2] + columns
+    _refuse_repeats(cells, verdicts)
+    answers, p_yes = np.full(shape, np.nan), np.full(shape, np.nan)
+    answers.ravel()[cells] = np.array([verdict.answer for verdict in verdicts], dtype=np.float64)  # None: NaN
+    p_yes.ravel()[cells] = np.array([verdict.p_yes for verdict in verdicts], dtype=np.float64)
+    asked = np.bincount(rows * shape[2] + columns, minlength=shape[0] * shape[2]).reshape(shape[0], shape[2])
+    number = {status: place for place, status in enumerate(STATUSES)}
+    states = np.array([number[verdict.status] for verdict in verdicts], dtype=np.intp)
+    statuses = np.bincount(columns * len(STATUSES) + states, minlength=shape[2] * len(STATUSES))
+    return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)))
+
+
+def _places(names: list[str], known: list[str], what: str, where: str) -> NDArray[np.intp]:
+    index = {name: place for place, name in enumerate(known)}
+    try:
+        return np.array([index[name] for name in names], dtype=np.intp)
+    except KeyError as error:
+        raise InputError(f"There is a verdict on {what} '{error.args[0]}', which is not in the {where}.") from None
+
+
+def _refuse_repeats(cells: NDArray[np.intp], verdicts: Sequence[Verdict]) -> None:
+    seen = np.bincount(cells) if len(cells) else np.zeros(1, dtype=np.intp)
+    if seen.max() < 2:
+        return
+    twice = verdicts[int(np.flatnonzero(seen[cells] > 1)[0])]
+    raise InputError(
+        f"There are two verdicts on example '{twice.example}', question '{twice.question}', replicate "
+        f"{twice.replicate}; give those of one judge, each once."
+    )
+
+
+def given_verdicts(
+    verdicts: str | Path | Iterable[Verdict],
+    examples: Sequence[Example],
+    checklist: Checklist,
+    model: str | Model | None = None,
+    prompt: str | Path | Prompt | None = None,
+) -> list[Verdict]:
+    """Verdicts on these questions, of one model or made with one prompt where that is asked for.
+
+    Args:
+        verdicts: File as ``askance evaluate -o`` writes it, or verdicts.
+        examples: All that the file may be about.
+        checklist: All that the file may answer.
+        model: Name of the model whose verdicts are wanted; any where None.
+        prompt: The evaluator prompt of those wanted; any where None.
+
+    Raises:
+        InputError: The file is wrong (with its line and field), or no verdict is by the model or with the prompt.
+    """
+    if isinstance(verdicts, (str, Path)):
+        of_examples = {example.id: None for example in examples}
+        of_questions = [question.id for question in checklist.questions]
+        given = read_verdicts(verdicts, examples=of_examples, questions=of_questions)
+    else:
+        given = list(verdicts)
+    name = model if model is None or isinstance(model, str) else model.name
+    wanted = None if prompt is None else load_prompt(prompt).hash
+    for field, value in (("model", name), ("prompt", wanted)):
+        if value is None or not given:
+            continue
+        there = sorted({getattr(verdict, field) for verdict in given})
+        given = [verdict for verdict in given if getattr(verdict, field) == value]
+        if not given:
+            raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
+    return given

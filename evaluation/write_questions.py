@@ -1,0 +1,67 @@
+"""``questions``: write a checklist for a task (BinEval §3.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..agents.question_writer import QuestionWriter
+from ..memory.embedders import DEFAULT_EMBEDDER, embedder
+from ..memory.verdict_store import VerdictStore, open_store
+from ..models.session import run_sync, session
+from ..prompts.errors import InputError
+from .options import WriterOptions, parse_options
+from .progress import watching
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..models.base import Model
+    from ..prompts.checklist import Checklist
+    from .progress import Watcher
+
+
+def write_questions(
+    task: str,
+    *,
+    model: str | Model,
+    dimensions: Sequence[str] = (),
+    no_cache: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Checklist:
+    """Have a model write a checklist: requirements first, then atomic questions with violation examples.
+
+    Args:
+        task: What the generator is asked to do.
+        model: ``provider/model``, or an object that can be asked.
+        dimensions: Allowed dimensions; proposed by the model where there are none.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        options: Settings of :class:`~askance.evaluation.options.WriterOptions`.
+
+    Raises:
+        InputError: The task is empty, or a bad setting or model name.
+        ParseError: The model's replies cannot be used.
+        AskanceError: The endpoint is down, a budget is used up, or the model wrote no questions.
+    """
+    settings = parse_options(WriterOptions, options)
+    if not task.strip():
+        raise InputError("The task is empty; write down what the generator is asked to do.")
+
+    async def write(store: VerdictStore, watcher: Watcher) -> Checklist:
+        async with session(settings, store) as (models, gateway):
+            watcher.watch(gateway.budget)
+            writer = QuestionWriter(
+                gateway,
+                models.get(model),
+                embedder(settings.embedder or DEFAULT_EMBEDDER),
+                seed=settings.seed,
+            )
+            return await writer.write(
+                task, dimensions, most_requirements=settings.max_requirements, on_progress=watcher.phase
+            )
+
+    with watching(watcher, progress) as shown, open_store(no_cache=no_cache) as store:
+        return run_sync(write(store, shown))

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.evaluation.evaluate import estimate_evaluation
+from askance.models.base import ModelError, Request
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import BudgetExceededError, InputError
+from askance.testing import Reply, ScriptedModel
+
+pytestmark = pytest.mark.usefixtures("sandbox")
+
+
+def rows(n: int = 8, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": f"e{k}", "input": f"in {k}", "output": f"out {k}", **more} for k in range(n)]
+
+
+def checklist(*texts: str) -> Checklist:
+    return Checklist(questions=tuple(Question(id=f"q{k}", text=text) for k, text in enumerate(texts or ("A?", "B?"))))
+
+
+def by_output(request: Request) -> Reply:
+    """P(yes) rises with the number of the output."""
+    told = request.messages[-1][1]
+    number = int(told.split("out ")[1].split()[0])
+    return 0.1 + 0.08 * number
+
+
+def judge(script: Any = by_output, **options: Any) -> ScriptedModel:
+    return ScriptedModel(script, name="world/judge", **options)
+
+
+def test_every_question_is_asked_of_every_example() -> None:
+    model = judge()
+    found = askance.evaluate(rows(), checklist=checklist(), model=model)
+    assert len(model.requests) == found.budget.calls == 16
+    assert [(each.example, each.question) for each in found.verdicts] == [
+        (f"e{k}", f"q{q}") for k in range(8) for q in range(2)
+    ]
+    assert found.coverage.share == 1
+    assert found.scores[3].overall == pytest.approx(0.34, abs=1e-3)
+    assert found.means()["overall"] == pytest.approx(0.38, abs=1e-3)
+
+
+def test_scores_and_means_are_on_the_scale_asked_for() -> None:
+    found = askance.evaluate(rows(), checklist=checklist(), model=judge(), scale=(1, 5))
+    assert found.means()["overall"] == pytest.approx(1 + 4 * 0.38, abs=1e-2)
+    assert found.to_dict()["scores"][0]["overall"] == pytest.approx(1.4, abs=1e-2)
+
+
+def test_a_second_run_makes_no_call_and_comes_to_the_same() -> None:
+    first = askance.evaluate(rows(), checklist=checklist(), model=judge())
+    model = judge()
+    second = askance.evaluate(rows(), checklist=checklist(), model=model)
+    assert model.requests == []
+    assert second.budget.cached_calls >= 16
+    assert second.verdicts == first.verdicts
+
+
+def test_a_changed_question_buys_only_that_question() -> None:
+    askance.evaluate(rows(), checklist=checklist("A?", "B?"), model=judge())
+    model = judge()
+    askance.evaluate(rows(), checklist=checklist("A?", "Changed?"), model=model)
+    assert len(model.requests) == 8
+    assert all("Changed?" in request.messages[-1][1] for request in model.requests)
+
+
+def test_a_further_example_buys_only_that_example() -> None:
+    askance.evaluate(rows(8), checklist=checklist(), model=judge())
+    model = judge()
+    askance.evaluate(rows(9), checklist=checklist(), model=model)
+    assert len(model.requests) == 2
+
+
+def test_without_a_cache_nothing_is_reused_and_nothing_kept(sandbox: Path) -> None:
+    for _ in range(2):
+        model = judge()
+        askance.evaluate(rows(), checklist=checklist(), model=model, no_cache=True)
+        assert len(model.requests) == 16
+    assert not (sandbox / "cache").exists()
+
+
+def test_what_failed_is_asked_again_and_nothing_else() -> None:
+    def script(request: Request) -> Reply:
+        return ModelError("down") if "out 3" in request.messages[-1][1] else by_output(request)
+
+    first = askance.evaluate(rows(), checklist=checklist(), model=judge(script))
+    assert first.coverage.api_errors == 2
+    assert first.scores[3].overall is None
+    model = judge()
+    second = askance.evaluate(rows(), checklist=checklist(), model=model)
+    assert len(model.requests) == 2
+    assert second.coverage.share == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"repeat": 3}, {"limit": 3}, {"explain": "always", "p_yes": "hard"}])
+def test_the_estimate_is_exact(options: dict[str, Any]) -> None:
+    def script(request: Request) -> Reply:
+        return json.dumps({"answer": "yes", "explanation": "So."}) if request.parameters.schema else 0.7
+
+    arguments: dict[str, Any] = {"checklist": checklist(), "model": judge(script), **options}
+    estimate = estimate_evaluation(rows(), **arguments)
+    assert arguments["model"].requests == []
+    found = askance.evaluate(rows(), **arguments)
+    assert estimate.calls == len(arguments["model"].requests)
+    assert estimate.verdicts == len(found.verdicts)
+    assert estimate.stored == 0
+    again = estimate_evaluation(rows(), **arguments)
+    assert (again.calls, again.stored) == (0, estimate.calls)
+
+
+def test_the_estimate_counts_what_is_there_already_and_makes_no_file(sandbox: Path) -> None:
+    estimate_evaluation(rows(), checklist=checklist(), model=judge())
+    assert not (sandbox / "cache").exists()
+    askance.evaluate(rows(3), checklist=checklist(), model=judge())
+    estimate = estimate_evaluation(rows(8), checklist=checklist(), model=judge())
+    assert (estimate.calls, estimate.stored) == (10, 6)
+
+
+def test_a_budget_ends_the_evaluation_and_keeps_the_answers() -> None:
+    with pytest.raises(BudgetExceededError) as error:
+        askance.evaluate(rows(), checklist=checklist(), model=judge(slots=1), max_calls=5)
+    assert error.value.limit == "max_calls"
+    model = judge()
+    askance.evaluate(rows(), checklist=checklist(), model=model)
+    assert len(model.requests) == 11
+
+
+def test_agreement_with_people_is_measured_where_there_are_scores() -> None:
+    rated = [row | {"human": {"overall": k // 2}, "system": f"s{k % 3}"} for k, row in enumerate(rows())]
+    found = askance.evaluate(rated, checklist=checklist(), model=judge())
+    [agreement] = found.agreement
+    assert agreement.dimension == "overall"
+    assert agreement.pooled.spearman.value == pytest.approx(0.976, abs=1e-3)
+    assert agreement.per_document is None
+    assert agreement.per_system is not None
+    assert askance.evaluate(rows(), checklist=checklist(), model=judge()).agreement == []
+
+
+def test_examples_that_share_documents_are_measured_per_document() -> None:
+    rated = [row | {"human": {"overall": k}, "metadata": {"document": f"d{k % 2}"}} for k, row in enumerate(rows(12))]
+    [agreement] = askance.evaluate(rated, checklist=checklist(), model=judge()).agreement
+    assert agreement.per_document is not None
+    assert agreement.per_document.average.value == pytest.approx(1)
+
+
+def test_constant_scores_have_no_correlation_and_say_why() -> None:
+    rated = [row | {"human": {"overall": k}} for k, row in enumerate(rows())]
+    [agreement] = askance.evaluate(rated, checklist=checklist(), model=judge(lambda request: 0.9)).agreement
+    assert agreement.pooled.spearman.value is None
+    assert agreement.pooled.spearman.reason
+
+
+def test_the_dictionary_is_json() -> None:
+    rated = [row | {"human": {"overall": k}} for k, row in enumerate(rows())]
+    found = askance.evaluate(rated, checklist=checklist(), model=judge(lambda request: "Hm."), p_yes="hard")
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert json.loads(text)["coverage"]["share"] == 0
+
+
+def test_fields_are_renamed_and_rows_limited() -> None:
+    data = [{"name": k, "text": "in", "summary": f"out {k}", "score": k} for k in range(5)]
+    fields = {"id": "name", "input": "text", "output": "summary", "human.overall": "score"}
+    found = askance.evaluate(data, checklist=checklist(), model=judge(), field=fields, limit=4)
+    assert [each.example for each in found.scores] == ["0", "1", "2", "3"]
+    assert found.agreement[0].pooled.spearman.value == pytest.approx(1)
+
+
+def test_an_evaluation_runs_inside_a_running_event_loop() -> None:
+    async def notebook() -> Any:
+        return askance.evaluate(rows(), checklist=checklist(), model=judge())
+
+    assert asyncio.run(notebook()).coverage.answered == 16
+
+
+def test_an_error_inside_a_running_event_loop_is_the_same_error() -> None:
+    async def notebook() -> None:
+        askance.evaluate(rows(), checklist=checklist(), model=judge(lambda request: ModelError("no key", fatal=True)))
+
+    with pytest.raises(ModelError, match="no key"):
+        asyncio.run(notebook())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "nonsense"}, "'nonsense' is no model name"),
+        ({"data": []}, "there are no examples"),
+        ({"data": rows(1) * 2}, "the id 'e0' was used before"),
+        ({"prompt": "nowhere.md"}, "no such prompt file"),
+        ({"checklist": "nowhere.yaml"}, "no such checklist"),
+        ({"repeats": 3}, "Did you mean 'repeat'?"),
+    ],
+)
+def test_bad_input_is_a_sentence(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"data": rows(), "checklist": checklist(), "model": judge()} | change
+    with pytest.raises(InputError) as error:
+        askance.evaluate(**arguments)
+    assert message in str(error.value)
+
+
+def four(**weights: float) -> Checklist:
+    return Checklist(
+        questions=tuple(
+            Question(id=f"q{k}", text=f"{k}?", dimension="ab"[k // 2], weight=weights.get(f"q{k}", 1.0))
+            for k in range(4)
+        )
+    )
+
+
+def test_questions_that_cannot_change_a_score_by_more_than_is_allowed_are_not_asked() -> None:
+    whole = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True)
+    model = judge()
+    found = askance.evaluate(rows(), checklist=four(), model=model, no_cache=True, stop_within=0.25)
+    assert len(model.requests) == len(found.verdicts) == 8 * 2, "two of four questions decide all but half of the score"
+    assert (found.coverage.asked, found.coverage.not_asked, found.coverage.share) == (16, 16, 1.0)
+    assert found.largest_error == pytest.approx(0.25)
+    rows_out = found.to_dict()["scores"]
+    for row, full in zip(rows_out, whole.scores, strict=True):
+        assert row["low"] <= full.overall <= row["high"]
+        assert abs(row["overall"] - full.overall) <= 0.25
+        assert (row["asked"], row["ended"]) == (2, "tolerance")
+    assert found.to_dict()["coverage"]["not_asked"] == 16
+    assert "not_asked" not in whole.to_dict()["coverage"]
+    assert set(rows_out[0]["dimensions"]) == {"a"}, "nothing is said of a dimension that was not asked about"
+    assert set(found.means()) == {"a", "overall"}
+
+
+def test_the_heaviest_question_is_asked_first() -> None:
+    found = askance.evaluate(rows(), checklist=four(q3=6.0), model=judge(), no_cache=True, stop_within=0.2)
+    assert {verdict.question for verdict in found.verdicts} == {"q3"}
+
+
+def test_at_a_pass_mark_only_examples_near_it_are_asked_everything() -> None:
+    whole = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True)
+    found = askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True, pass_mark=0.55, scale=(0, 10))
+    assert 0 < found.coverage.not_asked < 32
+    asked = {each["example"]: each["asked"] for each in found.to_dict()["scores"]}
+    assert len(set(asked.values())) > 1
+    for row, full in zip(found.to_dict()["scores"], whole.scores, strict=True):
+        assert (row["overall"] >= 5.5) == (full.overall >= 0.55)
+        assert row["low"] <= 10 * full.overall + 1e-9 and 10 * full.overall <= row["high"] + 1e-9
+
+
+def test_a_failed_answer_is_told_apart_from_one_that_was_not_asked_for() -> None:
+    def script(request: Request) -> Reply:
+        text = request.messages[-1][1]
+        return ModelError("down") if "out 3" in text and "0?" in text else by_output(request)
+
+    found = askance.evaluate(rows(), checklist=four(), model=judge(script), no_cache=True, stop_within=0.25, retries=0)
+    assert (found.coverage.asked, found.coverage.api_errors, found.coverage.not_asked) == (15, 1, 17)
+    row = found.to_dict()["scores"][3]
+    assert (row["overall"], row["ended"], row["low"], row["high"]) == (None, "missing", 0.0, 1.0)
+    assert set(row["dimensions"]) == {"a"}
+    assert row["dimensions"]["a"] is None
+
+
+def test_the_only_dimension_has_the_score_told_and_is_compared_with_people() -> None:
+    data = [row | {"human": {"quality": k}} for k, row in enumerate(rows())]
+    one = Checklist(questions=tuple(Question(id=f"q{k}", text="A?", dimension="quality") for k in range(4)))
+    found = askance.evaluate(data, checklist=one, model=judge(), no_cache=True, stop_within=0.25)
+    assert found.agreement[0].pooled.spearman.n == 8
+    assert found.agreement[0].pooled.spearman.value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stop_within": 2.0}, "stop_within"),
+        ({"stop_within": 0.1, "mode": "batched"}, "one after another"),
+        ({"pass_mark": 0.5, "calibration": "c.json"}, "pass_mark: a calibration moves scores"),
+    ],
+)
+def test_what_does_not_go_with_leaving_out_questions_is_said(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True, **given)

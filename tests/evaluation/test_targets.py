@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from askance.evaluation.scoring import ExampleScore, human_targets, source_targets
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import InputError
+from askance.prompts.examples import Example
+
+
+def checklist(*dimensions: str) -> Checklist:
+    return Checklist(questions=tuple(Question(id=name, text=f"{name}?", dimension=name) for name in dimensions))
+
+
+def rated(*ratings: Mapping[str, float | Sequence[float]]) -> list[Example]:
+    return [Example(id=f"e{n}", input="i", output="o", human=dict(each)) for n, each in enumerate(ratings)]
+
+
+def score(overall: float | None = 0.5, **dimensions: float | None) -> ExampleScore:
+    return ExampleScore("e0", overall, dimensions)
+
+
+def test_observed_scores_span_the_unit_interval() -> None:
+    targets = human_targets(rated({"fluency": 2}, {"fluency": 4}, {"fluency": [2, 3]}), checklist("fluency"))
+    assert [targets.overall(f"e{n}") for n in range(3)] == [0, 1, 0.25]
+    assert targets.kind == "human"
+
+
+def test_a_given_scale_is_used_and_scores_outside_it_are_named() -> None:
+    targets = human_targets(rated({"fluency": 2}, {"fluency": 3}), checklist("fluency"), (1, 5))
+    assert targets.overall("e0") == 0.25
+    with pytest.raises(InputError, match=r"'e1'.*score 6 on 'fluency' is outside the scale 1 to 5"):
+        human_targets(rated({"fluency": 2}, {"fluency": 6}), checklist("fluency"), (1, 5))
+
+
+def test_scores_that_are_all_the_same_are_no_error() -> None:
+    targets = human_targets(rated({"fluency": 3}, {"fluency": 3}), checklist("fluency"))
+    assert {targets.overall("e0"), targets.overall("e1")} == {0}
+
+
+def test_only_dimensions_that_are_asked_and_rated_count() -> None:
+    examples = rated({"fluency": 1, "wit": 1, "tone": 5}, {"fluency": 5, "wit": 5, "tone": 1})
+    targets = human_targets(examples, checklist("fluency", "tone", "grammar"))
+    assert targets.dimensions == ("fluency", "tone")
+    assert targets.overall("e0") == 0.5
+    assert targets.score(score(fluency=0.2, tone=0.6, grammar=1)) == pytest.approx(0.4)
+
+
+def test_an_overall_rating_belongs_to_all_questions() -> None:
+    targets = human_targets(rated({"overall": 1}, {"overall": 2}), checklist("fluency", "tone"))
+    assert targets.dimensions == ("overall",)
+    assert targets.score(score(overall=0.7, fluency=0.2, tone=None)) == 0.7
+
+
+def test_an_unrated_example_has_no_target() -> None:
+    targets = human_targets(rated({"fluency": 1}, {}, {"fluency": 2}), checklist("fluency"))
+    assert targets.overall("e1") is None
+    assert targets.overall("e2") == 1
+
+
+def test_a_missing_dimension_leaves_no_overall_target_and_no_overall_score() -> None:
+    targets = human_targets(rated({"a": 1, "b": 1}, {"a": 2, "b": 2}, {"a": 1}), checklist("a", "b"))
+    assert targets.overall("e2") is None
+    assert targets.score(score(a=0.5, b=None)) is None
+
+
+def test_dimensions_without_overlap_are_named_with_a_hint() -> None:
+    with pytest.raises(InputError, match=r"\(fluencey\).*\(fluency\).*Did you mean 'fluency'\?"):
+        human_targets(rated({"fluency": 1}), checklist("fluencey"))
+    with pytest.raises(InputError, match=r"No example has a human score.*asks about fluency"):
+        human_targets(rated({}), checklist("fluency"))
+
+
+def test_the_source_is_its_own_measure() -> None:
+    targets = source_targets(
+        checklist("a", "b"), [score(a=0.2, b=0.4), ExampleScore("e1", None, {"a": None, "b": 1.0})]
+    )
+    assert targets.kind == "source"
+    assert targets.overall("e0") == pytest.approx(0.3)
+    assert targets.overall("e1") is None
+    assert targets.dimension_score(score(a=0.9, b=0), "a") == 0.9
