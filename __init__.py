@@ -11,17 +11,17 @@ _HOMES = {
     "AskanceError": ".prompts.errors",
     "Check": ".optimizer.checker",
     "Checklist": ".prompts.checklist",
-    "Diagnosis": ".optimizer.diagnosis",
-    "Evaluation": ".optimizer.evaluation",
+    "Diagnosis": ".evaluation.diagnosis",
+    "Evaluation": ".evaluation.evaluate",
     "Example": ".prompts.examples",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.runner",
     "Verdict": ".prompts.verdicts",
-    "diagnose": ".optimizer.diagnose",
+    "diagnose": ".evaluation.diagnose",
     "align": ".experiments.runs",
-    "compare": ".experiments.compare",
-    "evaluate": ".optimizer.evaluate",
+    "compare": ".evaluation.compare.compare",
+    "evaluate": ".evaluation.evaluate",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_prompt": ".prompts.prompt",
@@ -29,15 +29,16 @@ _HOMES = {
     "migrate": ".experiments.runs",
     "resume": ".experiments.runs",
     "select": ".optimizer.selection.select",
-    "evaluate_adaptively": ".optimizer.selection.adaptive",
+    "evaluate_adaptively": ".evaluation.adaptive",
     "Selection": ".optimizer.selection.result",
     "tune": ".experiments.runs",
-    "write_questions": ".optimizer.write_questions",
+    "write_questions": ".evaluation.write_questions",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
+    from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.diagnose import diagnose
     from .evaluation.diagnosis import Diagnosis
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from .experiments.runs import align, migrate, resume, tune
     from .optimizer.checker import Check
     from .optimizer.runner import RunResult
-    from .optimizer.selection.adaptive import evaluate_adaptively
     from .optimizer.selection.result import Selection
     from .optimizer.selection.select import select
     from .optimizer.weigh import weigh

@@ -13,7 +13,6 @@ from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
 from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..models.session import run_sync, session
-from ..optimizer.weights import weighted_by
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
@@ -24,15 +23,16 @@ from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import watching
 from .scoring import coverage, human_targets, mean_score, score_examples, to_scale, yes_rates
 from .shown import Shown, View, number_text
+from .weights_file import weighted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..models.base import Model
     from ..models.budget import Budget
-    from ..optimizer.selection.adaptive import AdaptiveEvaluation
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
+    from .adaptive import AdaptiveEvaluation
     from .progress import Watcher
     from .scoring import Coverage, ExampleScore
 
@@ -282,7 +282,7 @@ async def _evaluate(
 async def _ask_adaptively(
     evaluator: Evaluator, examples: Sequence[Example], settings: EvaluateOptions, watcher: Watcher
 ) -> AdaptiveEvaluation:
-    from ..optimizer.selection.adaptive import evaluate_adaptively
+    from .adaptive import evaluate_adaptively
 
     questions = len(evaluator.checklist.questions) * settings.repeat
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..optimizer.events import StartMeasured
 from ..prompts.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from ..models.budget import Budget
-    from ..optimizer.events import Event
 
 
 class Watcher(Protocol):
@@ -98,10 +96,14 @@ class Counting:
         """So many of its steps are done."""
         self.done, self.total = done, total
 
-    def on_event(self, event: Event) -> None:
-        """Keep the iteration, and how good the prompt is so far: differences on the same examples add up."""
-        if isinstance(event, StartMeasured):
-            self._start = event.score
+    def on_event(self, event: object) -> None:
+        """Keep the iteration, and how good the prompt is so far: differences on the same examples add up.
+
+        Args:
+            event: Any of the loop's events; it is read by the names of its fields, as the loop stands above.
+        """
+        if getattr(event, "kind", None) == "measured":
+            self._start = getattr(event, "score", None)
         self._iteration = getattr(event, "iteration", self._iteration)
         kept = getattr(event, "accepted", False) or getattr(event, "removed", False)
         gain = getattr(event, "gain", None)

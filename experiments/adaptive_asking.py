@@ -21,9 +21,9 @@ from typing import Any, cast
 import numpy as np
 
 from ..agents.evaluator import Evaluator
+from ..evaluation.adaptive import evaluate_adaptively
 from ..evaluation.scoring import score_examples
 from ..evaluation.verdict_table import given_verdicts
-from ..optimizer.selection.adaptive import evaluate_adaptively
 from ..optimizer.selection.information import Floats
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.examples import Example, load_examples

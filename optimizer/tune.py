@@ -10,6 +10,7 @@ from ..agents.example_questions import ExampleQuestions
 from ..agents.generator import Generator
 from ..agents.generator_notes import GeneratorNoteTaker
 from ..evaluation.options import parse_options
+from ..evaluation.weights_file import weighted_by
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
@@ -24,7 +25,6 @@ from .judge_mode import note_taking
 from .mode import SetUp
 from .options import TuneOptions
 from .subject import Draft
-from .weights import weighted_by
 from .yardsticks import MeanYardstick
 
 if TYPE_CHECKING:

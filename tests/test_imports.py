@@ -13,7 +13,16 @@ import pytest
 import askance
 
 ROOT = Path(askance.__file__).resolve().parent
-FLOORS = {"prompts": 0, "stats": 1, "models": 1, "memory": 2, "agents": 3, "evaluation": 4, "optimizer": 5, "experiments": 6}
+FLOORS = {
+    "prompts": 0,
+    "stats": 1,
+    "models": 1,
+    "memory": 2,
+    "agents": 3,
+    "evaluation": 4,
+    "optimizer": 5,
+    "experiments": 6,
+}
 TOP = 7
 """Above all rooms: the commands and the command line. The test doubles stand on the models."""
 HEAVY = (

@@ -15,7 +15,6 @@ from ...memory.verdict_store import VerdictStore, open_store, open_store_to_esti
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.session import run_sync, session
-from ...optimizer.weights import weighted_by
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, did_you_mean
@@ -24,6 +23,7 @@ from ...prompts.prompt import Prompt, load_prompt
 from ..options import CompareOptions, parse_options
 from ..progress import watching
 from ..scoring import human_targets
+from ..weights_file import weighted_by
 from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .comparison import Comparison, Judged, spent
 from .criteria import Criterion, boolean_checklist, criteria_for

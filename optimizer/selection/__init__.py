@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...evaluation.adaptive import AdaptiveEvaluation, AdaptiveScore, evaluate_adaptively
 from ...evaluation.options import SelectOptions
-from .adaptive import AdaptiveEvaluation, AdaptiveScore, evaluate_adaptively
 from .convergence import ranking_convergence
 from .information import entropy, expected_information_gain, one_hot, pooled_information
 from .joint import HardAnswers, chained_information, greedy_order, joint_order

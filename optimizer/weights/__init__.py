@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...evaluation.weights_file import ScoreKind, load_weights, weighted_by, with_weights
 from .auto import Auto
 from .from_ratings import RatingWeights, learn_from_ratings
 from .preferences import PreferenceScores, load_preferences, preference_scores
@@ -11,7 +12,6 @@ from .registry import find_learner, learners
 from .report import rating_report, rating_sentences, sentences, weights_report
 from .result import WeighResult
 from .weigh import weigh
-from .weights_file import ScoreKind, load_weights, weighted_by, with_weights
 
 __all__ = [
     "Auto",

@@ -9,11 +9,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError, did_you_mean
+from ..prompts.checklist import Checklist
+from ..prompts.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from ...prompts.examples import Example
+    from ..prompts.examples import Example
 
 logger = logging.getLogger(__name__)
 

@@ -17,18 +17,18 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ...agents.buying import one_by_one, work_together
-from ...evaluation.scoring import complete_mean
-from ...prompts.errors import InputError
+from ..agents.buying import one_by_one, work_together
+from ..prompts.errors import InputError
+from .scoring import complete_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ...agents.evaluator import Evaluator
-    from ...evaluation.scoring import ExampleScore
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
+    from ..agents.evaluator import Evaluator
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
+    from .scoring import ExampleScore
 
 _AT_ONCE = 16
 _ROUNDING = 1e-12

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from askance.agents.evaluator import Evaluator
+from askance.evaluation.adaptive import evaluate_adaptively
 from askance.evaluation.scoring import score_examples
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import ModelError
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.selection.adaptive import evaluate_adaptively
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
