@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AskanceError": ".prompts.errors",
-    "Check": ".optimizer.checker",
+    "Check": ".optimizer.modes.checker",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".evaluation.diagnosis",
     "Evaluation": ".evaluation.evaluate",
@@ -25,7 +25,7 @@ _HOMES = {
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_prompt": ".prompts.prompt",
-    "weigh": ".optimizer.weigh",
+    "weigh": ".optimizer.weights.weigh",
     "migrate": ".experiments.runs",
     "resume": ".experiments.runs",
     "select": ".optimizer.selection.select",
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from .evaluation.evaluate import Evaluation, evaluate
     from .evaluation.write_questions import write_questions
     from .experiments.runs import align, migrate, resume, tune
-    from .optimizer.checker import Check
+    from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult
     from .optimizer.selection.result import Selection
     from .optimizer.selection.select import select
-    from .optimizer.weigh import weigh
+    from .optimizer.weights.weigh import weigh
     from .prompts.checklist import Checklist, Question, load_checklist
     from .prompts.errors import AskanceError
     from .prompts.examples import Example, load_examples

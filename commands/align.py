@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..optimizer.align import prepare
+from ..optimizer.modes.align import prepare
 from ..optimizer.options import AlignOptions
 from .options import common_options, config_option, settings_options
 from .runs import run_mode

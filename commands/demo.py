@@ -10,7 +10,7 @@ import click
 
 from ..experiments.runs import run_and_report
 from ..models.registry import RegisteredModel, resolve
-from ..optimizer.migrate import prepare
+from ..optimizer.modes.migrate import prepare
 from ..prompts.errors import InputError
 from .console import console, hush
 from .fetch import fetch

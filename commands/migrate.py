@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..optimizer.migrate import prepare
+from ..optimizer.modes.migrate import prepare
 from ..optimizer.options import MigrateOptions
 from .options import common_options, config_option, settings_options
 from .runs import run_mode

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from ..optimizer.modes.tune import prepare
 from ..optimizer.options import TuneOptions
-from ..optimizer.tune import prepare
 from .options import common_options, config_option, settings_options
 from .runs import run_mode
 

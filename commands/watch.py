@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..memory.run_directory import FINISH_SENTENCES
-from ..optimizer.journal_events import sentence_of
-from ..optimizer.progress_of_run import RunProgress
+from ..optimizer.following import RunProgress, sentence_of
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from ..evaluation.options import UNUSED, WeighOptions
-from ..optimizer.weigh import estimate_weighing, weigh
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
+from ..optimizer.weights.weigh import estimate_weighing, weigh
 from .console import console
 from .coverage import check_coverage
 from .options import common_options, config_option, load_dotenv, settings, settings_options

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ..optimizer.weigh import LearnedWeights
     from ..optimizer.weights import RatingWeights
+    from ..optimizer.weights.weigh import LearnedWeights
 
 
 def weigh_tables(found: LearnedWeights) -> None:

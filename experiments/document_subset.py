@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..optimizer.job import with_own_split
-from ..optimizer.splits import split
+from ..optimizer.job import split, with_own_split
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, load_examples
 from .command_line import says_errors

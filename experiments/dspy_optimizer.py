@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy.lm import dspy
-from ..optimizer.splits import SMALLEST_PART
+from ..optimizer.job import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt, fill

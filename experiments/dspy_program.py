@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.dspy.lm import Stopped, cause_of, dspy
 from ..models.base import Answer, ModelError
-from ..optimizer.checker import Check
+from ..optimizer.modes.checker import Check
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.prompt import Prompt, generator_messages
 from .dspy_metric import output_text
@@ -173,7 +173,7 @@ class PassMetric:
         self._five = len(taken) >= 5 or Parameter.VAR_POSITIONAL in taken
 
     def check(self, example: Any, traced: _Traced) -> dict[str, Any]:
-        """What it says of one prediction, as the fields of a :class:`~askance.optimizer.checker.Check`.
+        """What it says of one prediction, as the fields of a :class:`~askance.optimizer.modes.checker.Check`.
 
         Raises:
             InputError: It returned something else than a number, True or False.

@@ -25,10 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizer.selection.analysis import Evidence, halvings, measure_questions, question_orders, rows_of
+from ..optimizer.selection.analysis import Evidence, equal_groups, halvings, measure_questions, question_orders, rows_of
 from ..optimizer.selection.information import DEFAULT_CORRECTION, Floats, one_hot
 from ..optimizer.selection.joint import chained_information, exchange, greedy_order
-from ..optimizer.selection.tables import equal_groups
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.rows import read_rows
 from .results_file import RESULTS, write_result

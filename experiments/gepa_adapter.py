@@ -20,13 +20,13 @@ from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import open_store
 from ..models.session import background_session
-from ..optimizer import align, tune
-from ..optimizer.bench import Bench
+from ..optimizer.events import Events
 from ..optimizer.job import SplitExamples, split_examples
-from ..optimizer.mode import mode_of
+from ..optimizer.modes import align, tune
+from ..optimizer.modes.bench import Bench
+from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
 from ..optimizer.subject import Draft
-from ..optimizer.telling import Events
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
 from .gepa_feedback import metric_for
 from .gepa_frame import cut_out_guidance
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..models.gateway import Gateway
     from ..models.resolve import Models
     from ..models.session import BackgroundLoop
-    from ..optimizer.checker import CheckFunction
     from ..optimizer.job import Job
+    from ..optimizer.modes.checker import CheckFunction
     from ..optimizer.signals import Signal
     from ..optimizer.subject import Observation, Subject
     from ..prompts.checklist import Checklist

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..optimizer.generator_subject import CHECKS
+from ..optimizer.modes.generator import CHECKS
 from ..optimizer.yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.session import background_session
-from ..optimizer.bench import Bench
+from ..optimizer.events import Events
 from ..optimizer.job import NOT_IN_FINGERPRINT, Job, split_examples
-from ..optimizer.mode import mode_of
+from ..optimizer.modes.bench import Bench
+from ..optimizer.modes.mode import mode_of
 from ..optimizer.runner import read_job
 from ..optimizer.subject import Draft
-from ..optimizer.telling import Events
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.prompt import Prompt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..models.base import Model
     from ..models.session import BackgroundLoop
-    from ..optimizer.mode import SetUp
+    from ..optimizer.modes.mode import SetUp
     from ..optimizer.subject import Observation
 
 REACHED = (*NOT_IN_FINGERPRINT, "api_base")

@@ -17,9 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..optimizer.checker import Check
-from ..optimizer.job import with_own_split
-from ..optimizer.splits import Split
+from ..optimizer.job import Split, with_own_split
+from ..optimizer.modes.checker import Check
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import Example
 from .command_line import says_errors

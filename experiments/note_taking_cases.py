@@ -11,9 +11,9 @@ from ..agents.updater import Proposal, make_edit, split_parts
 from ..evaluation.scoring import Targets, human_targets, score_examples
 from ..models.base import Model
 from ..models.gateway import Gateway
-from ..optimizer.contrast import find_contrast
-from ..optimizer.human_signal import HumanSignal
-from ..optimizer.judge_subject import JudgeSubject
+from ..optimizer.lessons import find_contrast
+from ..optimizer.modes.judge import JudgeSubject
+from ..optimizer.signals import HumanSignal
 from ..optimizer.subject import Draft, Observation
 from ..optimizer.trial import LessonTrial, TrialResult
 from ..prompts.checklist import Checklist

@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.mode import mode_of
+from ..optimizer.modes.mode import mode_of
 from .report_view import file_name
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluation.progress import watching
 from ..memory.run_directory import RunDirectory
-from ..optimizer import align as alignment
-from ..optimizer import migrate as migration
-from ..optimizer import tune as tuning
+from ..optimizer.modes import align as alignment
+from ..optimizer.modes import migrate as migration
+from ..optimizer.modes import tune as tuning
 from ..optimizer.runner import run_job, take_up
 from .report import write_report
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from ..evaluation.progress import Watcher
     from ..models.base import Model
-    from ..optimizer.checker import CheckFunction
     from ..optimizer.events import Callback
     from ..optimizer.job import Job
+    from ..optimizer.modes.checker import CheckFunction
     from ..optimizer.runner import RunResult
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example

@@ -12,8 +12,8 @@ from typing import Any
 from ..agents.asking import EachAsking
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
-from ..optimizer import align, migrate
 from ..optimizer.events import DisagreementsFound, Event, VersionDecided
+from ..optimizer.modes import align, migrate
 from ..optimizer.runner import RunResult, run_job
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt

@@ -1,13 +1,12 @@
-"""What the experiments on weights say of pairs beside ``weigh`` itself: the slow learners, and each test alone."""
+"""What the experiments on weights say of pairs beside ``learn_from_pairs`` itself: the slow learners, and each test alone."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from ..optimizer.weights import PreferenceScores, WeighResult, weigh
-from ..optimizer.weights.comparisons import margins_to_credits
-from ..optimizer.weights.heldout import ACCURACY_RESAMPLES, interval, resample_shares
+from ..optimizer.weights import PreferenceScores, WeighResult, learn_from_pairs
+from ..optimizer.weights.comparisons import ACCURACY_RESAMPLES, interval, margins_to_credits, resample_shares
 from ..optimizer.weights.registry import QUICK
 
 SLOW = ("optuna-tpe", "bayes")
@@ -18,9 +17,9 @@ def split_with_slow_learners(pairs: PreferenceScores, seed: int) -> dict[str, An
     """All learners, the slow ones too, on the held-out half of one split.
 
     Raises:
-        InputError: As :func:`~askance.optimizer.weights.weigh`.
+        InputError: As :func:`~askance.optimizer.weights.from_pairs`.
     """
-    result = weigh(pairs, compare=(*QUICK, *SLOW), folds=1, resamples=2, seed=seed)
+    result = learn_from_pairs(pairs, compare=(*QUICK, *SLOW), folds=1, resamples=2, seed=seed)
     learners = [
         {name: value for name, value in asdict(score).items() if name != "weights"} for score in result.learners
     ]

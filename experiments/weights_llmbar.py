@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..models.base import Model
-from ..optimizer.judge_preferences import judge_preferences, load_pairs, separate_scores
-from ..optimizer.position_bias import PositionBias
-from ..optimizer.weights import PreferenceScores, weigh, weights_report
+from ..optimizer.weights import PreferenceScores, learn_from_pairs, weights_report
+from ..optimizer.weights.judged_pairs import PositionBias, judge_preferences, load_pairs, separate_scores
 from ..prompts.checklist import load_checklist
 from ..prompts.examples import Preference
 from .command_line import says_errors
@@ -121,7 +120,7 @@ def _judge(design: Design, pairs: list[Preference]) -> Judged:
 
 def _learn(scores: PreferenceScores, *, slow: bool) -> dict[str, Any]:
     """Every learner on these scores: cross-validated, and on one split with the slow ones."""
-    result = weigh(scores)
+    result = learn_from_pairs(scores)
     found: dict[str, Any] = {
         "beats_uniform": beating_uniform(result),
         "each_test": accuracy_of_each_test(scores),

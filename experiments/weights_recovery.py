@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..optimizer.weights import PreferenceScores, find_learner, learners, preference_scores, weigh
+from ..optimizer.weights import PreferenceScores, find_learner, learn_from_pairs, learners, preference_scores
 from ..optimizer.weights.comparisons import Comparisons, share_right
 from ..prompts.errors import InputError
 from .command_line import says_errors
@@ -102,7 +102,7 @@ def coverage(name: str) -> dict[str, Any]:
     inside = []
     for seed in range(SEEDS):
         truth, pairs = simulate("flips", COVERAGE_PAIRS, TESTS, seed)
-        result = weigh(pairs, method=name, compare=(), folds=1, seed=seed)
+        result = learn_from_pairs(pairs, method=name, compare=(), folds=1, seed=seed)
         assert result.low is not None
         assert result.high is not None
         inside.append((result.low <= truth) & (truth <= result.high))
@@ -115,7 +115,7 @@ def coverage(name: str) -> dict[str, Any]:
 
 
 def whole_time(pairs: int, tests: int, repeats: int = 3) -> dict[str, Any]:
-    """Time of ``weigh`` as it stands: held-out comparison of seven learners, choice, weights and bootstrap intervals.
+    """Time of ``learn_from_pairs`` as it stands: held-out comparison of seven learners, choice, weights and bootstrap intervals.
 
     The quickest of a few repeats: other programs on the machine can only add to it.
     """
@@ -123,7 +123,7 @@ def whole_time(pairs: int, tests: int, repeats: int = 3) -> dict[str, Any]:
     times = []
     for _ in range(repeats):
         began, cpu = time.perf_counter(), time.process_time()
-        result = weigh(prefs)
+        result = learn_from_pairs(prefs)
         times.append((time.perf_counter() - began, time.process_time() - cpu))
     return {
         "pairs": pairs,
@@ -138,10 +138,10 @@ def whole_time(pairs: int, tests: int, repeats: int = 3) -> dict[str, Any]:
 
 
 def peak_memory(pairs: int, tests: int) -> dict[str, Any]:
-    """Peak of memory allocated by ``weigh``, beside the size of the scores."""
+    """Peak of memory allocated by ``learn_from_pairs``, beside the size of the scores."""
     _, prefs = simulate("flips", pairs, tests, 0)
     tracemalloc.start()
-    weigh(prefs, resamples=2)
+    learn_from_pairs(prefs, resamples=2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return {

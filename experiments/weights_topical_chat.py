@@ -19,11 +19,11 @@ import numpy as np
 
 from ..optimizer.weights import (
     RatingScores,
+    learn_from_pairs,
     learn_from_ratings,
     rating_report,
     rating_scores,
     ratings_to_pairs,
-    weigh,
     weights_report,
 )
 from ..prompts.errors import InputError
@@ -61,8 +61,8 @@ def measure_scorer(path: Path, scorer: str, *, slow: bool) -> dict[str, Any]:
     """Pairs, ratings, and both, with the dimension scores of one scorer."""
     ratings = read_scores(path, scorer)
     pairs = ratings_to_pairs(ratings)
-    cross_validated = weigh(pairs)
-    forced = weigh(pairs, method="robust", compare=())
+    cross_validated = learn_from_pairs(pairs)
+    forced = learn_from_pairs(pairs, method="robust", compare=())
     result: dict[str, Any] = {
         "cross_validated": weights_report(cross_validated),
         "robust_without_the_choice": weights_report(forced),

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
     from ..stats.differences import Difference
-    from .drift import Drift
-    from .yardsticks import Yardstick
+    from .yardsticks import Drift, Yardstick
 
 HOPELESS = 0.1
 """One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .bundling import Waiting, bundle, problem_of
+from .edits import Waiting, bundle, problem_of
 from .events import VersionDecided
-from .results import TriedEdits, Version
-from .subject import Draft
+from .subject import Draft, TriedEdits, Version
 
 if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
+    from .events import Events
     from .screening import Screening
     from .subject import Subject
-    from .telling import Events
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""

@@ -11,7 +11,7 @@ from ..agents.question_writer import MOST_CALLS
 from ..models.session import run_sync, session
 from .contest import most_tries
 from .job import split_examples
-from .mode import mode_of
+from .modes.mode import mode_of
 from .options import AlignOptions
 from .trial import CONTROLS, EVIDENCE
 

@@ -14,21 +14,20 @@ from ..memory.run_directory import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .pruning import prune
-from .results import Outcome, Version
-from .subject import Draft
+from .subject import Draft, Outcome, Version
 
 if TYPE_CHECKING:
     from ..memory.run_directory import RunDirectory
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit, Lesson
     from .contest import Contest
-    from .edit_writing import EditWriter
+    from .edits import EditWriter
+    from .events import Events
     from .lessons import LessonDesk
     from .options import LoopOptions
-    from .questions_again import QuestionsAgain
+    from .pruning import QuestionsAgain
     from .signals import Signal
     from .subject import Observation, Subject
-    from .telling import Events
     from .trial import LessonTrial, TrialResult
     from .yardsticks import Yardstick
 

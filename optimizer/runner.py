@@ -16,19 +16,16 @@ from ..memory.run_directory import RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
 from .acceptance import HeldOutGate, PairedGate
-from .bench import Bench
 from .contest import Contest
-from .edit_writing import EditByEdit, WholeRewrite
-from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, TestOpened
+from .edits import EditByEdit, WholeRewrite
+from .events import Events, ExamplesSplit, RunBegan, RunFinished, RunWritten, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
-from .kept_verdicts import keep_verdicts
 from .lessons import Desk, LessonDesk
 from .loop import Loop, Parts
-from .mode import mode_of
-from .results import Outcome
-from .run_result import build_result, prompt_diff
-from .run_view import run_view
-from .telling import Events
+from .modes.bench import Bench
+from .modes.mode import mode_of
+from .result import build_result, keep_verdicts, prompt_diff, run_view
+from .subject import Outcome
 from .trial import LessonTrial
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from ..memory.run_directory import FinishReason
     from ..memory.verdict_store import VerdictStore
     from .events import Callback
-    from .mode import SetUp
+    from .modes.mode import SetUp
     from .subject import Observation
 
 

@@ -221,7 +221,7 @@ class Letters:
         "length": "Count the words and stop at the number that is wanted.",
     }
     CHECKER = """
-from askance.optimizer.checker import Check
+from askance import Check
 
 MARKS = {"greeting": "Hello", "signature": "Yours"}
 

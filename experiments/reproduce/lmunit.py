@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.shown import number_text
-from ...optimizer.judge_preferences import cells, separate_examples, separate_scores
 from ...optimizer.weights import PreferenceScores
+from ...optimizer.weights.judged_pairs import cells, separate_examples, separate_scores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, Preference

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...optimizer.weights import PreferenceScores, find_learner
-from ...optimizer.weights.comparisons import Floats, margins_to_credits
-from ...optimizer.weights.contest import Trial, try_learner
-from ...optimizer.weights.heldout import ACCURACY_RESAMPLES, Split, interval, resample_shares, single_split
+from ...optimizer.weights.comparisons import (
+    ACCURACY_RESAMPLES,
+    Floats,
+    Split,
+    interval,
+    margins_to_credits,
+    resample_shares,
+    single_split,
+)
+from ...optimizer.weights.from_pairs import Trial, try_learner
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Preference

@@ -1,29 +1,157 @@
-"""What a selection starts from: examples, candidates and, where they are there already, verdicts; and the sample drawn."""
+"""What a selection starts from: examples, candidates and, where they are there already, verdicts; and the sample drawn.
+
+What a selection is made from: the sample with the judge's prompt, and the answers and ratings that were bought.
+
+Which examples stand for the data: drawn evenly, or from clusters in proportion (EIG App. A.8).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, MissingExtraError
 from ...prompts.examples import human_dimensions, load_examples
 from ...prompts.prompt import load_prompt
-from .material import Bought, Inputs
-from .sampling import sample_clustered, sample_uniform
-from .tables import human_scores
+from .analysis import human_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from ...agents.rating import Rating
     from ...evaluation.options import SelectOptions
     from ...models.base import Model
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
     from ...prompts.verdicts import Verdict
+    from .pool import Pool
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a selection works on, checked."""
+
+    examples: list[Example]
+    """The sample."""
+    candidates: Checklist | None
+    prompt: Prompt
+    task: str
+    dimensions: tuple[str, ...]
+    by_people: bool
+    """Whether ratings are people's."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """Answers and ratings, as they came."""
+
+    candidates: Checklist
+    pool: Pool | None
+    verdicts: Sequence[Verdict]
+    """Yes/no answers; none where answers are on a scale."""
+    degrees: Sequence[Rating]
+    """Answers on a scale."""
+    ratings: Sequence[Rating]
+    """Of the whole; none where people's are used."""
+    given: Sequence[Rating]
+    """Of the whole, given each answer."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Of the answers."""
+        return coverage(self.verdicts) + rating_coverage(self.degrees)
+
+    @property
+    def problems(self) -> list[str]:
+        """Errors, each once."""
+        errors = [verdict.error for verdict in self.verdicts]
+        errors += [rating.error for rating in (*self.degrees, *self.ratings, *self.given)]
+        return list(dict.fromkeys(error for error in errors if error))
+
+
+def rating_coverage(ratings: Sequence[Rating]) -> Coverage:
+    """Count ratings by status."""
+    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    for rating in ratings:
+        counts[rating.status] += 1
+    return Coverage(len(ratings), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
+
+
+def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
+    """Positions of ``wanted`` of ``size`` examples, ascending; all of them where there are no more."""
+    if wanted >= size:
+        return list(range(size))
+    return sorted(np.random.default_rng(seed).choice(size, wanted, replace=False).tolist())
+
+
+def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, seed: int) -> list[int]:
+    """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
+
+    Every cluster is drawn from where there are at least as many places as clusters.
+
+    Args:
+        vectors: One row per example, shape (examples, d).
+        wanted: How many.
+        clusters: How many clusters k-means looks for.
+        seed: Of the clusters and the draw.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    if wanted >= len(vectors):
+        return list(range(len(vectors)))
+    labels = cluster(vectors, clusters, seed)
+    places = allocate(np.bincount(labels), wanted)
+    rng = np.random.default_rng(seed)
+    chosen: list[int] = []
+    for label, count in enumerate(places):
+        chosen += rng.choice(np.flatnonzero(labels == label), count, replace=False).tolist()
+    return sorted(chosen)
+
+
+def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
+    """Cluster of each row by k-means, 0, 1, ..., shape (examples,).
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    try:
+        sklearn = import_module("sklearn.cluster")
+    except ModuleNotFoundError:
+        raise MissingExtraError("selection", "scikit-learn") from None
+    distinct = len(np.unique(vectors, axis=0))
+    means: Any = sklearn.KMeans(min(clusters, distinct), n_init=3, random_state=seed)
+    _, labels = np.unique(means.fit_predict(vectors), return_inverse=True)
+    return labels.astype(np.int64)
+
+
+def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
+    """Places for each cluster in proportion to its size, by largest remainders; none gets more than it has.
+
+    A cluster with no place gets one from the cluster with most, as long as that has two.
+    """
+    exact = sizes * wanted / sizes.sum()
+    places = np.floor(exact).astype(np.int64)
+    for cluster_number in np.argsort(places - exact, kind="stable")[: wanted - int(places.sum())]:
+        places[cluster_number] += 1
+    for empty in np.flatnonzero((places == 0) & (sizes > 0)):
+        most = int(places.argmax())
+        if places[most] > 1:
+            places[most] -= 1
+            places[empty] = 1
+    return [int(each) for each in places]
+
 
 LEAST_RATED = 0.5
 """Share of the sample that people must have rated for their scores to be taken without being asked for."""

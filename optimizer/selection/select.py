@@ -19,10 +19,9 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
-from .inputs import load_given, load_select_inputs
-from .material import Bought, Inputs
+from .build import build_selection
+from .inputs import Bought, Inputs, load_given, load_select_inputs
 from .pool import propose_pool
-from .report import build_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

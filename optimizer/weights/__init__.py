@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...evaluation.weights_file import ScoreKind, load_weights, weighted_by, with_weights
 from .auto import Auto
+from .from_pairs import learn_from_pairs
 from .from_ratings import RatingWeights, learn_from_ratings
 from .preferences import PreferenceScores, load_preferences, preference_scores
 from .protocol import LearningFailedError, WeightLearner
 from .ratings import RatingScores, load_ratings, rating_scores, ratings_to_pairs
 from .registry import find_learner, learners
-from .report import rating_report, rating_sentences, sentences, weights_report
 from .result import WeighResult
-from .weigh import weigh
+from .sentences import rating_report, rating_sentences, sentences, weights_report
 
 __all__ = [
     "Auto",
@@ -34,7 +34,7 @@ __all__ = [
     "rating_sentences",
     "ratings_to_pairs",
     "sentences",
-    "weigh",
+    "learn_from_pairs",
     "weighted_by",
     "weights_report",
     "with_weights",

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .best_single import BestSingle
-from .comparisons import Codes, Comparisons, Floats, margins_to_credits
-from .heldout import close_to_best, grouped_folds
-from .logistic import Logistic
+from .bradley_terry import Logistic, Robust
+from .comparisons import Codes, Comparisons, Floats, close_to_best, grouped_folds, margins_to_credits
+from .learners import BestSingle, Uniform
 from .protocol import LearningFailedError, WeightLearner, normalised, uniform_weights
-from .robust import Robust
-from .uniform import Uniform
 
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
 """Shares of uniform weights that are mixed into learned ones; 1 is the uniform learner."""

@@ -5,6 +5,16 @@ of scores, w ≥ 0, and ε the rate at which labels are flipped whatever the sco
 logistic regression. Each step is Fisher scoring solved under w ≥ 0 (a non-negative least-squares problem in
 as many unknowns as there are tests), so a fit takes a handful of passes over the pairs. With many pairs the
 curvature is taken from a part of them; the gradient never is.
+
+Logistic regression on score differences: Bradley-Terry with non-negative weights.
+
+Logistic regression that allows for flipped labels.
+
+People's labels are wrong now and then however clear the difference is. Plain logistic regression pays for each such
+label in proportion to its margin and turns away from the truth; a model with a rate of flips does not, and unlike the
+share of rightly ordered pairs its likelihood is smooth, so nothing has to be searched. On simulated pairs with 5 % of
+the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic regression with
+10,000, and without flips it loses next to nothing (experiments/weights_recovery.py).
 """
 
 from __future__ import annotations
@@ -13,9 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .comparisons import Floats
-from .optional import scipy_part
-from .protocol import LearningFailedError
+from .comparisons import Comparisons, Floats
+from .protocol import LearningFailedError, normalised, require_decided, scipy_part
 
 CURVATURE_ROWS = 10_000
 """Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""
@@ -183,3 +192,35 @@ def _non_negative_minimum(gradient: Floats, curvature: Floats, now: Floats) -> F
         raise LearningFailedError(f"the non-negative least-squares step did not settle ({error})") from error
     minimum: Floats = solution * scale
     return minimum
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Non-negative Bradley-Terry weights; a data tie is half a win for either side."""
+
+    ridge: float = 0.01
+    """Pull towards 0, in units in which score differences have a root mean square of 1."""
+    flip: float | None = 0.0
+    """Share of labels taken to be flipped; None estimates it."""
+    name: str = "logistic"
+    quick: bool = True
+
+    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+        """Fit by maximum likelihood; deterministic.
+
+        Raises:
+            LearningFailedError: No decided pair, no score differs, or no test points the way people
+                preferred.
+        """
+        require_decided(pairs)
+        differences, counts = pairs.with_ties_as_halves()
+        fit = fit_bradley_terry(differences, counts, flip=self.flip, ridge=self.ridge, start=start)
+        return normalised(fit.weights)
+
+
+@dataclass(frozen=True)
+class Robust(Logistic):
+    """Non-negative Bradley-Terry weights with a rate of flipped labels that is estimated with them."""
+
+    flip: float | None = None
+    name: str = "robust"

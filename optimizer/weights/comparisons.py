@@ -1,4 +1,7 @@
-"""What a learner sees: score differences of pairs, and what a set of weights gets right on them."""
+"""What a learner sees: score differences of pairs, and what a set of weights gets right on them.
+
+Which pairs are held out, and what several learners get right on the same held-out pairs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...prompts.errors import InputError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -100,3 +105,136 @@ def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
     """
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
+
+
+ACCURACY_RESAMPLES = 2_000
+"""Resamples behind an interval of a held-out accuracy."""
+ABOUT_AS_GOOD = 0.5
+"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to learn from and rows to be judged on; no group is in both."""
+
+    development: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Split]:
+    """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
+
+    Args:
+        groups: Shape (pairs,), group number of each pair.
+        folds: At least 2; lowered to the number of groups.
+        seed: Same seed, same folds.
+
+    Raises:
+        InputError: There are fewer than two groups, so nothing can be held out.
+    """
+    place = _places(groups, seed)
+    folds = min(folds, int(groups.max()) + 1)
+    fold = np.minimum((place * folds).astype(np.int64), folds - 1)
+    splits = [Split(np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(folds)]
+    return [split for split in splits if len(split.test) and len(split.development)]
+
+
+def single_split(groups: Codes, test_share: float, seed: int) -> list[Split]:
+    """One split with about ``test_share`` of the pairs held out, whole groups at a time.
+
+    Raises:
+        InputError: There are fewer than two groups, or one side would be empty.
+    """
+    held_out = _places(groups, seed) < test_share
+    if held_out.all() or not held_out.any():
+        raise InputError(f"Holding out a share of {test_share} of these pairs leaves one side empty; choose another.")
+    return [Split(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+
+
+def _places(groups: Codes, seed: int) -> Floats:
+    """Where each pair's group lies in a random order of the groups, in (0, 1); shape (pairs,)."""
+    count = int(groups.max()) + 1 if len(groups) else 0
+    if count < 2:
+        raise InputError(
+            "All pairs belong to one group, so none can be held out. Pairs with the same 'input' are one "
+            "group "
+            "unless each line names a 'group'; give different groups to pairs that do not share a context."
+        )
+    order = np.random.default_rng(seed).permutation(count)
+    sizes = np.bincount(groups, minlength=count)[order]
+    middle = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
+    place = np.empty(count)
+    place[order] = middle
+    located: Floats = place[groups]
+    return located
+
+
+def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
+    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
+
+    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
+    on how many different outcomes there are and not on the number of pairs.
+
+    Args:
+        credits: Shape (pairs, learners): 1 right, 1/2 score tie, 0 wrong.
+        groups: Shape (pairs,).
+        resamples: Number of resamples.
+        seed: Same seed, same draws.
+
+    Returns:
+        Shape (resamples, learners).
+    """
+    used, codes = np.unique(groups, return_inverse=True)
+    earned = np.column_stack(
+        [np.bincount(codes, weights=column, minlength=len(used)) for column in (*credits.T, np.ones(len(codes)))]
+    )
+    outcomes, times = np.unique(earned, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    block = max(1, 4_000_000 // len(outcomes))
+    shares = []
+    for start in range(0, resamples, block):
+        draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
+        totals = draws @ outcomes
+        shares.append(totals[:, :-1] / totals[:, -1:])
+    return np.concatenate(shares)
+
+
+def paired_standard_error(differences: Floats, groups: Codes) -> float:
+    """Standard error of a mean of differences between two learners' credits, groups being independent.
+
+    Args:
+        differences: Shape (pairs,), credit of one learner minus credit of the other.
+        groups: Shape (pairs,).
+    """
+    _, codes = np.unique(groups, return_inverse=True)
+    sums = np.bincount(codes, weights=differences - differences.mean())
+    count = len(sums)
+    if count < 2:
+        return float("inf")
+    return float(np.sqrt((sums**2).sum() * count / (count - 1)) / len(differences))
+
+
+def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
+    """The option with the best share of right pairs, and all (it included) that are about as good.
+
+    Args:
+        credits: Shape (options, pairs).
+        groups: Shape (pairs,).
+    """
+    shares = credits.mean(axis=1)
+    best = int(np.argmax(shares))
+    close = [
+        option
+        for option in range(len(credits))
+        if option == best
+        or shares[best] - shares[option]
+        <= ABOUT_AS_GOOD * paired_standard_error(credits[best] - credits[option], groups)
+    ]
+    return best, close
+
+
+def interval(samples: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Percentile interval along the first axis of ``samples``."""
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
+    return low, high

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
-from .comparisons import Comparisons, Floats, codes_of, margins_to_credits
-from .heldout import interval
+from .comparisons import Comparisons, Floats, codes_of, interval, margins_to_credits
 from .preferences import PreferenceScores
 from .protocol import LearningFailedError
 from .rating_plan import (

@@ -10,8 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from .comparisons import Codes, Comparisons, Floats
-from .heldout import interval
+from .comparisons import Codes, Comparisons, Floats, interval
 from .protocol import LearningFailedError
 from .sections import Recipe, Weighting
 

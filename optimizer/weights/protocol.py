@@ -1,12 +1,16 @@
-"""What a weight learner is, and the form that all weights take."""
+"""What a weight learner is, and the form that all weights take.
+
+scipy, which comes with the extra ``weights``, looked for only when it is needed.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ...prompts.errors import AskanceError
+from ...prompts.errors import AskanceError, MissingExtraError
 from .comparisons import Comparisons, Floats
 
 
@@ -73,3 +77,15 @@ def require_decided(pairs: Comparisons) -> None:
         raise LearningFailedError("there is no pair in which people preferred one output")
     if not np.any(differences[counts > 0]):
         raise LearningFailedError("the two outputs have the same scores in every pair")
+
+
+def scipy_part(name: str) -> Any:
+    """The module ``scipy.NAME``.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        return import_module(f"scipy.{name}")
+    except ImportError as error:
+        raise MissingExtraError("weights", "scipy") from error

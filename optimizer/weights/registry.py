@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from ...prompts.errors import InputError, did_you_mean
 from .auto import Auto
-from .bayes import Bayes
-from .best_single import BestSingle
-from .decay import Decay
-from .local_search import LocalSearch
-from .logistic import Logistic
-from .optuna_search import OptunaSearch
+from .bradley_terry import Logistic, Robust
+from .learners import BestSingle, Decay, Uniform
 from .protocol import WeightLearner
-from .robust import Robust
-from .uniform import Uniform
+from .searches import Bayes, LocalSearch, OptunaSearch
 
 QUICK = ("uniform", "best-single", "decay", "logistic", "robust", "local-search")
 """Learners shown beside the chosen method unless others are named."""

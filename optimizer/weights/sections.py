@@ -15,11 +15,9 @@ from typing import Literal
 import numpy as np
 
 from .auto import FEW_PAIRS, Auto, take_groups
-from .comparisons import Comparisons, Floats, margins_to_credits
-from .decay import Decay
-from .heldout import close_to_best, grouped_folds
+from .comparisons import Comparisons, Floats, close_to_best, grouped_folds, margins_to_credits
+from .learners import Decay, Uniform
 from .protocol import LearningFailedError, WeightLearner
-from .uniform import Uniform
 
 Pooling = Literal["partial", "none"]
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))

@@ -1,173 +1,244 @@
-"""Learn weights from preference pairs and say whether they are worth it."""
+"""Learn how test scores add up from files: pairs, ratings or both, with scores given or bought (METHOD section 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ...agents.buying import Estimate
+from ...evaluation.evaluate import estimate_evaluation
+from ...evaluation.options import WeighOptions, parse_options
+from ...evaluation.progress import watching
+from ...evaluation.shown import Shown, View
+from ...prompts.errors import CoverageError, InputError
+from . import (
+    PreferenceScores,
+    RatingScores,
+    RatingWeights,
+    WeighResult,
+    find_learner,
+    learn_from_pairs,
+    learn_from_ratings,
+    load_preferences,
+    load_ratings,
+    rating_report,
+    rating_sentences,
+    sentences,
+    weights_report,
+)
+from .judged_pairs import estimate_pairs, judge_preferences, judge_ratings
+from .rating_plan import rating_method
 
-from ...prompts.errors import InputError
-from .comparisons import SCORE_TIE, Comparisons
-from .contest import against_uniform, pairs_to_tell, score_trials, try_learner
-from .heldout import grouped_folds, interval, single_split
-from .intervals import WeightSamples, bootstrap_weights, rank_stability
-from .preferences import Level, PreferenceScores
-from .protocol import WeightLearner
-from .registry import QUICK, find_learner
-from .result import PairCounts, SectionWeights, WeighResult
-from .sections import Pooling, Recipe, Weighting, prepare
-from .uniform import Uniform
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-MANY_PAIRS = 20_000
-"""With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
-MANY_SCORES = 500_000
-"""With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
+    from ...evaluation.evaluate import Evaluation
+    from ...evaluation.progress import Watcher
+    from ...models.base import Model
+    from ...prompts.checklist import Checklist
+    from ...prompts.prompt import Prompt
+    from . import ScoreKind
+    from .judged_pairs import PositionBias
+
+
+@dataclass(frozen=True, repr=False)
+class LearnedWeights(Shown):
+    """Weights with how sure they are, in numbers and in words."""
+
+    result: WeighResult | RatingWeights
+    judged: tuple[Evaluation, ...] = ()
+    """The verdicts that were bought; none where all scores were given."""
+    bias: PositionBias | None = None
+    """What the order of the outputs did; None unless the judge saw both outputs of a pair."""
+    scores: ScoreKind = "given"
+    """What the weights were learned from."""
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight of each test; they sum to 1."""
+        return dict(zip(self.result.tests, self.result.weights.tolist(), strict=True))
+
+    def _view(self) -> View:
+        found = self.result
+        ends = [[None] * len(found.tests) if each is None else each.tolist() for each in (found.low, found.high)]
+        weights = [
+            {"test": test, "weight": weight, "low": low, "high": high}
+            for (test, weight), low, high in zip(self.weights.items(), *ends, strict=True)
+        ]
+        learners = [asdict(each) for each in found.learners]
+        return View(
+            f"{len(weights)} tests",
+            self.sentences(),
+            {"weights": lambda: weights, "learners": lambda: learners},
+            ("weights",),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``weights.json``."""
+        found = self.result
+        report = weights_report(found) if isinstance(found, WeighResult) else rating_report(found)
+        report = {"schema": report["schema"], "scores": self.scores} | report
+        return report | ({"position_bias": self.bias.to_dict()} if self.bias else {})
+
+    def sentences(self) -> list[str]:
+        """What was found, in words."""
+        found = self.result
+        said = sentences(found) if isinstance(found, WeighResult) else rating_sentences(found)
+        if self.scores == "pairwise":
+            said.append(
+                "These weights are for comparing two outputs; --weights, where outputs are judged alone, refuses them."
+            )
+        return said + (self.bias.sentences() if self.bias else [])
 
 
 def weigh(
-    prefs: PreferenceScores,
+    data: str | Path | None = None,
     *,
-    method: str | WeightLearner = "auto",
-    compare: Sequence[str | WeightLearner] = QUICK,
-    level: Level = "global",
-    pooling: Pooling = "partial",
-    folds: int | None = None,
-    test_share: float = 0.5,
-    resamples: int | None = None,
-    confidence: float = 0.95,
-    seed: int = 42,
-) -> WeighResult:
-    """Learn how test scores add up, judged on held-out pairs beside simpler ways (LMUnit §3.5, A.3.5).
-
-    The accuracy is that of learning from the development part of each split; the weights returned are then
-    learned from all pairs in the same way.
+    ratings: str | Path | None = None,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> LearnedWeights:
+    """Learn weights of tests, and whether they beat uniform ones.
 
     Args:
-        prefs: Pairs with scores.
-        method: A learner or its name (see ``learners()``) that gives the weights.
-        compare: Learners shown beside it on the same held-out pairs; ``uniform`` is always among them.
-        level: One set of weights, or one for each data set or section.
-        pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them
-            apart.
-        folds: 1 for one split, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
-            pairs.
-        test_share: Share of pairs held out by one split.
-        resamples: Bootstrap resamples for the weights; None: 200, or 50 over 500,000 scores, or none for a
-            slow learner.
-        confidence: Of all intervals, in (0, 1).
-        seed: Decides splits, searches and resamples.
+        data: Preference pairs, with scores of their own or to be judged.
+        ratings: Rated outputs, with scores of their own or to be judged; alone or beside ``data``.
+        checklist: The tests, where outputs are to be judged.
+        model: The judge.
+        prompt: For the judge; askance's own by default.
+        cache: Where answers are kept.
+        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        options: Settings of :class:`~askance.evaluation.options.WeighOptions`.
 
     Raises:
-        InputError: An unknown learner, no decided pair, only one group, or an option out of range.
-        LearningFailedError: The method finds no weights for these pairs.
-        MissingExtraError: The method needs a package that is not installed.
+        InputError: Bad data or settings, or settings that do not go together.
+        AskanceError: Judging or learning failed; the message says why.
     """
-    if not 0.0 < confidence < 1.0 or not 0.0 < test_share < 1.0 or (folds is not None and folds < 1):
-        raise InputError("confidence and test_share must lie between 0 and 1, and folds must be at least 1.")
-    chosen = find_learner(method)
-    others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
-    pairs, names = prefs.comparisons(level), prefs.section_names(level)
-    _require_preferences(prefs, pairs)
-    if folds is None:
-        slow = not all(each.quick for each in (chosen, *others))
-        folds = 1 if slow or len(pairs) > MANY_PAIRS else 5
-    splits = grouped_folds(pairs.groups, folds, seed) if folds > 1 else single_split(pairs.groups, test_share, seed)
-    tested = np.concatenate([split.test[~pairs.is_tie[split.test]] for split in splits])
-    if not len(tested):
-        raise InputError("No decided pair is held out; give more pairs or another seed.")
-    baseline = try_learner(Uniform(), pairs, splits, 0, pooling, seed)
-    trials = [try_learner(each, pairs, splits, len(names), pooling, seed) for each in (chosen, *others)]
-    trials = [baseline, *trials[1:]] if chosen.name == "uniform" else [trials[0], baseline, *trials[1:]]
-    scores = score_trials(trials, baseline, pairs.groups[tested], confidence, seed)
-
-    recipe, reason = prepare(pairs, chosen, sections=len(names), pooling=pooling, seed=seed)
-    fitted = recipe.fit(pairs, seed=seed)
-    if resamples is None:
-        resamples = (50 if pairs.differences.size > MANY_SCORES else 200) if recipe.quick else 0
-    samples = None
-    if resamples and recipe.learns:
-        samples = bootstrap_weights(recipe, pairs, fitted, resamples=resamples, seed=seed)
-    usable = samples if samples is not None and samples.usable else None
-    low, high = interval(usable.overall, confidence) if usable else (None, None)
-    return WeighResult(
-        method=chosen.name,
-        learner=recipe.overall.name,
-        reason=reason,
-        level=level,
-        tests=prefs.tests,
-        weights=fitted.overall,
-        low=low,
-        high=high,
-        no_interval=_no_interval(samples, recipe),
-        sections=_section_weights(names, pairs, fitted, usable, confidence),
-        stability=rank_stability(fitted.overall, usable.overall, confidence) if usable else None,
-        learners=tuple(scores),
-        verdict=against_uniform(trials[0], baseline, scores[0]),
-        power=pairs_to_tell(trials, baseline, pairs.groups[tested], pairs.decided_pairs),
-        counts=_count(prefs, pairs, fitted, len(tested)),
-        folds=len(splits),
-        resamples=resamples,
-        failed_resamples=samples.failed if samples else 0,
-        confidence=confidence,
-        seed=seed,
-    )
+    settings = parse_options(WeighOptions, options)
+    _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
+    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
+    judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
+    with watching(watcher, progress) as shown:
+        return _weigh(data, ratings, judge, settings, shown)
 
 
-def _require_preferences(prefs: PreferenceScores, pairs: Comparisons) -> None:
-    if not pairs.decided_pairs:
-        left_out = f" {len(prefs.left_out)} pairs were left out because scores are missing." if prefs.left_out else ""
-        raise InputError(f"In none of the {len(pairs)} pairs with all scores did people prefer one output.{left_out}")
+def estimate_weighing(
+    data: str | Path | None = None,
+    *,
+    ratings: str | Path | None = None,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
+    prompt: str | Path | Prompt | None = None,
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    **options: Any,
+) -> Estimate:
+    """What :func:`weigh` would buy, which is nothing where the scores are in the files; nothing is bought.
+
+    Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
+
+    Raises:
+        InputError: As :func:`weigh`.
+    """
+    settings = parse_options(WeighOptions, options)
+    _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
+    found = Estimate(0, 0, 0, 0)
+    if model is None:
+        return found
+    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
+    judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
+    if data is not None:
+        found += estimate_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **_without(judge, "field"))
+    if ratings is not None:
+        found += estimate_evaluation(ratings, **judge)
+    return found
 
 
-def _no_interval(samples: WeightSamples | None, recipe: Recipe) -> str | None:
-    if not recipe.learns:
-        return f"{recipe.overall.name} weights are the same whatever the pairs"
-    if samples is None and not recipe.quick:
-        return "learning again on resamples takes too long with this learner; ask for resamples to have it done"
-    if samples is None:
-        return "no resamples were asked for"
-    if not samples.usable:
-        return f"nothing could be learned on {samples.failed} of the resamples"
-    return None
+def _weigh(
+    data: str | Path | None, ratings: str | Path | None, judge: dict[str, Any], settings: WeighOptions, watcher: Watcher
+) -> LearnedWeights:
+    judged: list[Evaluation] = []
+    pairs, bias, rated = None, None, None
+    model, judge = judge["model"], judge | {"watcher": watcher}
+    if data is not None and model is None:
+        pairs = load_preferences(data, limit=settings.limit)
+    elif data is not None:
+        found = judge_preferences(data, pairwise=settings.pairwise, swap=settings.swap, **_without(judge, "field"))
+        pairs, bias = found.scores, found.bias
+        judged.append(found.evaluation)
+    if ratings is not None and model is None:
+        rated = load_ratings(ratings, dimension=settings.rating_dimension, limit=settings.limit)
+    elif ratings is not None:
+        judge |= _left_of_budget(settings, judged)
+        rated, bought = judge_ratings(ratings, dimension=settings.rating_dimension, **judge)
+        judged.append(bought)
+    _require_scores(judged, pairs, rated)
+    scores: ScoreKind = "given" if model is None else "pairwise" if settings.pairwise else settings.scores
+    return LearnedWeights(_learn(pairs, rated, settings, watcher), tuple(judged), bias, scores)
 
 
-def _section_weights(
-    names: tuple[str, ...],
-    pairs: Comparisons,
-    fitted: Weighting,
-    samples: WeightSamples | None,
-    confidence: float,
-) -> tuple[SectionWeights, ...]:
-    if fitted.by_section is None:
-        return ()
-    low = high = None
-    if samples is not None and samples.by_section is not None:
-        low, high = interval(samples.by_section, confidence)
-    decided = np.bincount(pairs.sections[~pairs.is_tie], minlength=len(names))
-    return tuple(
-        SectionWeights(
-            name,
-            int(decided[number]),
-            fitted.by_section[number],
-            None if low is None else low[number],
-            None if high is None else high[number],
+def _learn(
+    pairs: PreferenceScores | None, rated: RatingScores | None, settings: WeighOptions, watcher: Watcher
+) -> WeighResult | RatingWeights:
+    tests = next(each.tests for each in (pairs, rated) if each is not None)
+    counted = [f"{len(pairs.ids)} pairs"] if pairs else []
+    counted += [f"{len(rated.ids)} rated outputs"] if rated else []
+    watcher.phase(f"weighing {len(tests)} tests on {' and '.join(counted)}")
+    common: dict[str, Any] = {"seed": settings.seed} | settings.asked_resamples
+    if rated is not None:
+        method, share = rating_method(settings.method), settings.pair_share
+        return learn_from_ratings(rated, pairs=pairs, method=method, pair_share=share, **common)
+    assert pairs is not None
+    return learn_from_pairs(pairs, method=settings.method, level=settings.level, pooling=settings.pooling, **common)
+
+
+def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, model: Any) -> None:
+    if data is None and ratings is None:
+        raise InputError("PREFS or --ratings is needed: preference pairs, rated outputs or both.")
+    find_learner(settings.method) if ratings is None else rating_method(settings.method)
+    if (checklist is None) != (model is None):
+        raise InputError("--checklist and --model belong together: the model answers the checklist's questions.")
+    if settings.pairwise and (data is None or model is None):
+        raise InputError("--pairwise judges the pairs in PREFS, so it needs PREFS, --checklist and --model.")
+    if settings.pairwise and ratings is not None:
+        raise InputError(
+            "--pairwise says which of two outputs does better; that is no score of an output alone, so it does not go "
+            "with --ratings."
         )
-        for number, name in enumerate(names)
-    )
+    if settings.swap and not settings.pairwise:
+        raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
+    if settings.level != "global" and ratings is not None:
+        raise InputError(f"--level {settings.level} takes pairs: from ratings one set of weights is learned.")
+    if settings.field and (ratings is None or model is None):
+        raise InputError("--field renames the columns of --ratings that are judged; PREFS has names of its own.")
 
 
-def _count(prefs: PreferenceScores, pairs: Comparisons, fitted: Weighting, held_out: int) -> PairCounts:
-    margins = np.abs(fitted.margins(pairs))
-    ties = margins[pairs.is_tie]
-    return PairCounts(
-        read=len(pairs) + len(prefs.left_out),
-        left_out=len(prefs.left_out),
-        missing_by_test=prefs.missing_by_test,
-        decided=pairs.decided_pairs,
-        data_ties=len(ties),
-        data_ties_tied_by_score=int((ties <= SCORE_TIE).sum()),
-        mean_margin_data_ties=float(ties.mean()) if len(ties) else None,
-        mean_margin_decided=float(margins[~pairs.is_tie].mean()),
-        groups=len(set(pairs.groups.tolist())),
-        held_out=held_out,
-    )
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {each: value for each, value in values.items() if each != name}
+
+
+def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dict[str, Any]:
+    """The caps, less what was spent: they hold for pairs and ratings together."""
+    left: dict[str, Any] = {}
+    for cap, spent in (("max_calls", "calls"), ("max_tokens", "tokens"), ("max_cost", "cost_usd")):
+        most = getattr(settings, cap)
+        if most is not None:
+            left[cap] = max(most - sum(getattr(each.budget, spent) for each in judged), 0)
+    return left
+
+
+def _require_scores(judged: Sequence[Evaluation], pairs: PreferenceScores | None, rated: RatingScores | None) -> None:
+    """Say why where nothing that was judged has all its scores."""
+    for what, scores in (("pair", pairs), ("rated output", rated)):
+        if judged and scores is not None and not scores.ids:
+            errors = [verdict.error for each in judged for verdict in each.verdicts if verdict.error]
+            raise CoverageError(f"Not one {what} has all its scores. {errors[0] if errors else ''}".rstrip())

@@ -19,10 +19,8 @@ from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
-from askance.optimizer.events import DisagreementsFound, EditPruned, VersionDecided
-from askance.optimizer.journal_events import KINDS, sentence_of
-from askance.optimizer.progress_of_run import DOING, RunProgress
-from askance.optimizer.telling import Events
+from askance.optimizer.events import DisagreementsFound, EditPruned, Events, VersionDecided
+from askance.optimizer.following import DOING, KINDS, RunProgress, sentence_of
 from askance.prompts.errors import InputError
 from askance.stats.differences import Difference
 
@@ -157,7 +155,7 @@ def test_interrupting_the_watching_is_not_interrupting_the_run(interrupted: Path
 
 
 def test_a_finished_run_of_another_user_is_finished(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askance.optimizer.progress_of_run.os.access", lambda path, mode: False)
+    monkeypatch.setattr("askance.optimizer.following.os.access", lambda path, mode: False)
     progress = RunProgress(finished)
     assert progress.worked_on()
     progress.look()

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from askance.evaluation.calibration import Calibration, QuestionCalibration, load_calibration, logit, sigmoid
 from askance.evaluation.calibration_fit import SMALLER_SIDE, best_cut, chance_of_cut, fit_platt, fit_thresholds, platt
 from askance.evaluation.scoring import Targets, human_targets, score_examples
-from askance.optimizer.compare_calibrations import compare_calibrations
+from askance.optimizer.modes.calibrations import compare_calibrations
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
@@ -607,7 +607,7 @@ def test_scores_of_unieval_are_brought_to_people_s_scale_on_held_out_dialogues()
 
 def test_calibration_imports_no_heavy_library() -> None:
     code = (
-        "import sys, askance.optimizer.compare_calibrations; "
+        "import sys, askance.optimizer.modes.calibrations; "
         "print([name for name in ('scipy', 'sklearn', 'faiss') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -223,7 +223,7 @@ def test_a_generators_system_prompt_is_evolved_on_what_the_checker_says(tmp_path
     from askance.experiments.gepa_beside import compare, main
 
     (tmp_path / "loud.py").write_text(
-        "from askance.optimizer.checker import Check\n"
+        "from askance.optimizer.modes.checker import Check\n"
         "def loud(example):\n"
         "    return [Check('loud', example.output.isupper(), 'Capital letters are wanted.'), Check('there', True)]\n"
     )

@@ -25,7 +25,7 @@ from askance.experiments.ifbench import (
     strict,
 )
 from askance.experiments.ifbench_official import CheckFailedError, constraint_types, describe, missing_data, prompts
-from askance.optimizer.checker import load_checker, run_checker
+from askance.optimizer.modes.checker import load_checker, run_checker
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example, load_examples
 

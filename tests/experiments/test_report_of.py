@@ -18,7 +18,7 @@ from askance.evaluation.evaluate import evaluate
 from askance.experiments.report_of import write_report_of
 from askance.experiments.report_of_verdicts import Beside
 from askance.optimizer.selection import select
-from askance.optimizer.weigh import weigh
+from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.verdicts import write_verdicts

@@ -10,8 +10,8 @@ import pytest
 
 from askance.evaluation.progress import Silent
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer import align
 from askance.optimizer.events import Event, RunWritten
+from askance.optimizer.modes import align
 from askance.optimizer.runner import run_job
 from askance.prompts.errors import CoverageError
 

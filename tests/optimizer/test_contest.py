@@ -14,9 +14,8 @@ from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import HeldOutGate, PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.results import Version
-from askance.optimizer.subject import Draft, Observation, Pair
-from askance.optimizer.telling import Events
+from askance.optimizer.events import Events
+from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit

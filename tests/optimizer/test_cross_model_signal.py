@@ -8,7 +8,7 @@ from askance.agents.evaluator import Evaluator
 from askance.evaluation.scoring import score_examples
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.optimizer.cross_model_signal import CrossModelSignal
+from askance.optimizer.signals import CrossModelSignal
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

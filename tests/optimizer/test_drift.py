@@ -8,8 +8,7 @@ import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets, dimension_errors, overall_errors
 from askance.optimizer.acceptance import PairedGate
-from askance.optimizer.drift import QuestionDrift, SeverityDrift
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
+from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick, QuestionDrift, SeverityDrift
 from askance.prompts.examples import Example
 
 N = 20

@@ -14,10 +14,10 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
+from askance.optimizer.events import Events
 from askance.optimizer.lessons import Desk, LessonDesk
 from askance.optimizer.signals import Reasons
 from askance.optimizer.subject import Draft, Observation
-from askance.optimizer.telling import Events
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement

@@ -13,9 +13,8 @@ from askance.evaluation.progress import Silent
 from askance.memory.journal import Journal
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.edit_writing import EditByEdit, WholeRewrite
-from askance.optimizer.events import EditProposed, EditRefused, Event
-from askance.optimizer.telling import Events
+from askance.optimizer.edits import EditByEdit, WholeRewrite
+from askance.optimizer.events import EditProposed, EditRefused, Event, Events
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
 from askance.prompts.prompt import Prompt

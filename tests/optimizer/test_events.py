@@ -17,6 +17,7 @@ from askance.optimizer.events import (
     Advanced,
     DisagreementsFound,
     Event,
+    Events,
     ExamplesSplit,
     LessonLearned,
     LoopStopped,
@@ -26,7 +27,6 @@ from askance.optimizer.events import (
     StartMeasured,
     VersionDecided,
 )
-from askance.optimizer.telling import Events
 from askance.prompts.lessons import Disagreement, Lesson
 from askance.stats.differences import Difference
 

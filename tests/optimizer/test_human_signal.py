@@ -7,7 +7,7 @@ import pytest
 from askance.agents.evaluator import Evaluator
 from askance.evaluation.scoring import Targets, score_examples
 from askance.models.gateway import Gateway
-from askance.optimizer.human_signal import HumanSignal
+from askance.optimizer.signals import HumanSignal
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -7,7 +7,7 @@ import pytest
 
 from askance.optimizer.estimate import estimate_run
 from askance.optimizer.job import Job, SplitExamples, split_examples
-from askance.optimizer.migrate import MODE, prepare
+from askance.optimizer.modes.migrate import MODE, prepare
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 

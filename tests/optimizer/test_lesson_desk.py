@@ -14,8 +14,8 @@ from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.models.structured import ParseError
+from askance.optimizer.events import Events
 from askance.optimizer.lessons import Desk, LessonDesk
-from askance.optimizer.telling import Events
 from askance.prompts.lessons import Lesson
 
 STRICT = Lesson(

@@ -142,4 +142,4 @@ def test_a_store_that_fails_is_given_up_and_the_run_goes_on(
     with caplog.at_level(logging.ERROR):
         done = world.migrate(tmp_path / "run", callbacks=[callback])
     assert done.finish_reason != "" and askance.Prompt(done.prompt)
-    assert len([each for each in caplog.records if each.name == "askance.optimizer.telling"]) == 1
+    assert len([each for each in caplog.records if each.name == "askance.optimizer.events"]) == 1

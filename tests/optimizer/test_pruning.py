@@ -12,11 +12,9 @@ from askance.evaluation.scoring import ExampleScore
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.events import EditPruned, Event
+from askance.optimizer.events import EditPruned, Event, Events
 from askance.optimizer.pruning import prune
-from askance.optimizer.results import PrunedEdit, Version
-from askance.optimizer.subject import Draft, Observation, Pair
-from askance.optimizer.telling import Events
+from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example

@@ -18,10 +18,9 @@ from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.questions_again import QuestionsAgain, keep_known
-from askance.optimizer.results import Version
-from askance.optimizer.subject import Draft, Observation, Pair
-from askance.optimizer.telling import Events
+from askance.optimizer.events import Events
+from askance.optimizer.pruning import QuestionsAgain, keep_known
+from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError

@@ -15,11 +15,10 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedGate
 from askance.optimizer.contest import ON_ITS_OWN, Contest
+from askance.optimizer.events import Events
 from askance.optimizer.pruning import prune
-from askance.optimizer.results import PrunedEdit, Version
 from askance.optimizer.screening import Screening
-from askance.optimizer.subject import Draft, Observation, Pair
-from askance.optimizer.telling import Events
+from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

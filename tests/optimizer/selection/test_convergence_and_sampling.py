@@ -9,7 +9,7 @@ import pytest
 
 from askance.optimizer.selection.convergence import default_sizes, ranking_convergence
 from askance.optimizer.selection.information import one_hot
-from askance.optimizer.selection.sampling import allocate, cluster, sample_clustered, sample_uniform
+from askance.optimizer.selection.inputs import allocate, cluster, sample_clustered, sample_uniform
 from askance.prompts.errors import MissingExtraError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from askance.agents.rating import Rating
-from askance.optimizer.selection.tables import (
+from askance.optimizer.selection.analysis import (
     answers_from_ratings,
     answers_from_verdicts,
     conditional_table,

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import Auto, PreferenceScores, weigh
+from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs
 from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
+from askance.optimizer.weights.bradley_terry import Robust
 from askance.optimizer.weights.comparisons import Comparisons
+from askance.optimizer.weights.learners import Uniform
 from askance.optimizer.weights.protocol import WeightLearner
-from askance.optimizer.weights.robust import Robust
 from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
-from askance.optimizer.weights.uniform import Uniform
 
 Simulate = Callable[..., PreferenceScores]
 
@@ -73,8 +73,8 @@ def opposed(simulate: Simulate, pairs: int) -> PreferenceScores:
 
 def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> None:
     prefs = opposed(simulate, 150)
-    apart = weigh(prefs, level="section", compare=(), resamples=20)
-    together = weigh(prefs, compare=(), resamples=0)
+    apart = learn_from_pairs(prefs, level="section", compare=(), resamples=20)
+    together = learn_from_pairs(prefs, compare=(), resamples=0)
     chat, code = apart.sections
     assert (chat.name, code.name) == ("chat", "code")
     assert chat.weights[0] > 0.8

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.weights.heldout import (
+from askance.optimizer.weights.comparisons import (
     grouped_folds,
     interval,
     paired_standard_error,

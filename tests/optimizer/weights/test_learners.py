@@ -10,14 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.optimizer.weights import LearningFailedError, PreferenceScores, find_learner, learners
-from askance.optimizer.weights.bayes import Bayes
-from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, fit_bradley_terry
+from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, Logistic, fit_bradley_terry
 from askance.optimizer.weights.comparisons import Comparisons, margins_to_credits, share_right
-from askance.optimizer.weights.decay import Decay
-from askance.optimizer.weights.local_search import best_on_line, maximise_share
-from askance.optimizer.weights.logistic import Logistic
-from askance.optimizer.weights.optuna_search import OptunaSearch
+from askance.optimizer.weights.learners import Decay
 from askance.optimizer.weights.protocol import WeightLearner
+from askance.optimizer.weights.searches import Bayes, OptunaSearch, best_on_line, maximise_share
 from askance.prompts.errors import InputError, MissingExtraError
 
 Simulate = Callable[..., PreferenceScores]
@@ -228,7 +225,7 @@ def test_local_search_beats_every_single_change_of_one_weight(simulate: Simulate
 
 def test_local_search_samples_when_there_are_very_many_pairs(simulate: Simulate) -> None:
     pairs = simulate(TRUTH, 3000).comparisons()
-    from askance.optimizer.weights.local_search import LocalSearch
+    from askance.optimizer.weights.searches import LocalSearch
 
     assert LocalSearch(most_pairs=1000).learn(pairs, seed=0) == pytest.approx(TRUTH, abs=0.06)
 

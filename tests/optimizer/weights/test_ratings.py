@@ -9,6 +9,7 @@ import pytest
 
 from askance.optimizer.weights import (
     RatingScores,
+    learn_from_pairs,
     learn_from_ratings,
     load_ratings,
     load_weights,
@@ -16,9 +17,8 @@ from askance.optimizer.weights import (
     rating_scores,
     rating_sentences,
     ratings_to_pairs,
-    weigh,
 )
-from askance.optimizer.weights.rank_search import Objective, least_squares, maximise
+from askance.optimizer.weights.rating_plan import Objective, least_squares, maximise
 from askance.prompts.errors import InputError
 
 
@@ -103,7 +103,7 @@ def test_outputs_that_share_no_context_make_no_pairs() -> None:
 
 
 def test_pairs_made_of_ratings_go_through_weigh() -> None:
-    result = weigh(ratings_to_pairs(simulate([0.9, 0.1], 120)), method="robust", compare=(), resamples=5)
+    result = learn_from_pairs(ratings_to_pairs(simulate([0.9, 0.1], 120)), method="robust", compare=(), resamples=5)
     assert result.counts.groups == 30
     assert result.weights[0] > 0.8
 

@@ -1,0 +1,133 @@
+"""From lessons to edits: one edit a lesson, or all lessons in one rewrite (BinEval §3.3 and App. B).
+
+Edits that can stand in one prompt together, and those that wait to be tried together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from ..models.base import CallError
+from ..prompts.prompt import EditRefusedError, check_length
+from .events import EditProposed, EditRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from ..agents.updater import Rewriter, Updater
+    from ..prompts.lessons import Edit, Lesson
+    from ..prompts.prompt import Prompt
+    from .events import Events
+
+
+@dataclass
+class WrittenEdits:
+    """What came of some lessons."""
+
+    edits: list[Edit] = field(default_factory=list)
+    """In the order of the lessons."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why there is no edit, by the id of the lesson."""
+
+
+class EditWriter(Protocol):
+    """Writes lessons into a prompt."""
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """Edits of this prompt, each of which can be applied alone.
+
+        A lesson for which there is no edit that passes the guards is left out, with an event that says why.
+
+        Args:
+            prompt: What is edited.
+            lessons: What is to be said, best supported first.
+            texts: Development texts, from which nothing may be copied.
+        """
+        ...
+
+
+class EditByEdit:
+    """One small edit a lesson, each against the same prompt."""
+
+    def __init__(self, updater: Updater, events: Events) -> None:
+        """Nothing is asked yet."""
+        self._updater = updater
+        self._events = events
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """The edits, in the order of the lessons."""
+        self._events.phase("writing edits", len(lessons))
+        written = WrittenEdits()
+        for number, lesson in enumerate(lessons, 1):
+            await _propose(partial(self._updater.propose, prompt, lesson, texts), [lesson.id], written, self._events)
+            self._events.advance(number, len(lessons))
+        return written
+
+
+class WholeRewrite:
+    """All lessons in one call, which gives one edit."""
+
+    def __init__(self, rewriter: Rewriter, events: Events) -> None:
+        """Nothing is asked yet."""
+        self._rewriter = rewriter
+        self._events = events
+
+    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
+        """The one edit, or none."""
+        written = WrittenEdits()
+        if lessons:
+            self._events.phase("rewriting the prompt", 1)
+            names = [lesson.id for lesson in lessons]
+            await _propose(partial(self._rewriter.propose, prompt, lessons, texts), names, written, self._events)
+        return written
+
+
+async def _propose(
+    propose: Callable[[], Awaitable[Edit]], lessons: Sequence[str], written: WrittenEdits, events: Events
+) -> None:
+    try:
+        edit = await propose()
+    except CallError as error:
+        if error.fatal:
+            raise
+        events.emit(EditRefused(lessons, str(error)))
+        written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
+        return
+    events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+    written.edits.append(edit)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Edits that together gain something on the best version, but no more than noise may."""
+
+    edits: tuple[Edit, ...] = ()
+    gain: float = 0.0
+    reason: str = ""
+    """What the gate said."""
+
+    @property
+    def lessons(self) -> set[str]:
+        """Ids of the lessons behind them."""
+        return {lesson for edit in self.edits for lesson in edit.lessons}
+
+
+def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
+    """Those of the edits that can be applied one after the other, as long as the prompt stays short enough."""
+    applied = []
+    for edit in edits:
+        if problem_of(prompt, edit, max_chars) is None:
+            prompt = prompt.apply(edit)
+            applied.append(edit)
+    return tuple(applied)
+
+
+def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str | None:
+    """Why an edit cannot be applied to a prompt; None where it can."""
+    try:
+        check_length(prompt.apply(edit), max_chars)
+    except EditRefusedError as error:
+        return str(error)
+    return None

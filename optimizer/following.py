@@ -1,0 +1,204 @@
+"""How far a run is, as far as its directory tells: for ``askance watch``.
+
+From the lines of a journal back to events, for those who follow a run from elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ..memory.journal import JournalTail
+from ..memory.run_directory import RunDirectory
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.lessons import Lesson
+from . import events
+from .events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+DOING = {
+    "split": "judging with the starting prompt",
+    "disagreements": "asking for reasons",
+    "reasons": "drawing lessons",
+    "no_note": "drawing lessons",
+    "lesson": "drawing lessons",
+    "learned": "writing edits",
+    "retired": "writing edits",
+    "edit": "writing edits",
+    "no_edit": "writing edits",
+    "trial": "trying lessons",
+    "decision": "judging validation examples",
+    "pruning": "trying to take edits out again",
+    "stopped": "ending",
+    "test": "looking at the test examples",
+    "finished": "writing the result",
+}
+"""What a run does after an event of each kind, as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What the run's store holds."""
+
+    answers: int
+    tokens: int
+    cost_usd: float
+
+
+@dataclass
+class RunProgress:
+    """What the events so far come to; :meth:`look` reads on."""
+
+    path: Path
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """Those that stand."""
+
+    def __post_init__(self) -> None:
+        """Check that there is a run.
+
+        Raises:
+            InputError: There is none.
+        """
+        self._run = RunDirectory(self.path)
+        self.config: dict[str, Any] = dict(self._run.read_config()["config"])
+        self._tail = JournalTail(self.path / "journal.jsonl")
+
+    def look(self) -> list[dict[str, Any]]:
+        """Read on, and return the rows that are new.
+
+        Raises:
+            InputError: The journal is damaged.
+        """
+        rows = self._tail.read()
+        for row in rows:
+            if row["event"] == "diverged":
+                del self.events[row["at"] :]
+            else:
+                self.events.append(row)
+        return rows
+
+    @property
+    def iteration(self) -> int:
+        """The present one, from 1; 0 before the first."""
+        return max((int(row.get("iteration") or 0) for row in self.events), default=0)
+
+    @property
+    def doing(self) -> str:
+        """The present piece of work, as a rule: the journal notes what is done, not what is begun."""
+        if self.written:
+            return "finished"
+        return DOING.get(self.events[-1]["event"], "working") if self.events else DOING["split"]
+
+    @property
+    def decided(self) -> tuple[int, int]:
+        """Candidates accepted and rejected."""
+        decisions = [bool(row["accepted"]) for row in self.events if row["event"] == "decision"]
+        return sum(decisions), len(decisions) - sum(decisions)
+
+    @property
+    def gain(self) -> float | None:
+        """Of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+        kept = [row.get("gain") or {} for row in self.events if row.get("accepted") or row.get("removed")]
+        gains = [gain["value"] for gain in kept if gain.get("value") is not None]
+        return sum(gains) if gains else None
+
+    @property
+    def written(self) -> bool:
+        """Whether the last event is that everything is measured, and the result is written down."""
+        ended = bool(self.events) and self.events[-1]["event"] == "finished"
+        return ended and (self.path / "result.json").is_file()
+
+    @property
+    def silent_for(self) -> float | None:
+        """Seconds since the last event; None before the first."""
+        if not self.events or "time" not in self.events[-1]:
+            return None
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.events[-1]["time"])).total_seconds())
+
+    def worked_on(self) -> bool:
+        """Whether a process works on the run.
+
+        The run's lock is taken for some microseconds to find out, so ask now and then, not all the time. Where it
+        cannot be taken, because the directory is another user's, only a result that is written ends the run.
+        """
+        lock = self.path / ".lock"
+        if not os.access(lock if lock.exists() else self.path, os.W_OK):
+            return not self.written
+        try:
+            with self._run.lock():
+                return False
+        except InputError:
+            raise
+        except AskanceError:
+            return True
+
+    def bought(self) -> Bought | None:
+        """What the run's store holds; None where there is none yet, or it cannot be read now."""
+        file = self.path / "verdicts.db"
+        if not file.is_file():
+            return None
+        try:
+            db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
+            try:
+                total = "count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost_usd), 0)"
+                return Bought(*db.execute(f"SELECT {total} FROM answers").fetchone())
+            finally:
+                db.close()
+        except sqlite3.Error:
+            return None
+
+    def line(self) -> str:
+        """Where the run is, on one line."""
+        accepted, rejected = self.decided
+        most = self.config.get("max_iterations")
+        parts = [f"iteration {self.iteration}{f' of {most}' if most else ''}" if self.iteration else "at the start"]
+        gain = "" if self.gain is None else f", validation {self.gain:+.3f}"
+        parts += [self.doing, f"{accepted} accepted, {rejected} rejected{gain}"]
+        bought = self.bought()
+        if bought is not None:
+            money = f", ${bought.cost_usd:.4f}" if bought.cost_usd else ""
+            parts.append(f"{bought.answers:,} answers, {bought.tokens:,} tokens{money}")
+        return " · ".join(parts)
+
+
+KINDS: dict[str, type[Event]] = {
+    each.kind: each
+    for each in vars(events).values()
+    if isinstance(each, type) and issubclass(each, Event) and each is not Event
+}
+"""Every event by its name in the journal."""
+
+
+def sentence_of(row: Mapping[str, Any]) -> str | None:
+    """What a person is told of a line of the journal; None where that would be too much.
+
+    A kind of event that this askance does not know, or with other fields, is named and no more.
+    """
+    kind = str(row["event"])
+    if kind == "diverged":
+        return "the run was taken up again and goes another way from here"
+    known = KINDS.get(kind)
+    if known is None:
+        return kind
+    names = [field.name for field in fields(known)]
+    try:
+        return known(**{name: _value(name, row[name]) for name in names}).sentence
+    except (KeyError, TypeError, AttributeError, ValidationError):
+        return kind
+
+
+def _value(name: str, value: Any) -> Any:
+    """A field as sentences read it: a lesson is one again, other records have their fields as attributes."""
+    if name == "lesson":
+        return Lesson.model_validate(value)
+    return SimpleNamespace(**value) if isinstance(value, dict) and name in ("result", "gain") else value

@@ -1,0 +1,1 @@
+"""The modes of the loop: what each improves, against which signal."""

@@ -1,0 +1,78 @@
+"""What everything in a run has at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...evaluation.scoring import Coverage
+from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...memory.lesson_memory import LessonMemory
+
+if TYPE_CHECKING:
+    from ...memory.embedders import Embedder
+    from ...memory.run_directory import RunDirectory
+    from ...models.base import Model
+    from ...models.gateway import Gateway
+    from ...models.resolve import Models
+    from ..events import Events
+    from ..job import Job, SplitExamples
+
+
+ROLES = ("note_taker", "deduplicator", "updater", "writer")
+"""Roles that may have a model of their own."""
+
+
+@dataclass
+class Bench:
+    """A job with its splits, and the means to work on it."""
+
+    job: Job
+    splits: SplitExamples
+    models: Models
+    gateway: Gateway
+    run: RunDirectory
+    events: Events
+    coverage: Coverage = field(default_factory=lambda: Coverage(0, 0, 0, 0, 0))
+    """Of everything that was judged so far."""
+
+    def __post_init__(self) -> None:
+        """Make the lesson memory."""
+        self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
+        self.memory = LessonMemory(self.embedder)
+
+    def resolve_names(self) -> None:
+        """Look up every model that is named, so that an unknown one shows before anything is bought.
+
+        Raises:
+            InputError: There is no model of that name.
+        """
+        named = [getattr(self.job.options, role, None) for role in ROLES]
+        for model in (*self.job.models.values(), *filter(None, named)):
+            self.models.get(model)
+
+    def model(self, argument: str) -> Model:
+        """The model given as this argument.
+
+        Raises:
+            InputError: There is no model of that name.
+        """
+        return self.models.get(self.job.models[argument])
+
+    def helper(self, role: str, default: Model) -> Model:
+        """The model of a role that has a setting of its own, else the default.
+
+        Raises:
+            InputError: There is no model of that name.
+        """
+        name = getattr(self.job.options, role)
+        return self.models.get(name) if name else default
+
+    @property
+    def max_prompt_chars(self) -> int:
+        """Longest prompt that a run may make."""
+        return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
+
+    def count(self, seen: Coverage) -> None:
+        """Add to the coverage."""
+        self.coverage += seen

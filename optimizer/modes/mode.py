@@ -1,0 +1,100 @@
+"""A mode of the loop: what is improved, what it is held against, and how that is measured. One file each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from ...memory.run_directory import FinishReason
+from ...prompts.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from ...agents.buying import Estimate
+    from ...models.base import Model
+    from ...models.gateway import Gateway
+    from ...models.resolve import Models
+    from ..job import Job, SplitExamples
+    from ..lessons import TakesNotes, TakesNotesInBatches
+    from ..options import LoopOptions
+    from ..pruning import QuestionsAgain
+    from ..screening import Screening
+    from ..signals import Signal
+    from ..subject import Draft, Observation, Outcome, Subject, Version
+    from ..yardsticks import Drift, Yardstick
+    from .bench import Bench
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What a mode brings to the loop."""
+
+    start: Draft
+    subject: Subject
+    signal: Signal
+    yardstick: Yardstick
+    drift: Drift
+    note_taker: TakesNotes
+    helper: Model
+    """Takes the roles that have no model of their own."""
+    batches: TakesNotesInBatches | None = None
+    classify: bool = False
+    """Whether lessons are asked for that no prompt can carry."""
+    agreed: FinishReason = "converged"
+    questions_again: QuestionsAgain | None = None
+    at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
+    """Makes the yardstick of the test examples, where it needs more than that of validation."""
+    extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None
+    """Further parts of ``result.json``, from the yardstick and the observations of the test, bought at the very end."""
+    screening: Screening | None = None
+    """Judges a candidate on a part of the questions; None where they cannot be asked one by one."""
+    improve: bool = True
+    """Whether the prompt is to be improved; False where only its measures are wanted."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of ``result.json`` that are known from the start."""
+
+
+class Mode(Protocol):
+    """One way to use the loop; a module with these names is one."""
+
+    options: type[LoopOptions]
+    models: tuple[str, ...]
+    """Names of its model arguments."""
+    prompts: tuple[str, ...]
+    """Names of the prompts kept in the run directory."""
+    settings: tuple[str, ...]
+    """Names of its further text inputs."""
+
+    needs_checklist: bool
+
+    def strata(self, job: Job) -> list[float | None] | None:
+        """A number for each example that is spread evenly over the splits."""
+        ...
+
+    async def set_up(self, bench: Bench) -> SetUp:
+        """Buy what is needed before the loop, and make its parts."""
+        ...
+
+    def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
+        """What judging all splits once with the starting prompt would take."""
+        ...
+
+
+MODES = {"migrate": "migrate", "align": "align", "tune": "tune"}
+"""Command to module."""
+
+
+def mode_of(command: str) -> Mode:
+    """The mode of a command.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    if command not in MODES:
+        raise InputError(f"a run of '{command}', which this askance does not know.")
+    return cast(Mode, import_module(f".{MODES[command]}", __package__).MODE)
+
+
+__all__ = ["MODES", "Mode", "SetUp", "Version", "mode_of"]

@@ -1,0 +1,172 @@
+"""``tune``: improve a generator's prompt against a judge, a checker, or both (BinEval §3.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...agents.buying import Estimate
+from ...agents.evaluator import Evaluator
+from ...agents.example_questions import ExampleQuestions
+from ...agents.generator import Generator
+from ...agents.generator_notes import GeneratorNoteTaker
+from ...evaluation.options import parse_options
+from ...evaluation.weights_file import weighted_by
+from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.default import default_prompt
+from ...prompts.errors import InputError
+from ...prompts.examples import load_examples
+from ...prompts.prompt import load_generator_prompt, load_prompt
+from ..job import Job
+from ..options import TuneOptions
+from ..subject import Draft
+from ..yardsticks import MeanYardstick, QuestionDrift
+from .checker import load_checker
+from .generator import FailureSignal, GeneratorSubject, OutputJudge, Writing
+from .judge import note_taking
+from .mode import SetUp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from ...models.base import Model
+    from ...models.gateway import Gateway
+    from ...models.resolve import Models
+    from ...prompts.examples import Example
+    from ...prompts.prompt import Prompt
+    from ..job import SplitExamples
+    from .bench import Bench
+    from .checker import CheckFunction
+
+FOLLOW = "Follow the instruction."
+"""The task in the note-taker's eyes where no checklist says more."""
+
+
+def prepare(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    checklist: str | Path | Checklist | None,
+    generator: str | Model,
+    judge: str | Model | None,
+    prompt: str | Path | Prompt,
+    judge_prompt: str | Path | Prompt | None,
+    checker: str | CheckFunction | None,
+    options: Mapping[str, Any],
+) -> Job:
+    """Load and check the inputs.
+
+    Raises:
+        InputError: Names the file, line and field at fault.
+    """
+    settings = parse_options(TuneOptions, dict(options))
+    examples = load_examples(data, fields=settings.field, limit=settings.limit, need_output=False)
+    questions = None
+    if checklist is not None:
+        questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+        if settings.weights is not None:
+            questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    _check_who_judges(questions, judge, checker, settings)
+    prompts = {"prompt": load_generator_prompt(prompt)}
+    models: dict[str, str | Model] = {"generator": generator}
+    if judge is not None:
+        models["judge"] = judge
+        prompts["judge_prompt"] = default_prompt(examples) if judge_prompt is None else load_prompt(judge_prompt)
+    loaded = {} if checker is None else {"checker": load_checker(checker)}
+    names = {name: each.name for name, each in loaded.items()}
+    return Job("tune", examples, questions, prompts, models, settings, names, loaded)
+
+
+def _check_who_judges(
+    checklist: Checklist | None, judge: str | Model | None, checker: object, settings: TuneOptions
+) -> None:
+    asks = checklist is not None or settings.own_questions
+    if judge is None and checker is None:
+        raise InputError("Nothing says how good an output is: give a --judge with a --checklist, or a --checker.")
+    if judge is not None and not asks:
+        raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
+    if judge is None and asks:
+        raise InputError("There are questions but no --judge to answer them.")
+    if settings.notes == "batched":
+        raise InputError("--notes batched is for judges; an output's failures are read one by one.")
+    if checklist is not None and settings.own_questions:
+        raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
+
+
+class Tune:
+    """The mode: a generator's prompt, held against questions and checks."""
+
+    options = TuneOptions
+    models = ("generator", "judge")
+    prompts = ("prompt",)
+    settings = ("checker",)
+    needs_checklist = False
+
+    def strata(self, job: Job) -> list[float | None] | None:
+        """None: nothing is known of the examples before something is written for them."""
+        return None
+
+    async def set_up(self, bench: Bench) -> SetUp:
+        """Nothing is bought before the loop."""
+        job, options = bench.job, _options(bench.job)
+        generator = bench.model("generator")
+        judge = bench.model("judge") if "judge" in job.models else None
+        helper = judge or generator
+        checker = job.objects.get("checker") or job.settings.get("checker")
+        subject = GeneratorSubject(
+            bench.gateway,
+            Writing(generator, options.max_output_tokens, options.generator_temperature, options.seed),
+            judge=None
+            if judge is None
+            else OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
+            checklist=job.checklist,
+            questions=ExampleQuestions(bench.gateway, bench.helper("writer", helper), seed=options.seed)
+            if options.own_questions
+            else None,
+            checker=load_checker(checker) if checker else None,
+            score_as=options.score_as,
+            tally=bench.count,
+            say=bench.events.say,
+        )
+        task = job.checklist.task if job.checklist and job.checklist.task else FOLLOW
+        note_taker = GeneratorNoteTaker(
+            bench.gateway,
+            bench.helper("note_taker", helper),
+            task,
+            seed=options.seed,
+            settings=note_taking(options),
+        )
+        return SetUp(
+            start=Draft(job.prompt, job.checklist),
+            subject=subject,
+            signal=FailureSignal(subject.evaluator if options.explain != "never" else None),
+            yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
+            drift=QuestionDrift(options.max_drift),
+            note_taker=note_taker,
+            helper=helper,
+            classify=True,
+            agreed="nothing_fails",
+        )
+
+    def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
+        """Writing all outputs, and judging them; questions written per example are counted as six."""
+        options = _options(job)
+        seed, tokens = options.seed, options.max_output_tokens
+        writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
+        written = writer.estimate(job.examples)
+        found = Estimate(0, written.calls, written.stored, written.tokens)
+        if "judge" not in job.models:
+            return found
+        judge, prompt = models.get(job.models["judge"]), job.prompts["judge_prompt"]
+        if job.checklist is not None:
+            shown = [each.model_copy(update={"output": each.output or ""}) for each in job.examples]
+            return found + Evaluator(gateway, judge, prompt, job.checklist, options.judging).estimate(shown)
+        questions = 6 * len(job.examples) * options.repeat
+        length = sum(len(each.input) + len(prompt.text) for each in job.examples) // 4 + 50
+        return found + Estimate(questions, questions + len(job.examples), 0, 7 * length)
+
+
+MODE = Tune()
+
+
+def _options(job: Job) -> TuneOptions:
+    assert isinstance(job.options, TuneOptions), "tuning has its own settings"
+    return job.options

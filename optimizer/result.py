@@ -1,0 +1,262 @@
+"""What is written to ``result.json``, and the diff of the prompt.
+
+What the first and the best version did, kept beside the result, so that a report can show single verdicts.
+
+What there is to see of a run's result, in a notebook and as data frames.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..evaluation.shown import View, number_text
+from ..memory.run_directory import FINISH_SENTENCES
+from ..models.budget import count, spending_of
+from ..stats.differences import difference_dict
+from .yardsticks import CorrelationYardstick
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..evaluation.scoring import ExampleScore
+    from ..memory.run_directory import RunDirectory
+    from ..models.budget import RoleLedger
+    from ..prompts.prompt import Prompt
+    from .modes.bench import Bench
+    from .modes.mode import SetUp
+    from .signals import Signal
+    from .subject import Observation, Outcome, Version
+    from .yardsticks import Yardstick
+
+
+def build_result(
+    bench: Bench,
+    set_up: SetUp,
+    outcome: Outcome,
+    yardstick: Yardstick,
+    tests: Mapping[int, Sequence[ExampleScore]],
+    why_no_test: str | None,
+) -> dict[str, Any]:
+    """The result of a run, as others rely on it. ``tests`` are scores on the test examples by version number."""
+    first, best, splits, budget, seen = (
+        outcome.baseline,
+        outcome.best,
+        bench.splits,
+        bench.gateway.budget,
+        bench.coverage,
+    )
+
+    def side(version: Version) -> dict[str, Any]:
+        row: dict[str, Any] = {"prompt": version.prompt.text, "hash": version.prompt.hash}
+        row["validation"] = yardstick.measure(version.scores, splits.validation)
+        if version.number in tests:
+            row["test"] = yardstick.measure(tests[version.number], splits.test)
+        else:
+            row["test"] = None
+            row["reason"] = why_no_test
+        if version.draft.checklist is not set_up.start.checklist:
+            row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
+        return row
+
+    changed = best.number != first.number
+    on_validation = yardstick.difference(first.scores, best.scores, splits.validation) if changed else None
+    on_test = (
+        yardstick.difference(tests[first.number], tests[best.number], splits.test)
+        if changed and best.number in tests
+        else None
+    )
+    return {
+        "mode": bench.job.command,
+        "finish_reason": outcome.finish_reason,
+        "iterations": outcome.iterations,
+        **set_up.facts,
+        "yardstick": yardstick.name,
+        "baseline": side(first),
+        "best": side(best),
+        "gain": {"validation": difference_dict(on_validation), "test": difference_dict(on_test)},
+        "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
+        "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
+        "pruned_edits": [each.to_dict() for each in outcome.pruned],
+        "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.lessons],
+        **budget.to_dict(),
+        "cost_usd": _money(budget.cost_usd),
+        "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
+        "coverage": seen.share,
+        "min_coverage": bench.job.options.min_coverage,
+        "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
+        "test_looked_at": bool(tests),
+    }
+
+
+def _ledger(ledger: RoleLedger) -> dict[str, Any]:
+    return vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
+
+
+def _money(dollars: float) -> float:
+    """Rounded, so that the order in which the answers came does not show in the last digits of their sum."""
+    return round(dollars, 9)
+
+
+def prompt_diff(before: Prompt, after: Prompt) -> str:
+    """Unified diff of two prompts; empty where they are the same."""
+    lines = difflib.unified_diff(
+        before.text.splitlines(keepends=True), after.text.splitlines(keepends=True), "before", "after"
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def keep_verdicts(
+    bench: Bench, outcome: Outcome, tests: Mapping[int, Observation], signal: Signal, yardstick: Yardstick
+) -> None:
+    """Write ``verdicts/`` in the run's directory; nothing is bought for it.
+
+    Args:
+        bench: Its run directory is written to.
+        outcome: The versions, and what they did on the development examples.
+        tests: What they did on the test examples, by version number; empty where the test was not judged.
+        signal: What the verdicts should have been, as far as it knows.
+        yardstick: What the test was measured with.
+
+    ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
+    each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
+    question, ``outputs.jsonl`` what a generator wrote, by version, and ``questions.jsonl`` the questions that only
+    one example has.
+
+    Raises:
+        AskanceError: The disk is full.
+    """
+    wanted: dict[tuple[str, str], float] = {}
+    versions = {version.number: version for version in (outcome.baseline, outcome.best)}
+    for number, version in versions.items():
+        for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
+            if seen is None:
+                continue
+            bench.run.save_verdicts(f"{number:03d}-{split}", seen.verdicts)
+            for each in seen.verdicts:
+                value = signal.reference(version.draft, each.example, each.question)
+                if value is not None:
+                    wanted[each.example, each.question] = value
+    rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
+    _write(bench.run, "reference", rows)
+    _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
+    every = [*outcome.seen.items(), *tests.items()]
+    given = {example.id: example.output for example in bench.job.examples}
+    _write(
+        bench.run,
+        "outputs",
+        [
+            {"version": number, "example": example.id, "output": example.output}
+            for number, seen in every
+            for example in seen.examples
+            if example.output != given[example.id]
+        ],
+    )
+    known = {question.id for question in bench.job.checklist.questions} if bench.job.checklist else set()
+    own = {
+        (name, question.id): question
+        for _, seen in every
+        for name, checklist in seen.own_checklists.items()
+        for question in checklist.questions
+        if question.id not in known
+    }
+    _write(
+        bench.run,
+        "questions",
+        [
+            {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}
+            for (name, _), question in own.items()
+        ],
+    )
+
+
+def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[dict[str, Any]]:
+    """Each example's score on the dimensions that were measured, and the wanted one, in [0, 1]."""
+    targets = yardstick.targets if isinstance(yardstick, CorrelationYardstick) else None
+    for each in seen.scores:
+        yield {
+            "version": version,
+            "example": each.example,
+            "score": targets.score(each) if targets else each.overall,
+            "wanted": targets.overall(each.example) if targets else None,
+        }
+
+
+def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One object a line; no file where there are none."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    if lines:
+        run.write(f"verdicts/{name}.jsonl", "".join(lines))
+
+
+SIDES = {"baseline": "at the start", "best": "accepted"}
+
+
+def run_view(directory: str, result: Mapping[str, Any]) -> View:
+    """The measures, the edits and the lessons of ``result.json``."""
+    scores = [
+        _score(SIDES[side], split, dimension, row)
+        for side in SIDES
+        for split in ("validation", "test")
+        if result[side][split] is not None
+        for dimension, row in {"overall": result[side][split], **result[side][split]["dimensions"]}.items()
+    ]
+    accepted, rejected = result["accepted_edits"], result["rejected_edits"]
+    edits = [_edits(row, True) for row in accepted] + [_edits(row, False) for row in rejected]
+    lessons = [
+        {name: lesson[name] for name in ("id", "text", "direction", "dimension", "status", "reason")}
+        | {"support": len(lesson["evidence"])}
+        for lesson in result["lessons"]
+    ]
+    reason, report = result["finish_reason"], Path(directory) / "report.html"
+    lines = [
+        f"It ended because {FINISH_SENTENCES.get(reason, reason)}.",
+        f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected; {count(len(lessons), 'lesson')}.",
+        *(_gain(result, split) for split in ("validation", "test")),
+        f"{spending_of(result)}; coverage {result['coverage']:.1%}",
+        f"The whole story: {report}" if report.is_file() else None,
+    ]
+    overall = [row for row in scores if row["dimension"] == "overall"]
+    tables = {
+        "scores": lambda: scores,
+        "edits": lambda: edits,
+        "lessons": lambda: lessons,
+        "overall": lambda: overall,
+    }
+    gain = _gain(result, "test") or _gain(result, "validation") or "Nothing was accepted"
+    return View(
+        f"{result['mode']} in {directory}",
+        [line for line in lines if line],
+        tables,
+        ("overall", "edits"),
+        f"{gain}; {count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected.",
+    )
+
+
+def _score(version: str, split: str, dimension: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("spearman", "kendall", "pearson", "mean", "n", "low", "high", "reason")
+    return {"version": version, "split": split, "dimension": dimension} | {name: row.get(name) for name in names}
+
+
+def _edits(row: Mapping[str, Any], accepted: bool) -> dict[str, Any]:
+    gain = row["gain"] or {}
+    return {
+        "accepted": accepted,
+        "iteration": row["iteration"],
+        "lessons": [lesson for edit in row["edits"] for lesson in edit["lessons"]],
+        "gain": gain.get("value"),
+        "low": gain.get("low"),
+        "high": gain.get("high"),
+        "judged": row["judged"],
+        "reason": row["reason"],
+    }
+
+
+def _gain(result: Mapping[str, Any], split: str) -> str | None:
+    gain = result["gain"].get(split)
+    if gain is None:
+        return None
+    said = number_text(gain["value"], gain["low"], gain["high"])
+    return f"Gain on {split} ({result['yardstick']}): {said}{' (' + gain['reason'] + ')' if gain.get('reason') else ''}"

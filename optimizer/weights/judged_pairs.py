@@ -1,0 +1,333 @@
+"""Scores for preference pairs and for rated outputs, bought from a judge.
+
+Either each output is judged alone, both outputs of a pair with the same checklist; or the judge sees both outputs of a
+pair and says for each test which does better (``pairwise``), in one order or in both (``swap``).
+
+Whether a judge's choice between two outputs depends on which of them it is shown first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
+from ...evaluation.evaluate import estimate_evaluation, evaluate
+from ...evaluation.scoring import complete_mean, mean_score
+from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.errors import InputError
+from ...prompts.examples import Example, Preference, load_examples
+from ...prompts.rows import read_rows, validate_row
+from . import PreferenceScores, RatingScores, preference_scores, rating_scores
+from .preferences import context_name
+from .ratings import rated_dimension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ...agents.buying import Estimate
+    from ...evaluation.evaluate import Evaluation
+    from ...evaluation.progress import Watcher
+    from ...models.base import Model
+    from ...prompts.prompt import Prompt
+    from ...prompts.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class OrderEffect:
+    """What the order of the outputs did to one test, or to all."""
+
+    mean_p_first: float | None
+    """Mean probability that the output shown first is called the better one; 0.5 without bias where every pair is
+    shown in both orders. None where no choice is there."""
+    both_orders: int
+    """Comparisons that were made in both orders."""
+    depend: int
+    """Those of them whose winner is not the same in both orders; no winner (0.5) in one of them is another winner."""
+
+    @property
+    def share(self) -> float | None:
+        """Share of the comparisons whose winner depends on the order; None where none was made in both."""
+        return self.depend / self.both_orders if self.both_orders else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``weights.json``."""
+        return {
+            "mean_p_first": self.mean_p_first,
+            "both_orders": self.both_orders,
+            "depend_on_order": self.depend,
+            "share_depends": self.share,
+        }
+
+
+@dataclass(frozen=True)
+class PositionBias:
+    """What the order of the outputs did."""
+
+    swapped: bool
+    """Whether the pairs were shown in both orders."""
+    overall: OrderEffect
+    """Over all comparisons of all tests."""
+    by_test: Mapping[str, OrderEffect]
+    by_pair: OrderEffect
+    """Over pairs, whose winner is that of the mean over all tests."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``weights.json``."""
+        reason = None if self.overall.both_orders else _no_share(self)
+        tests = {test: effect.to_dict() for test, effect in self.by_test.items()}
+        pairs = self.by_pair.to_dict()
+        return {"swapped": self.swapped, **self.overall.to_dict(), "reason": reason, "pairs": pairs, "tests": tests}
+
+    def sentences(self) -> list[str]:
+        """The same in words."""
+        effect = self.overall
+        if effect.mean_p_first is None:
+            return [f"Nothing can be said about position bias: {_no_share(self)}."]
+        first = f"The output shown first is called the better one with a mean probability of {effect.mean_p_first:.2f}"
+        pairs = f"{self.by_pair.depend} of {self.by_pair.both_orders}"
+        if effect.share is None:
+            return [f"{first}. Whether the order decides is not known: {_no_share(self)}."]
+        return [
+            f"{first} (0.50 without position bias); in {effect.share:.0%} of the {effect.both_orders} comparisons made "
+            f"in both orders the winner depends on the order, and so it does in {pairs} pairs by the mean over all tests. "
+            "Scores are the means of both orders."
+        ]
+
+
+def position_bias(
+    pairs: Sequence[str], checklist: Checklist, p_first: Mapping[tuple[str, str], float | None], *, swap: bool
+) -> PositionBias:
+    """Compare the choices made in both orders.
+
+    Args:
+        pairs: Their ids.
+        checklist: The tests.
+        p_first: By id of an order (see :func:`~askance.agents.pairwise.pair_id`) and test: how likely the output
+            shown first is called the better one; None where no answer came.
+        swap: Whether the pairs were shown in both orders.
+    """
+    orders = (AS_IT_IS, SWAPPED) if swap else (AS_IT_IS,)
+    tests = [question.id for question in checklist.questions]
+    by_test = {test: [[p_first[pair_id(pair, order), test] for order in orders] for pair in pairs] for test in tests}
+    by_pair = [
+        [complete_mean([p_first[pair_id(pair, order), test] for test in tests]) for order in orders] for pair in pairs
+    ]
+    everything = [choices for comparisons in by_test.values() for choices in comparisons]
+    effects = {test: _effect(comparisons) for test, comparisons in by_test.items()}
+    return PositionBias(swap, _effect(everything), effects, _effect(by_pair))
+
+
+def _effect(comparisons: Iterable[Sequence[float | None]]) -> OrderEffect:
+    """The effect over comparisons: P(first) with output a first and, where made, with output b first."""
+    comparisons = list(comparisons)
+    both = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
+    depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in both)
+    mean = mean_score(p for pair in both for p in pair) if both else mean_score(p for each in comparisons for p in each)
+    return OrderEffect(mean, len(both), depend)
+
+
+def _winner(p_a: float) -> str | None:
+    return "a" if p_a > 0.5 else "b" if p_a < 0.5 else None
+
+
+def _no_share(bias: PositionBias) -> str:
+    return "no comparison has an answer in both orders" if bias.swapped else "--swap shows each pair in both orders"
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """Pairs with the scores of a judge."""
+
+    scores: PreferenceScores
+    evaluation: Evaluation
+    bias: PositionBias | None = None
+    """What the order of the outputs did; None where each output was judged alone."""
+
+
+def judge_preferences(
+    path: str | Path,
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None = None,
+    pairwise: bool = False,
+    swap: bool = False,
+    watcher: Watcher | None = None,
+    **options: Any,
+) -> JudgedPairs:
+    """Judge all pairs; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
+
+    With ``pairwise`` the score of output a is how likely it is called the better one, and that of b is 1 minus this.
+
+    Args:
+        path: Preference pairs, JSONL or CSV: ``id``, ``input``, ``output_a``, ``output_b``, ``preferred``.
+        checklist: The tests; a pair with a missing verdict is left out and counted.
+        model: The judge.
+        prompt: For the judge; askance's own by default. With ``pairwise`` one without placeholders.
+        pairwise: Show both outputs at once.
+        swap: Show them in both orders and take the mean; only with ``pairwise``.
+        watcher: Told how the work goes on.
+        options: As for :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
+
+    Raises:
+        InputError: Names the file, line and field of the first problem.
+        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+    """
+    pairs = load_pairs(path, limit=options.pop("limit", None))
+    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    soft = options.get("scores") != "hard"
+    asked = _asked(pairs, prompt, pairwise=pairwise, swap=swap)
+    found = evaluate(checklist=questions, model=model, watcher=watcher, **asked, **options)
+    if not pairwise:
+        return JudgedPairs(separate_scores(pairs, questions, found.verdicts, soft=soft), found)
+    bias = position_bias([pair.id for pair in pairs], questions, cells(found.verdicts, soft=soft), swap=swap)
+    return JudgedPairs(pairwise_scores(pairs, questions, found.verdicts, soft=soft, swap=swap), found, bias)
+
+
+def estimate_pairs(
+    path: str | Path,
+    *,
+    prompt: str | Path | Prompt | None = None,
+    pairwise: bool = False,
+    swap: bool = False,
+    **judging: Any,
+) -> Estimate:
+    """What :func:`judge_preferences` would buy; nothing is bought.
+
+    Raises:
+        InputError: As :func:`judge_preferences`.
+    """
+    pairs = load_pairs(path, limit=judging.pop("limit", None))
+    return estimate_evaluation(**_asked(pairs, prompt, pairwise=pairwise, swap=swap), **judging)
+
+
+def _asked(
+    pairs: Sequence[Preference], prompt: str | Path | Prompt | None, *, pairwise: bool, swap: bool
+) -> dict[str, Any]:
+    """What is judged, with which prompt, by which kind of evaluator."""
+    if swap and not pairwise:
+        raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
+    if not pairwise:
+        return {"data": [example for pair in pairs for example in separate_examples(pair)], "prompt": prompt}
+    return {
+        "data": [example for pair in pairs for example in ordered_examples(pair, swap=swap)],
+        "prompt": pairwise_prompt() if prompt is None else prompt,
+        "evaluator": PairEvaluator,
+    }
+
+
+def judge_ratings(
+    path: str | Path,
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    dimension: str | None = None,
+    watcher: Watcher | None = None,
+    **options: Any,
+) -> tuple[RatingScores, Evaluation]:
+    """Judge rated outputs.
+
+    Args:
+        path: Examples with human scores, as for :func:`~askance.evaluation.evaluate.evaluate`.
+        checklist: The tests; an output with a missing verdict or rating is left out and counted.
+        model: The judge.
+        dimension: The human dimension that is the rating; the only one, or ``overall``, when None.
+        watcher: Told how the work goes on.
+        options: As for :func:`~askance.evaluation.evaluate.evaluate`.
+
+    Raises:
+        InputError: Bad data, or people rated several dimensions and none is named.
+        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+    """
+    examples = load_examples(path, fields=options.pop("field", None), limit=options.pop("limit", None))
+    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    rated = rated_dimension((example.human for example in examples), dimension, str(path))
+    unrated = [example.model_copy(update={"human": {}}) for example in examples]
+    found = evaluate(unrated, checklist=questions, model=model, watcher=watcher, **options)
+    table = cells(found.verdicts, soft=options.get("scores") != "hard")
+    scores = rating_scores(
+        [example.id for example in examples],
+        [question.id for question in questions.questions],
+        [[table[example.id, question.id] for question in questions.questions] for example in examples],
+        [example.human_score(rated) for example in examples],
+        groups=[context_name(example.metadata.get("group"), example.input) for example in examples],
+    )
+    return scores, found
+
+
+def load_pairs(path: str | Path, *, limit: int | None = None) -> list[Preference]:
+    """Read preference pairs whose outputs are to be judged.
+
+    Raises:
+        InputError: Names the file, line and field of the first problem.
+    """
+    pairs: list[Preference] = []
+    seen: dict[str, int] = {}
+    for number, row in read_rows(Path(path)):
+        if limit is not None and len(pairs) >= limit:
+            break
+        pair = validate_row(Preference, row, f"{path}, line {number}")
+        if pair.id in seen:
+            raise InputError(f"{path}, line {number}: the id '{pair.id}' was used before, in line {seen[pair.id]}.")
+        seen[pair.id] = number
+        pairs.append(pair)
+    if not pairs:
+        raise InputError(f"{path}: there are no pairs in it.")
+    return pairs
+
+
+def separate_examples(pair: Preference) -> list[Example]:
+    """Both outputs of a pair, each to be judged alone."""
+    return [
+        Example(id=f"{pair.id}/{side}", input=pair.input, output=output)
+        for side, output in (("a", pair.output_a), ("b", pair.output_b))
+    ]
+
+
+def separate_scores(
+    pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool
+) -> PreferenceScores:
+    """Scores of pairs from the verdicts on :func:`separate_examples`."""
+    table = cells(verdicts, soft=soft)
+    return _pair_scores(pairs, questions, lambda pair, test, side: table[f"{pair}/{side}", test])
+
+
+def pairwise_scores(
+    pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool, swap: bool
+) -> PreferenceScores:
+    """Scores of pairs from the verdicts on :func:`~askance.agents.pairwise.ordered_examples`."""
+    table = cells(verdicts, soft=soft)
+
+    def score(pair: str, test: str, side: str) -> float | None:
+        orders = [(table[pair_id(pair, AS_IT_IS), test], side == "a")]
+        orders += [(table[pair_id(pair, SWAPPED), test], side == "b")] if swap else []
+        return complete_mean([p if first or p is None else 1.0 - p for p, first in orders])
+
+    return _pair_scores(pairs, questions, score)
+
+
+def cells(verdicts: Iterable[Verdict], *, soft: bool) -> dict[tuple[str, str], float | None]:
+    """The score of every example on every test, replicates averaged; None where one is missing."""
+    found: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    for verdict in verdicts:
+        found[verdict.example, verdict.question].append(verdict.score(soft=soft))
+    return {key: complete_mean(values) for key, values in found.items()}
+
+
+def _pair_scores(
+    pairs: Sequence[Preference], questions: Checklist, score: Callable[[str, str, str], float | None]
+) -> PreferenceScores:
+    tests = [question.id for question in questions.questions]
+    return preference_scores(
+        [pair.id for pair in pairs],
+        tests,
+        [[score(pair.id, test, "a") for test in tests] for pair in pairs],
+        [[score(pair.id, test, "b") for test in tests] for pair in pairs],
+        [pair.preferred for pair in pairs],
+        groups=[context_name(pair.group, pair.input) for pair in pairs],
+        sections=[pair.section for pair in pairs],
+        datasets=[pair.dataset for pair in pairs],
+    )

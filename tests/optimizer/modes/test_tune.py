@@ -1,0 +1,241 @@
+"""``tune`` end to end: a generator's prompt is improved until nothing fails, as far as held-out outputs confirm it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.memory.journal import read_events
+from askance.models.base import Request
+from askance.optimizer.estimate import estimate_run
+from askance.optimizer.modes.tune import prepare
+from askance.prompts.errors import InputError
+from askance.testing import StandInServer
+
+WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
+
+
+def how(letters: Any, kind: str) -> dict[str, Any]:
+    """Who says how good a letter is."""
+    if kind == "checker":
+        return {}
+    judged = {"judge": letters.model("letters/judge")}
+    return judged | ({"checklist": letters.checklist} if kind == "checklist" else {"own_questions": True})
+
+
+KINDS = pytest.mark.parametrize("kind", ["checker", "checklist", "own"])
+
+
+@KINDS
+def test_the_prompt_improves_until_nothing_fails(letters: Any, tmp_path: Path, kind: str) -> None:
+    done = letters.tune(tmp_path / "run", **how(letters, kind))
+    assert done.finish_reason == "nothing_fails"
+    assert WELCOME in done.prompt
+    assert NAME in done.prompt
+    for split in ("validation", "test"):
+        before, after = (done.result[side][split]["mean"] for side in ("baseline", "best"))
+        assert after > before + 0.2
+        assert done.result["gain"][split]["value"] == pytest.approx(after - before)
+    assert done.result["coverage"] == 1.0
+
+
+@KINDS
+def test_the_result_holds_what_is_promised(letters: Any, tmp_path: Path, kind: str) -> None:
+    done = letters.tune(tmp_path / "run", **how(letters, kind))
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert done.result == result
+    assert set(result) >= {"mode", "finish_reason", "iterations", "baseline", "best", "accepted_edits"}
+    assert set(result) >= {"rejected_edits", "lessons", "calls", "cached_calls", "tokens", "cost_usd", "coverage"}
+    for side in ("baseline", "best"):
+        for split in ("validation", "test"):
+            measured = result[side][split]
+            assert (measured["spearman"], measured["kendall"], measured["pearson"]) == (None, None, None)
+            assert "nothing to correlate with" in measured["reason"]
+            assert measured["n"] > 0
+            assert measured["dimensions"]
+    assert (result["mode"], result["yardstick"]) == ("tune", "mean score")
+    assert (tmp_path / "run" / "prompt.md").read_text() == done.prompt
+
+
+def test_judge_and_checker_can_look_together(letters: Any, tmp_path: Path) -> None:
+    questions = [each.model_copy(update={"id": f"{each.id}-asked"}) for each in letters.checklist.questions]
+    both = how(letters, "checklist") | {"checker": letters.checker(tmp_path)}
+    both["checklist"] = letters.checklist.model_copy(update={"questions": tuple(questions)})
+    done = letters.tune(tmp_path / "run", **both)
+    assert set(done.result["best"]["test"]["dimensions"]) == {"letter", "checks"}
+    assert done.finish_reason == "nothing_fails"
+
+
+def test_a_check_with_the_name_of_a_question_is_refused(letters: Any, tmp_path: Path) -> None:
+    both = how(letters, "checklist") | {"checker": letters.checker(tmp_path)}
+    with pytest.raises(InputError, match="a check named 'greeting', and so is a question"):
+        letters.tune(tmp_path / "run", **both)
+
+
+def test_a_checker_can_be_a_function_of_the_caller(letters: Any, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def greets(example: askance.Example) -> bool:
+        asked.append(example.id)
+        return "Hello" in (example.output or "")
+
+    done = letters.tune(tmp_path / "run", checker=greets)
+    assert set(asked) == set(letters.ids)
+    assert 0 < done.result["baseline"]["test"]["mean"] < 1
+
+
+def test_a_run_is_resumed_from_its_directory_alone(letters: Any, tmp_path: Path, sandbox: Path) -> None:
+    checker = letters.checker(tmp_path)
+    with StandInServer(letters.serve) as server:
+        done = askance.tune(
+            letters.rows,
+            generator="openai/writer",
+            prompt=letters.prompt,
+            checker=checker,
+            api_base=server.url,
+            run=tmp_path / "run",
+            **letters.options,
+        )
+        asked = len(server.bodies)
+        (tmp_path / "run" / "result.json").unlink()
+        assert askance.resume(tmp_path / "run").result == done.result
+        assert len(server.bodies) == asked
+    assert done.finish_reason == "nothing_fails"
+
+
+def test_an_instruction_that_spoils_the_letters_fails_its_trial(make_letters: Any, tmp_path: Path) -> None:
+    letters = make_letters(harm=0.5)
+    done = letters.tune(tmp_path / "run")
+    harmful = [lesson for lesson in done.result["lessons"] if lesson["text"] == letters.CURES["brief"]]
+    assert harmful
+    assert harmful[0]["status"] == "rejected"
+    assert harmful[0]["reason"].startswith("failed its trial: ")
+    assert letters.CURES["brief"] not in done.prompt
+    assert done.finish_reason == "nothing_fails"
+
+
+def test_an_instruction_that_spoils_the_letters_is_rejected_by_the_gate_too(make_letters: Any, tmp_path: Path) -> None:
+    letters = make_letters(harm=0.5)
+    done = letters.tune(tmp_path / "run", trial=False)
+    assert letters.CURES["brief"] not in done.prompt
+    assert WELCOME in done.prompt
+    assert done.result["rejected_edits"]
+
+
+def test_what_no_prompt_can_bring_about_is_kept_out_of_it_and_reported(make_letters: Any, tmp_path: Path) -> None:
+    letters = make_letters(count=True)
+    done = letters.tune(tmp_path / "run")
+    [counting] = [lesson for lesson in done.result["lessons"] if lesson["kind"] == "computational"]
+    assert counting["text"] == letters.CURES["length"]
+    assert counting["text"] not in done.prompt
+    assert counting["kind_reason"]
+    assert len(counting["evidence"]) > 1
+    assert done.finish_reason == "no_disagreements"
+    assert WELCOME in done.prompt
+
+
+def test_a_letter_is_worth_nothing_unless_it_passes_everything(letters: Any, tmp_path: Path) -> None:
+    strict, mild = (letters.tune(tmp_path / name, score_as=name) for name in ("all", "mean"))
+    before = [done.result["baseline"]["validation"]["mean"] for done in (strict, mild)]
+    assert before[0] < before[1]
+    assert strict.result["best"]["validation"]["mean"] == 1.0
+
+
+def test_no_output_is_written_twice_with_the_same_prompt(letters: Any, tmp_path: Path) -> None:
+    seen: list[Request] = []
+    letters.tune(tmp_path / "run", seen.append, **how(letters, "checklist"))
+    assert len(seen) == len({request.key for request in seen})
+
+
+def test_nothing_fails_from_the_start_changes_nothing(letters: Any, tmp_path: Path) -> None:
+    letters.prompt = askance.Prompt(f"{letters.prompt.text}\n{WELCOME}\n{NAME}")
+    done = letters.tune(tmp_path / "run")
+    assert (done.finish_reason, done.result["iterations"]) == ("nothing_fails", 1)
+    assert done.prompt == letters.prompt.text
+    assert set(done.result["roles"]) == {"generator"}
+
+
+def test_a_budget_ends_the_run_and_more_of_it_gives_what_a_run_without_a_limit_does(
+    letters: Any, tmp_path: Path
+) -> None:
+    checker = letters.checker(tmp_path)
+    whole = letters.tune(tmp_path / "whole", checker=checker)
+    seen: list[Request] = []
+    for cap in (60, 90):
+        stopped = letters.tune(tmp_path / "run", seen.append, checker=checker, max_calls=cap)
+        assert stopped.finish_reason == "max_calls"
+        assert stopped.result["calls"] == len(seen) == cap
+    done = letters.tune(tmp_path / "run", seen.append, checker=checker, max_calls=10_000)
+    assert done.result == whole.result
+    assert len(seen) == len({request.key for request in seen}) == whole.result["calls"]
+
+
+def test_a_crash_changes_nothing(letters: Any, tmp_path: Path) -> None:
+    class Crash(BaseException):
+        pass
+
+    checker = letters.checker(tmp_path)
+    whole = letters.tune(tmp_path / "whole", checker=checker)
+    events = [row | {"time": ""} for row in read_events(tmp_path / "whole" / "journal.jsonl")]
+    for crash_at in range(3, whole.result["calls"], 17):
+        asked: list[bytes] = []
+
+        def before(request: Request, asked: list[bytes] = asked, crash_at: int = crash_at) -> None:
+            if len(asked) == crash_at:
+                raise Crash
+            asked.append(request.key)
+
+        run = tmp_path / f"crash{crash_at}"
+        with pytest.raises(Crash):
+            letters.tune(run, before, checker=checker)
+        done = letters.tune(run, lambda request, asked=asked: asked.append(request.key), checker=checker)
+        assert done.result == whole.result
+        assert len(asked) == len(set(asked)) == whole.result["calls"]
+        assert [row | {"time": ""} for row in read_events(run / "journal.jsonl")] == events
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"checker": None}, "Nothing says how good an output is"),
+        ({"judge": "openai/j"}, "The judge has nothing to ask"),
+        ({"own_questions": True, "checker": "checks.py:check"}, "There are questions but no --judge"),
+        ({"judge": "openai/j", "own_questions": True, "checklist": "both"}, "leave out --checklist"),
+    ],
+)
+def test_a_run_that_nobody_could_judge_is_refused(
+    letters: Any, tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    if options.get("checklist"):
+        options = options | {"checklist": letters.checklist}
+    with pytest.raises(InputError, match=sentence):
+        letters.tune(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@KINDS
+@pytest.mark.parametrize("trial", [True, False])
+def test_a_whole_run_buys_no_more_than_was_estimated(make_letters: Any, tmp_path: Path, kind: str, trial: bool) -> None:
+    letters = make_letters(harm=0.3)
+    given = how(letters, kind)
+    checker = letters.checker(tmp_path) if kind == "checker" else None
+    settings = letters.options | {"own_questions": kind == "own", "trial": trial}
+    made = prepare(
+        letters.rows,
+        given.get("checklist"),
+        letters.model("letters/writer"),
+        given.get("judge"),
+        letters.prompt,
+        None,
+        checker,
+        settings,
+    )
+    estimate = estimate_run(made)
+    done = letters.tune(tmp_path / "run", **given, trial=trial)
+    most = estimate.fixed.calls + done.result["iterations"] * estimate.iteration_calls + estimate.last_calls
+    assert done.result["calls"] <= most
+    assert estimate.fixed.calls <= 2 * done.result["calls"], "an estimate that is always too high says nothing"
