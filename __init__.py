@@ -19,19 +19,19 @@ _HOMES = {
     "RunResult": ".optimizer.runner",
     "Verdict": ".prompts.verdicts",
     "diagnose": ".evaluation.diagnose",
-    "align": ".experiments.runs",
+    "align": ".runs",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_prompt": ".prompts.prompt",
     "weigh": ".optimizer.weights.weigh",
-    "migrate": ".experiments.runs",
-    "resume": ".experiments.runs",
+    "migrate": ".runs",
+    "resume": ".runs",
     "select": ".optimizer.selection.select",
     "evaluate_adaptively": ".evaluation.adaptive",
     "Selection": ".optimizer.selection.result",
-    "tune": ".experiments.runs",
+    "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
 }
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .evaluation.diagnosis import Diagnosis
     from .evaluation.evaluate import Evaluation, evaluate
     from .evaluation.write_questions import write_questions
-    from .experiments.runs import align, migrate, resume, tune
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult
     from .optimizer.selection.result import Selection
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from .prompts.examples import Example, load_examples
     from .prompts.prompt import Prompt, load_prompt
     from .prompts.verdicts import Verdict
+    from .runs import align, migrate, resume, tune
 
 
 def __getattr__(name: str) -> Any:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..experiments.runs import run_and_report
 from ..models.registry import RegisteredModel, resolve
 from ..optimizer.modes.migrate import prepare
 from ..prompts.errors import InputError
+from ..runs import run_and_report
 from .console import console, hush
 from .fetch import fetch
 from .runs import finish

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from ..evaluation.options import ScoreOptions
-from ..experiments.report_of import write_report_of
-from ..experiments.report_of_verdicts import Beside
+from ..report.any_result import write_report_of
+from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
 
 

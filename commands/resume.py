@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from ..experiments.runs import resume
 from ..optimizer.job import NOT_IN_FINGERPRINT
 from ..optimizer.options import LoopOptions
+from ..runs import resume
 from .console import console
 from .options import common_options, load_dotenv, settings_options
 from .runs import finish

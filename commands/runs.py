@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..experiments.runs import run_and_report
 from ..optimizer.estimate import estimate_run
 from ..prompts.errors import BudgetExceededError
+from ..runs import run_and_report
 from .console import console
 from .coverage import tell_errors
 from .options import load_dotenv, need, settings

@@ -16,10 +16,10 @@ from ..optimizer.job import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt, fill
+from ..runs import tune
 from .dspy_metric import input_texts
 from .dspy_program import PassMetric, ProgramModel
 from .gepa_frame import literal
-from .runs import tune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -21,10 +21,13 @@ FLOORS = {
     "agents": 3,
     "evaluation": 4,
     "optimizer": 5,
-    "experiments": 6,
+    "report": 6,
+    "runs": 7,
+    "bridges": 8,
+    "experiments": 9,
 }
-TOP = 7
-"""Above all rooms: the commands and the command line. The test doubles stand on the models."""
+TOP = 10
+"""Above all rooms: the commands and the command line. The test doubles stand on the models; ``runs`` is one file."""
 HEAVY = (
     "torch",
     "litellm",

@@ -18,12 +18,12 @@ from askance.evaluation.compare.protocol import Rating
 from askance.evaluation.compare.statistics import METHODS, compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
-from askance.experiments.report_of_comparison import render_comparison
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
+from askance.report.comparison import render_comparison
 from askance.stats.correlation import kendall, spearman
 from askance.testing import Reply, ScriptedModel
 

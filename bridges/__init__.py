@@ -1,0 +1,1 @@
+"""Other tools reach askance here: GEPA, DSPy, Inspect, MLflow."""

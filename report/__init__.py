@@ -1,0 +1,1 @@
+"""What a run or any other result comes to, as one HTML file."""

@@ -1,0 +1,160 @@
+"""A report of whatever a command left behind: a run, weights, a selection, a comparison or verdicts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..memory.run_directory import RunDirectory
+from ..prompts.errors import InputError, like_named
+from .comparison import render_comparison
+from .judging import read_diagnosis, read_evaluation, render_judging
+from .run import write_report
+from .selection import render_selection
+from .verdicts import Beside, read_judging
+from .weights import render_weights
+
+
+def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
+    """Write one HTML file about what a command left behind; returns where it is.
+
+    Args:
+        path: A run's directory, a result file, or a directory with one result in it.
+        output: The file; default: beside the input with the same stem, and ``report.html`` in a run's directory. It
+            is replaced whole or not at all.
+        beside: What verdicts are about; the other kinds need nothing.
+
+    Raises:
+        InputError: There is nothing that a report can be written of, or a file is damaged.
+        AskanceError: The file cannot be written.
+    """
+    place = Path(path)
+    if place.is_dir():
+        if (place / "config.yaml").exists() or (place / "journal.jsonl").exists():
+            return write_report(place, output)
+        result = _only_result(place)
+    else:
+        result = recognise(place)
+    if result.kind == "run":
+        return write_report(result.path.parent, output)
+    file = Path(output) if output is not None else result.path.with_suffix(".html")
+    text = render_result(result, beside or Beside())
+    RunDirectory(file.parent).write(file.name, text)
+    return file
+
+
+def render_result(result: Result, beside: Beside) -> str:
+    """The report of a recognised file as HTML.
+
+    Raises:
+        InputError: The file is damaged, or was written by another version.
+    """
+    from jinja2 import UndefinedError
+
+    data, name = result.data, result.path.name
+    if result.kind == "verdicts":
+        return render_judging(read_judging(result.path, beside))
+    try:
+        match result.kind:
+            case "weights":
+                return render_weights(data, name)
+            case "selection":
+                return render_selection(data, name)
+            case "comparison":
+                return render_comparison(data, name)
+            case "evaluation":
+                return render_judging(read_evaluation(data, name))
+            case _:
+                return render_judging(read_diagnosis(data, name))
+    except (KeyError, TypeError, AttributeError, IndexError, StopIteration, ValueError, UndefinedError) as error:
+        raise InputError(
+            f"{result.path}: damaged, or written by another version of askance: it does not hold what a {result.kind} "
+            f"should ({type(error).__name__}: {error})."
+        ) from None
+
+
+def _only_result(directory: Path) -> Result:
+    found = results_in(directory)
+    if not found:
+        raise InputError(f"{directory}: there is no run and no result in it. A report is written of: {KNOWN}.")
+    if len(found) > 1:
+        names = ", ".join(each.path.name for each in found)
+        raise InputError(f"{directory}: there are several results in it ({names}); name the one that you mean.")
+    return found[0]
+
+
+Kind = Literal["run", "weights", "selection", "comparison", "evaluation", "diagnosis", "verdicts"]
+
+KNOWN = (
+    "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; verdicts of "
+    "evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
+)
+"""What a report can be written of, in words."""
+
+_FIELDS: dict[Kind, tuple[str, ...]] = {
+    "run": ("mode", "finish_reason", "baseline"),
+    "weights": ("weights", "learners", "beats_uniform"),
+    "selection": ("kept", "curves", "convergence"),
+    "comparison": ("judges", "compared_on", "differences"),
+    "evaluation": ("yes_rates", "scores", "coverage"),
+    "diagnosis": ("findings", "all_questions", "phi"),
+    "verdicts": ("example", "question", "model", "answer"),
+}
+"""By these an object is known; of verdicts, the first line."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A file that was recognised."""
+
+    path: Path
+    kind: Kind
+    data: dict[str, Any]
+    """Its content; of verdicts, the first line."""
+
+
+def recognise(path: Path) -> Result:
+    """Tell what a file is.
+
+    Raises:
+        InputError: It cannot be read, or no command of askance wrote it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file or directory.{like_named(path)}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: this is not text in UTF-8. A report is written of: {KNOWN}.") from None
+    data = _object(text)
+    kind = next(
+        (kind for kind, names in _FIELDS.items() if data is not None and all(name in data for name in names)), None
+    )
+    if data is None or kind is None:
+        raise InputError(f"{path}: not a result of askance. A report is written of: {KNOWN}.")
+    return Result(path, kind, data)
+
+
+def results_in(directory: Path) -> list[Result]:
+    """The results that lie directly in a directory, by name."""
+    found = []
+    for file in sorted([*directory.glob("*.json"), *directory.glob("*.jsonl")]):
+        try:
+            found.append(recognise(file))
+        except InputError:
+            continue
+    return found
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The object in a JSON file, or that of the first line of a JSONL file; None where there is neither."""
+    for part in (text, next((line for line in text.splitlines() if line.strip()), "")):
+        try:
+            data = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return data if isinstance(data, dict) else None
+    return None

@@ -1,0 +1,427 @@
+"""The report of ``compare``: which judge agrees best with people, beyond noise or not, and what each costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..evaluation.scoring import complete_mean
+from ..models.budget import count
+from .charts import drawing, histogram, tallest_bar
+from .first_screen import Failure, FirstScreen, Tile, cost_tile, failures, unknown
+from .page import interval, json_data, number, p_value, percent, render_page, signed, thousandth
+from .scores import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
+
+
+METHODS = ("spearman", "kendall", "pearson")
+CHART_HEIGHT = 300
+"""Of the picture of cost and quality, in pixels."""
+
+
+@dataclass(frozen=True)
+class OnDimension:
+    """A dimension with every judge's agreement with people."""
+
+    name: str
+    judges: Sequence[tuple[str, Mapping[str, Any]]]
+    among_people: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What there is to know of one judge."""
+
+    judge: Mapping[str, Any]
+    failures: Sequence[Failure]
+    drawings: Sequence[tuple[str, Markup]]
+    """Its scores on each dimension, in tenths."""
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """What the page shows."""
+
+    screen: FirstScreen
+    data: Mapping[str, Any]
+    has_people: bool
+    has_money: bool
+    dimensions: Sequence[OnDimension]
+    scale: Scale
+    differences: Sequence[Mapping[str, Any]]
+    gain_scale: Scale
+    picture: Markup | None
+    notes: Sequence[Notes]
+    people_drawings: Sequence[tuple[str, Markup]]
+    examples: Markup | None
+
+
+def render_comparison(data: Mapping[str, Any], name: str) -> str:
+    """The page of what ``compare -o`` wrote.
+
+    Args:
+        data: Its content.
+        name: Of the file.
+    """
+    scripts = ("report_table.js", "report_sort.js", "report_verdicts.js")
+    return render_page("report_of_comparison.html.j2", scripts, page=_page(data, name))
+
+
+def _page(data: Mapping[str, Any], name: str) -> ComparisonPage:
+    has_people = any("pooled" in each for row in data["judges"] for each in row["dimensions"].values())
+    dimensions = [_on_dimension(data, dimension) for dimension in data["dimensions"]] if has_people else []
+    ends = [end for each in dimensions for _, row in each.judges for end in (row["low"], row["high"], row["value"])]
+    drawn = _drawings(data)
+    return ComparisonPage(
+        screen=finding(data, name),
+        data=data,
+        has_people=has_people,
+        has_money=any(row["cost"]["per_example"]["cost_usd"] for row in data["judges"]),
+        dimensions=dimensions,
+        scale=Scale.over(ends),
+        differences=data["differences"],
+        gain_scale=Scale.over([each[end] for each in data["differences"] for end in ("low", "high", "value")]),
+        picture=_cost_and_quality(data["judges"]) if has_people else None,
+        notes=[
+            Notes(row, failures(_ratings(data, row["judge"]), "dimension"), drawn.get(row["judge"], ()))
+            for row in data["judges"]
+        ],
+        people_drawings=drawn.get("", ()),
+        examples=_examples(data),
+    )
+
+
+def _on_dimension(data: Mapping[str, Any], dimension: str) -> OnDimension:
+    found = [(row["judge"], row["dimensions"][dimension]) for row in data["judges"]]
+    among = data["among_people"].get(dimension)
+    rows = [(judge, each["pooled"]["spearman"]) for judge, each in found if "pooled" in each]
+    return OnDimension(dimension, rows, among["spearman"] if among else None)
+
+
+def _ratings(data: Mapping[str, Any], judge: str) -> Sequence[Mapping[str, Any]]:
+    """What a judge said; empty where only the tables were kept (``--json``)."""
+    found: Sequence[Mapping[str, Any]] = data.get("ratings", {}).get(judge, ())
+    return found
+
+
+def _drawings(data: Mapping[str, Any]) -> dict[str, list[tuple[str, Markup]]]:
+    """Histograms of every judge's scores, and of people's under no name, dimension by dimension."""
+    if "ratings" not in data:
+        return {}
+    common = set(data["common"])
+    found: dict[str, list[tuple[str, Markup]]] = {}
+    for dimension in data["dimensions"]:
+        columns = {
+            row["judge"]: [
+                each["score"]
+                for each in _ratings(data, row["judge"])
+                if each["dimension"] == dimension
+                and each["example"] in common
+                and not each.get("replicate")
+                and each["score"] is not None  # that of a judge that is left out
+            ]
+            for row in data["judges"]
+        }
+        columns[""] = [
+            each[dimension] for name, each in data["human"].items() if name in common and each[dimension] is not None
+        ]
+        tallest = tallest_bar(list(columns.values()))
+        for judge, values in columns.items():
+            if values:
+                drawing = histogram(values, "after" if judge else "people", tallest)
+                found.setdefault(judge, []).append((dimension, drawing))
+    return found
+
+
+def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """Every judge as a point: tokens for an example across, mean Spearman upwards."""
+    from markupsafe import Markup
+
+    known = [row for row in judges if row["average"]["spearman"] is not None]
+    if not known:
+        return None
+    values = [row["average"]["spearman"] for row in known]
+    scale = Scale.around(values)
+    low, high = scale.low, scale.high
+    step = _round_step(max(row["cost"]["amortised_tokens"] for row in known) or 1.0)
+    steps = ceil(max(row["cost"]["amortised_tokens"] for row in known) / step) or 1
+    most = step * steps
+
+    def across(tokens: float) -> float:
+        return 9 + 74 * tokens / most
+
+    def down(value: float) -> float:
+        return 14 + (CHART_HEIGHT - 60) * (1 - (value - low) / (high - low))
+
+    parts = []
+    for tick in scale.ticks:
+        parts.append(
+            Markup('<line class="grid" x1="9%" x2="98%" y1="{0:.1f}" y2="{0:.1f}"/>').format(down(tick))
+            + Markup('<text x="8%" y="{:.1f}" text-anchor="end">{}</text>').format(down(tick) + 4, number(tick))
+        )
+    for place in range(steps + 1):
+        parts.append(
+            Markup('<text x="{:.2f}%" y="{}" text-anchor="middle">{:,.0f}</text>').format(
+                across(place * step), CHART_HEIGHT - 24, place * step
+            )
+        )
+    parts.append(
+        Markup('<text x="46%" y="{}" text-anchor="middle">tokens for an example</text>').format(CHART_HEIGHT - 6)
+    )
+    written: list[tuple[float, float]] = []
+    for row, labels in _together(known, most, high - low):
+        x, y = across(row["cost"]["amortised_tokens"]), down(row["average"]["spearman"])
+        said = (
+            f"{labels}: Spearman {number(row['average']['spearman'], 3)}, {row['cost']['amortised_tokens']:,.0f} tokens"
+        )
+        kind = "after" if row is judges[0] else "before"
+        beside = y + 4
+        while any(abs(x - other) < 20 and abs(beside - taken) < 15 for other, taken in written):
+            beside += 5
+        written.append((x, beside))
+        parts.append(
+            Markup(
+                '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
+                '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
+            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:40])
+        )
+    return drawing(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", parts)
+
+
+def _round_step(most: float) -> float:
+    """A fifth of an axis that holds ``most``, rounded up to one, two or five of a power of ten."""
+    power = 10.0 ** floor(log10(most / 5))
+    return next(each * power for each in (1, 2, 2.5, 5, 10) if each * power * 5 >= most - 1e-9)
+
+
+def _together(rows: Sequence[Mapping[str, Any]], most: float, span: float) -> list[tuple[Mapping[str, Any], str]]:
+    """The judges with their labels; those on the same spot share one."""
+    made: list[tuple[Mapping[str, Any], list[str]]] = []
+    for row in rows:
+        for other, names in made:
+            apart = abs(other["cost"]["amortised_tokens"] - row["cost"]["amortised_tokens"]) / most
+            if apart < 0.02 and abs(other["average"]["spearman"] - row["average"]["spearman"]) < 0.05 * span:
+                names.append(row["judge"])
+                break
+        else:
+            made.append((row, [row["judge"]]))
+    return [(row, ", ".join(names)) for row, names in made]
+
+
+def _examples(data: Mapping[str, Any]) -> Markup | None:
+    """Every example with its mean score by each judge and by people, for the page's table."""
+    if "ratings" not in data:
+        return None
+    columns: dict[str, dict[str, list[float | None]]] = {}
+    for row in data["judges"]:
+        for each in _ratings(data, row["judge"]):
+            columns.setdefault(row["judge"], {}).setdefault(each["example"], []).append(each["score"])
+    ids = list(next(iter(columns.values()))) if columns else []
+    means = {judge: [complete_mean(said.get(name, ())) for name in ids] for judge, said in columns.items()}
+    people = [complete_mean(list(data["human"].get(name, {}).values())) for name in ids]
+    apart = [_apart([values[place] for values in means.values()]) for place in range(len(ids))]
+    shown = [*(("People", people),) * any(each is not None for each in people), *means.items(), ("Apart", apart)]
+    rows: dict[str, Any] = {
+        "ids": ids,
+        "columns": [["Example", "ids"], *([label, f"c{place}"] for place, (label, _) in enumerate(shown))],
+        "sorted": f"c{len(shown) - 1}",
+        "down": True,
+        "signed": [],
+        "texts": {},
+        **{f"c{place}": [thousandth(each) for each in values] for place, (_, values) in enumerate(shown)},
+    }
+    return json_data(rows)
+
+
+def _apart(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if len(known) > 1 else None
+
+
+LEVEL = 0.05
+"""Chance of calling any judge better or worse although none is (Holm's adjustment)."""
+FEW = 30
+"""Examples below which it is said that they are few."""
+
+
+def finding(data: Mapping[str, Any], name: str) -> FirstScreen:
+    """The first screen of a comparison's report."""
+    first = data["judges"][0]
+    known = [row for row in data["judges"] if row["average"]["spearman"] is not None]
+    best = max(known, key=lambda row: row["average"]["spearman"], default=None)
+    choice, headline, lead = _said(data, first, best)
+    return FirstScreen(
+        "compare",
+        name,
+        choice,
+        headline,
+        lead,
+        [_difference_tile(data, first, best), _agreement_tile(data, first, best), _price_tile(data), cost_tile(data)],
+        _cautions(data),
+        who=f"{data['model']} is the model of every judge; {count(data['examples'], 'example')}, "
+        f"{', '.join(data['dimensions'])}; differences are against {first['judge']}, which was named first.",
+    )
+
+
+def _said(
+    data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None
+) -> tuple[Literal["adopt", "keep", "undecided"], str, str]:
+    judges, lead_judge = len(data["judges"]), first["judge"]
+    left_out = (
+        f" (but {_listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
+    )
+    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{left_out}"
+    if not data["compared_on"]:
+        why = "There is no example that every judge scored. What each judge lacks, and why, is in its notes below."
+        return "undecided", "Nothing could be compared", why
+    if best is None:
+        if not data["differences"]:
+            why = (
+                f"{on}, cost and self-agreement are below; which of the {judges} judges is right, only people can say."
+            )
+            return "undecided", "No human scores to compare the judges with", why
+        return "undecided", "No judge's agreement with people is defined", f"{on}; the reasons are below."
+    reached = f"{best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
+    if judges == 1:
+        return (
+            "keep",
+            f"{best['judge']} agrees with people at {number(best['average']['spearman'])}",
+            f"{on}, {reached}.",
+        )
+    than = ""
+    if best is not first and first["average"]["spearman"] is not None:
+        than = f", {lead_judge} {number(first['average']['spearman'])}"
+    better, worse = _beyond_noise(data["differences"], 1), _beyond_noise(data["differences"], -1)
+    tested = sum(each["p_holm"] is not None for each in data["differences"])
+    corrected = f"after correction for {count(tested, 'comparison')}"
+    if better:
+        where = _dimensions_of(data, better, 1)
+        on_some = f" on {_listed(where)}" if len(where) < len(data["dimensions"]) else ""
+        return (
+            "adopt",
+            f"{_listed(better)} {'agrees' if len(better) == 1 else 'agree'} better with people than {lead_judge}{on_some}",
+            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(data, better, 1)}.",
+        )
+    headline = f"No judge is shown to agree better with people than {lead_judge}"
+    lower = f" {_listed(worse)} {'is' if len(worse) == 1 else 'are'} worse beyond noise." if worse else ""
+    return (
+        "keep" if worse or best is first else "undecided",
+        headline,
+        f"{on}, {reached}{than}. No difference in its favour is beyond noise {corrected}.{lower}"
+        if best is not first
+        else f"{on}, {reached}, the highest.{lower or ' The others are lower, but within noise.'}",
+    )
+
+
+def _over(data: Mapping[str, Any]) -> str:
+    several = len(data["dimensions"]) > 1
+    return f" with people, the mean over {len(data['dimensions'])} dimensions" if several else " with people"
+
+
+def _beyond_noise(differences: Sequence[Mapping[str, Any]], sign: int) -> list[str]:
+    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
+    found = [
+        (each["judge"], each["value"])
+        for each in differences
+        if each["value"] is not None and each["p_holm"] is not None and each["p_holm"] <= LEVEL
+    ]
+    against = {judge for judge, value in found if value * sign < 0}
+    return list(dict.fromkeys(judge for judge, value in found if value * sign > 0 and judge not in against))
+
+
+def _clear(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[Mapping[str, Any]]:
+    """The differences of these judges that are beyond noise in one direction."""
+    return [
+        each
+        for each in data["differences"]
+        if each["judge"] in judges
+        and each["value"] is not None
+        and each["value"] * sign > 0
+        and each["p_holm"] is not None
+        and each["p_holm"] <= LEVEL
+    ]
+
+
+def _dimensions_of(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[str]:
+    return list(dict.fromkeys(each["dimension"] for each in _clear(data, judges, sign)))
+
+
+def _named(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> str:
+    several = len(data["dimensions"]) > 1
+    return "; ".join(
+        f"{each['judge']}{' on ' + each['dimension'] if several else ''} {signed(each['value'])} "
+        f"({interval(each['low'], each['high'])})"
+        for each in _clear(data, judges, sign)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _difference_tile(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> Tile:
+    """The largest difference against the first judge, where there is one dimension; else the best judge's."""
+    known = [each for each in data["differences"] if each["value"] is not None]
+    if best is not None and best is not first:
+        known = [each for each in known if each["judge"] == best["judge"]] or known
+    if not known:
+        return unknown(f"Against {first['judge']}", "no difference can be measured")
+    top = max(known, key=lambda each: each["value"])
+    several = f" on {top['dimension']}" if len(data["dimensions"]) > 1 else ""
+    sub = f"95 % interval {interval(top['low'], top['high'])}; corrected {p_value(top['p_holm'])}"
+    scale = Scale.over([each[end] for each in data["differences"] for end in ("low", "high", "value")])
+    return Tile(
+        f"Spearman of {top['judge']} less {first['judge']}{several}", signed(top["value"]), sub, gain=top, scale=scale
+    )
+
+
+def _agreement_tile(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> Tile:
+    if best is None:
+        return unknown("Spearman with people", "undefined")
+    before = first["average"]["spearman"]
+    sub = "mean over the dimensions" if len(data["dimensions"]) > 1 else f"n = {data['compared_on']}"
+    named = f"{first['judge']}, then {best['judge']}" if best is not first else best["judge"]
+    return Tile(
+        "Spearman with people",
+        number(best["average"]["spearman"]),
+        f"{named}; {sub}",
+        number(before) if best is not first and before is not None else None,
+    )
+
+
+def _price_tile(data: Mapping[str, Any]) -> Tile:
+    cheapest = min(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
+    dearest = max(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
+    sub = f"{cheapest['judge']} takes the fewest, {dearest['judge']} the most ({dearest['cost']['amortised_tokens']:,.0f})"
+    return Tile("Tokens for an example", f"{cheapest['cost']['amortised_tokens']:,.0f}", sub)
+
+
+def _cautions(data: Mapping[str, Any]) -> list[str]:
+    said = []
+    if 0 < data["compared_on"] < FEW:
+        said.append(f"There are few examples ({data['compared_on']}), so the intervals are wide.")
+    left = data["examples"] - data["compared_on"]
+    if left:
+        least = min(data["judges"], key=lambda row: row["coverage"]["share"])
+        said.append(
+            f"{count(left, 'example')} of {data['examples']} are left out because some judge gave no score; most are "
+            f"missing from {least['judge']} ({percent(1 - least['coverage']['share'])})."
+        )
+    alike = _same(data["judges"])
+    if alike:
+        said.append(f"{alike}: their figures are the same to the last digit, so they are one judge here.")
+    return said
+
+
+def _same(judges: Sequence[Mapping[str, Any]]) -> str:
+    """Judges whose correlations are exactly alike."""
+    seen: dict[str, list[str]] = {}
+    for row in judges:
+        if row["average"]["spearman"] is not None:
+            seen.setdefault(str(row["average"]), []).append(row["judge"])
+    return "; ".join(_listed(names) for names in seen.values() if len(names) > 1)

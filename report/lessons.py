@@ -1,0 +1,199 @@
+"""The lessons of a run: what became of each, why, and what is behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .candidates import Candidate
+    from .run_data import RunData
+
+
+SHOWN_EXAMPLES = 12
+"""Examples shown in full behind one lesson; further disagreements are named."""
+STATUSES = ("applied", "failed its trial", "rejected", "retired", "beyond the prompt", "not tried")
+"""What may become of a lesson, in the order of the report."""
+
+
+@dataclass(frozen=True)
+class LessonView:
+    """A lesson with what became of it and what is behind it."""
+
+    number: int
+    id: str
+    text: str
+    direction: str
+    dimension: str
+    status: str
+    """One of ``STATUSES``."""
+    reason: str | None
+    support: int
+    notes: int
+    """Notes that said the same and were joined in it."""
+    cases: Sequence[tuple[str, Sequence[Evidence]]]
+    """Example id with the disagreements on it."""
+    further: Sequence[str]
+    """Keys of the disagreements that are not shown."""
+    edit: int | None
+    """Number of the accepted edit that carries it."""
+    trial: Mapping[str, Any] | None = None
+    """Its last trial on its own disagreements and on controls."""
+
+    @property
+    def reason_is_its_trial(self) -> bool:
+        """Whether the reason says of the trial all there is to say."""
+        return self.status == "failed its trial"
+
+
+def lessons(data: RunData, tried: Sequence[Candidate]) -> list[LessonView]:
+    """All lessons, the applied ones first, then by support."""
+    evidence = evidence_by_key(data)
+    joined = [event["kept_as"] for event in data.of("lesson")]
+    trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
+    made = []
+    for number, row in enumerate(data.result["lessons"], 1):
+        status, reason, edit = _fate(row, tried)
+        known = [evidence[key] for key in row["evidence"] if key in evidence]
+        cases = group_by_example(known)
+        shown = {each.key for _, group in cases[:SHOWN_EXAMPLES] for each in group}
+        made.append(
+            LessonView(
+                number=number,
+                id=row["id"],
+                text=row["text"],
+                direction=row["direction"],
+                dimension=row["dimension"],
+                status=status,
+                reason=reason,
+                support=len(row["evidence"]),
+                notes=joined.count(row["id"]),
+                cases=cases[:SHOWN_EXAMPLES],
+                further=[key for key in row["evidence"] if key not in shown],
+                edit=edit,
+                trial=trials.get(row["id"]),
+            )
+        )
+    return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.support))
+
+
+def _fate(row: Mapping[str, Any], tried: Sequence[Candidate]) -> tuple[str, str | None, int | None]:
+    """What became of a lesson: read off the candidates, because a later merge changes its written status."""
+    if row.get("kind") == "computational":
+        return "beyond the prompt", row.get("kind_reason"), None
+    refusal = None
+    for candidate in tried:
+        for edit in candidate.edits:
+            if row["id"] not in edit.lessons:
+                continue
+            if candidate.accepted and edit.pruning and edit.pruning["removed"]:
+                return "retired", f"taken out again at the end: {edit.pruning['reason']}", edit.number
+            if candidate.accepted:
+                return "applied", candidate.reason, edit.number
+            alone = len(candidate.edits) == 1
+            refusal = candidate.reason if alone or refusal is None else refusal
+    if row["status"] == "retired":
+        return "retired", row["reason"], None
+    if refusal is not None:
+        return "rejected", refusal, None
+    if row["status"] == "rejected":
+        reason = row["reason"] or ""
+        if reason.startswith("failed its trial"):
+            return "failed its trial", reason.removeprefix("failed its trial: "), None
+        return "rejected", reason, None
+    return "not tried", row["reason"] or "no edit was made of it before the run ended, or no room was left for it", None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one side said of a disagreement."""
+
+    yes: bool
+    p_yes: float | None
+    """None in the journals of older runs."""
+    explanation: str | None
+
+    @property
+    def words(self) -> str:
+        """``yes``, ``no``, or where only that is known, what it leaned to."""
+        answer = "yes" if self.yes else "no"
+        return answer if self.p_yes is not None else f"towards {answer}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One disagreement behind a lesson."""
+
+    key: str
+    example: str
+    question: str
+    question_text: str | None
+    iteration: int | None
+    target: Answer | None
+    reference: Answer | None
+    note: str | None
+    """The lesson that was drawn from it alone, where other words were kept."""
+    output: str | None = None
+    """What the generator wrote then, where a generator is improved."""
+
+    @property
+    def apart(self) -> float | None:
+        """How far apart the two P(yes) are; None where they are not known."""
+        if not (self.target and self.reference) or self.target.p_yes is None or self.reference.p_yes is None:
+            return None
+        return abs(self.target.p_yes - self.reference.p_yes)
+
+    @property
+    def same_side(self) -> bool:
+        """Whether both gave the same answer and differ only in how sure they are."""
+        return bool(self.target and self.reference and self.target.yes == self.reference.yes)
+
+
+def evidence_by_key(data: RunData) -> dict[str, Evidence]:
+    """Every disagreement that was read, by its key ``example/question``."""
+    said = data.of("reasons")
+    mine = {key: text for event in said for key, text in event.get("target", {}).items()}
+    theirs = {key: text for event in said for key, text in event.get("reference", {}).items()}
+    notes = {
+        key: event["text"]
+        for event in data.of("lesson")
+        if event["text"] != event.get("kept_text")
+        for key in event["evidence"]
+    }
+    found = {}
+    for event in data.of("disagreements"):
+        for row in event.get("read", ()):
+            key = f"{row['example']}/{row['question']}"
+            found[key] = Evidence(
+                key=key,
+                example=row["example"],
+                question=row["question"],
+                question_text=data.question(row["example"], row["question"])[0],
+                iteration=event.get("iteration"),
+                target=_answer(row["target"], row.get("target_p_yes"), mine.get(key)),
+                reference=_answer(row["reference"], row.get("reference_p_yes"), theirs.get(key)),
+                note=notes.get(key),
+                output=data.kept.outputs.get((version_at(data, event.get("iteration", 0)), row["example"])),
+            )
+    return found
+
+
+def version_at(data: RunData, iteration: int) -> int:
+    """The number of the best version when an iteration began."""
+    accepted = [each for each in data.of("decision") if each["accepted"] and each.get("iteration", 0) < iteration]
+    return int(accepted[-1]["version"]) if accepted else 0
+
+
+def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> Answer:
+    """A side's answer. Judges also disagree where both say the same, so only a known P(yes) makes it certain."""
+    return Answer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
+
+
+def group_by_example(evidence: Sequence[Evidence]) -> list[tuple[str, list[Evidence]]]:
+    """Evidence on the same example together, in order of first appearance."""
+    groups: dict[str, list[Evidence]] = {}
+    for each in evidence:
+        groups.setdefault(each.example, []).append(each)
+    return list(groups.items())

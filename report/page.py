@@ -1,0 +1,211 @@
+"""A report as one HTML file: its template with style and scripts inside, and a policy that allows nothing else.
+
+The page forbids itself all but its own style and script by a content security policy with their hashes, so text from
+the data stays text even in a browser that is led astray.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from base64 import b64encode
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from .. import __version__
+from ..models.budget import count
+from .scores import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jinja2 import Environment
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("report_charts.css", "report.css", "report_print.css")
+
+
+def render_page(template: str, scripts: Sequence[str], **context: Any) -> str:
+    """A page as HTML.
+
+    Args:
+        template: Name of a template that extends ``report_base.html.j2``.
+        scripts: Names of the scripts beside ``report.js``, in order.
+        context: What the template speaks of.
+    """
+    style, script = (
+        "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+        for names in (STYLES, ("report.js", *scripts))
+    )
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            version=__version__,
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
+            **context,
+        )
+    )
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for write in (number, signed, interval, money, p_value, percent, count, clip, figure):
+        environment.filters[write.__name__] = write
+    environment.globals["NONE"] = NONE
+    return environment
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+MISSING = 255
+"""Stands for a missing P(yes) in the packed numbers; the others are P(yes) times 200."""
+CLIPPED = 1_200
+"""Characters of each text in a table of examples."""
+
+
+def clipped(text: str) -> str:
+    """The beginning of a text, with an ellipsis where something is left out."""
+    return text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")
+
+
+def probability_byte(p_yes: float | None) -> int:
+    """P(yes) in a byte, to half a percent."""
+    return MISSING if p_yes is None else round(200 * min(max(p_yes, 0.0), 1.0))
+
+
+def thousandth(value: float | None) -> int | None:
+    """A number in thousandths."""
+    return None if value is None else round(1000 * value)
+
+
+def packed(values: array[int]) -> str:
+    """Numbers in Base64, the smallest byte first."""
+    if values.itemsize > 1:
+        from sys import byteorder
+
+        if byteorder == "big":
+            values.byteswap()
+    return b64encode(values.tobytes()).decode()
+
+
+def packed_places(places: array[int], most: int) -> str:
+    """Places in a list of ``most`` entries, in two bytes each where that is enough."""
+    return packed(array("H", places) if most < 2**16 else places)
+
+
+def json_data(rows: Any) -> Markup:
+    """JSON for a script element; there "<" alone can end it or begin another, so it is written as an escape."""
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+NONE = "\N{EN DASH}"
+"""Stands where there is nothing to write."""
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with a minus sign that is one."""
+    if value is None:
+        return NONE
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.removeprefix("-")
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference, with its sign."""
+    if value is None:
+        return NONE
+    text = number(value, digits)
+    return f"+{text}" if float(text.replace("\N{MINUS SIGN}", "-")) > 0 else text
+
+
+def interval(low: float | None, high: float | None, *, sign: bool = True) -> str:
+    """An interval in words."""
+    if low is None or high is None:
+        return "no interval"
+    form = signed if sign else number
+    return f"{form(low)} to {form(high)}"
+
+
+def money(dollars: float) -> str:
+    """US dollars; small sums keep their digits."""
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent."""
+    return NONE if share is None else f"{100 * share:.0f} %"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value."""
+    if value is None:
+        return NONE
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def duration(first: str, last: str) -> str | None:
+    """The time between two instants in ISO format; None where one is unreadable."""
+    try:
+        seconds = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+SHOWN_CHARACTERS = 6_000
+"""Of a text behind a disagreement; the rest is in the run's inputs."""
+
+
+_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\?.*$")
+
+
+def clip(text: str) -> tuple[str, int]:
+    """The beginning of a text and the number of characters left out."""
+    return text[:SHOWN_CHARACTERS], max(0, len(text) - SHOWN_CHARACTERS)
+
+
+def public_text(name: str, value: Any) -> str:
+    """A setting as text, without what may be secret in an address."""
+    text = _text(value)
+    if name == "checker":
+        return file_name(text)
+    return _SECRET.sub("", text) if name == "api_base" else text
+
+
+def file_name(checker: str) -> str:
+    """A checker's name without the directory that its file is in."""
+    return checker.replace("\\", "/").rpartition("/")[2]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(_text(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

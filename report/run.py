@@ -1,0 +1,311 @@
+"""The report of a run: one HTML file that opens anywhere, asks no network, and works without JavaScript.
+
+Everything is rendered here, from the run directory alone; the script only adds comfort.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..memory.run_directory import RunDirectory
+from ..models.budget import count
+from ..optimizer.modes.mode import mode_of
+from .candidates import Candidate, candidates, marked_prompt
+from .charts import course, course_chart, heat_map
+from .decision import decide, finish_sentence, missing_share
+from .examples import changes, example_data
+from .lessons import STATUSES, lessons
+from .page import duration, file_name, public_text, render_page
+from .questions import calibrations, parity, severity, spreads, together
+from .run_data import read_run
+from .scores import Scale, figure, measured_name, reference_name, scores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .run_data import RunData
+
+
+SCRIPTS = ("report_lessons.js", "report_table.js", "report_examples.js")
+
+
+def write_report(run: str | Path, output: str | Path | None = None) -> Path:
+    """Write the report of a finished run; returns where it is.
+
+    Args:
+        run: The run's directory.
+        output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
+
+    Raises:
+        InputError: There is no run, it is not finished, or a file of it is damaged.
+        AskanceError: The file cannot be written.
+    """
+    directory = Path(run)
+    file = Path(output) if output is not None else directory / "report.html"
+    text = render_report(read_run(directory))
+    RunDirectory(file.parent).write(file.name, text)
+    return file
+
+
+def render_report(data: RunData) -> str:
+    """The report as HTML."""
+    tried = candidates(data)
+    rounds = iterations(data, tried)
+    splits, score_scale = scores(data)
+    times = [str(event["time"]) for event in data.events if "time" in event]
+    return render_page(
+        "report.html.j2",
+        SCRIPTS,
+        data=data,
+        result=data.result,
+        who=who(data),
+        decision=decide(data.result, data.split_size("test")),
+        finish=finish_sentence(data.result),
+        reference=reference_name(data.result),
+        measured=measured_name(data.result),
+        unit="Spearman" if data.is_judge else "mean score",
+        case="disagreement" if data.is_judge else "failure",
+        missing_share=missing_share(data.result["coverage"]),
+        pieces=marked_prompt(data.result),
+        tried=tried,
+        rounds=rounds,
+        lessons=lessons(data, tried),
+        statuses=STATUSES,
+        splits=splits,
+        score_scale=score_scale,
+        gain_scale=Scale.over(_ends(data, tried)),
+        missing=missing(data, rounds),
+        unexplained=why_unexplained(data),
+        settings=settings(data),
+        command=repeat_command(data),
+        took=duration(*times[:1], *times[-1:]) if times else None,
+        began=times[0][:10] if times else None,
+        **_measures(data, tried),
+    )
+
+
+def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
+    """What is said of single questions and examples, as far as the run kept it."""
+    points = course(data, tried)
+    questions, alike = parity(data), together(data)
+    numbers = {row.name: row.number for row in questions.rows} if questions else {}
+    drawn = None
+    if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
+        drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
+    return {
+        "course": course_chart(points, "Spearman" if data.is_judge else "Mean score") if len(points) > 1 else None,
+        "parity": questions,
+        "alike": alike,
+        "heat": drawn,
+        "spreads": spreads(data),
+        "severity": severity(data),
+        "calibrations": calibrations(data),
+        "changes": changes(data),
+        "example_data": example_data(data),
+    }
+
+
+def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
+    """Ends of all intervals of differences, so that the whole report draws them on one axis."""
+    gains: list[Any] = [each.gain for each in tried] + list((data.result.get("gain") or {}).values())
+    return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
+
+
+_MODELS = (
+    *("source", "target", "model", "generator", "judge", "checker"),
+    *("note_taker", "deduplicator", "updater", "writer"),
+)
+
+
+def settings(data: RunData) -> list[tuple[str, str, bool]]:
+    """(name, value, whether it differs from the default) of every setting that the result depends on."""
+    defaults = _defaults(data)
+    rows = []
+    for name, value in data.config.items():
+        if value is None or value == {}:
+            continue
+        changed = name in defaults and value != defaults[name]
+        rows.append((name, public_text(name, value), changed or name in _MODELS))
+    return rows
+
+
+def repeat_command(data: RunData) -> str:
+    """The command that runs the same again, from within the run's directory."""
+    mode = mode_of(str(data.result["mode"]))
+    lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"]]
+    lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
+    lines += [
+        [f"--{name}", public_text(name, data.config[name])]
+        for name in (*mode.models, *mode.settings)
+        if data.config.get(name)
+    ]
+    prompts = [*mode.prompts, *(["judge_prompt"] if data.config.get("judge") else [])]
+    lines += [["--" + name.replace("_", "-"), f"inputs/{name}.md"] for name in prompts]
+    defaults = _defaults(data)
+    for name, value in data.config.items():
+        if name in defaults and value != defaults[name] and value is not None and name not in ("field", "limit"):
+            lines.append(["--" + name.replace("_", "-"), *(public_text(name, each) for each in _listed(value))])
+    return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
+
+
+def _defaults(data: RunData) -> dict[str, Any]:
+    """The settings of the run's mode where nothing is said."""
+    options = mode_of(str(data.result["mode"])).options
+    return options.model_validate({}).model_dump(mode="json")
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What happened in one round of the loop."""
+
+    number: int
+    found: int
+    read: int
+    notes: int
+    new_lessons: int
+    trials: int
+    """Lessons that were tried on their own disagreements."""
+    passed: int
+    """Those of them that passed."""
+    tried: Sequence[Candidate]
+
+    @property
+    def outcome(self) -> str:
+        """In a few words."""
+        accepted = sum(each.accepted for each in self.tried)
+        if accepted:
+            return f"{count(accepted, 'candidate')} accepted"
+        if self.tried:
+            return "nothing accepted"
+        if self.trials and not self.passed:
+            return "no lesson passed its trial"
+        return "no candidate" if self.read else "nothing left to read"
+
+
+def iterations(data: RunData, tried: Sequence[Candidate]) -> list[Iteration]:
+    """Rounds of the loop, as the journal tells them."""
+    rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = []
+    for event in data.events:
+        if event.get("event") == "disagreements":
+            rounds.append((event, [], []))
+        elif event.get("event") == "lesson" and rounds:
+            rounds[-1][1].append(event)
+        elif event.get("event") == "trial" and rounds:
+            rounds[-1][2].append(event)
+    return [
+        Iteration(
+            number=event["iteration"],
+            found=event["found"],
+            read=len(event["read"]),
+            notes=len(notes),
+            new_lessons=sum(note["relation"] == "new" for note in notes),
+            trials=len(trials),
+            passed=sum(trial["result"]["passed"] for trial in trials),
+            tried=[each for each in tried if each.iteration == event["iteration"]],
+        )
+        for event, notes, trials in rounds
+    ]
+
+
+def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
+    """What is not there, and why: nothing in a report is silently left out."""
+    result = data.result
+    said = []
+    what = "correlation" if data.is_judge else "mean score"
+    kinds = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
+    counted = result.get("missing") or {}
+    gone = [count(counted[name], what) for name, what in kinds.items() if counted.get(name)]
+    if gone:
+        said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
+    versions = [("starting", "baseline")] + ([("accepted", "best")] if result["accepted_edits"] else [])
+    for split in ("test", "validation"):
+        for label, side in versions:
+            measure = result[side][split]
+            where = f"{split.capitalize()}, {label} prompt"
+            if measure is None:
+                said.append(f"{where}: {result[side].get('reason') or 'not judged'}.")
+                continue
+            size = data.split_size(split)
+            if size is not None and measure["n"] < size:
+                sides = " on both sides" if data.is_judge else ""
+                said.append(f"{where}: {size - measure['n']} of {count(size, 'example')} have no score{sides}.")
+            undefined = {"all dimensions": measure, **measure["dimensions"]}
+            said += [
+                f"{where}, {name}: the {what} is undefined ({values.get('reason', 'no reason given')})."
+                for name, values in undefined.items()
+                if figure(values) is None
+            ]
+    said += _lost(data, rounds)
+    failures = sum(ledger["failures"] for ledger in (result.get("roles") or {}).values())
+    if failures:
+        said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
+    return said
+
+
+def _lost(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
+    """Disagreements without a note, and lessons without an edit, with the reasons."""
+    said = []
+    failed = data.of("no_note")
+    told = failed or data.of("learned")  # journals of older runs do not tell
+    lost = len(failed) if told else sum(each.read - each.notes for each in rounds)
+    if lost > 0:
+        why = f" ({_reasons(failed)})" if failed else ""
+        said.append(f"From {count(lost, 'disagreement')} no usable note could be drawn{why}.")
+    refused = data.of("no_edit")
+    if refused:
+        said.append(f"For {count(len(refused), 'lesson')} no edit could be made ({_reasons(refused)}).")
+    return said
+
+
+def _reasons(events: Sequence[Mapping[str, Any]]) -> str:
+    """The most frequent reasons, the commonest first."""
+    counted = Counter(" ".join(str(event["reason"]).split())[:200] for event in events)
+    shown = [f"{reason}, {n} times" if n > 1 else reason for reason, n in counted.most_common(3)]
+    return "; ".join(shown) + ("; and others" if len(counted) > 3 else "")
+
+
+def why_unexplained(data: RunData) -> str | None:
+    """Why there are no explanations, where there are none."""
+    if any(event["target"] or event["reference"] for event in data.of("reasons")):
+        return None
+    if data.config.get("explain") == "never":
+        return "Explanations were not bought (explain: never)."
+    return "This run's journal holds no explanations of the judges."
+
+
+@dataclass(frozen=True)
+class Who:
+    """Whose prompt was worked on, and what it was held against."""
+
+    mine: str
+    """Its model."""
+    mine_role: str
+    """``the judge`` or ``the generator``."""
+    theirs: str
+    """The model on the other side; empty for people."""
+    theirs_role: str
+    """``the source``, ``people``, ``the judge`` or ``the checker``."""
+
+
+def who(data: RunData) -> Who:
+    """The two sides of a run."""
+    config = data.config
+    if data.is_judge:
+        mine = str(config.get("target") or config.get("model") or "")
+        source = str(config.get("source") or "")
+        return Who(mine, "the judge", source, "the source" if source else "people")
+    judge, checker = str(config.get("judge") or ""), str(config.get("checker") or "")
+    return Who(
+        str(config.get("generator") or ""),
+        "the generator",
+        judge or file_name(checker),
+        "the judge" if judge else "the checker",
+    )

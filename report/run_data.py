@@ -1,0 +1,218 @@
+"""What a report needs from a run directory: the result, what the journal saw, and the examples behind disagreements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..memory.journal import read_events
+from ..memory.run_directory import RunDirectory
+from ..prompts.checklist import load_checklist
+from ..prompts.errors import InputError
+from ..prompts.rows import read_rows
+from ..prompts.verdicts import read_verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.verdicts import Verdict
+
+
+SHOWN_TESTS = 300
+"""Test examples whose texts are in the report, those that got worse most first."""
+_NEEDED = (
+    *("mode", "finish_reason", "iterations", "baseline", "best", "accepted_edits", "rejected_edits"),
+    *("lessons", "calls", "cached_calls", "tokens", "cost_usd", "coverage"),
+)
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A finished run as it lies on disk."""
+
+    name: str
+    """Name of the directory; its path is not told."""
+    config: Mapping[str, Any]
+    fingerprint: str
+    result: Mapping[str, Any]
+    events: Sequence[Event]
+    checklist: Checklist | None
+    """None where every example has questions of its own, or a checker's."""
+    examples: Mapping[str, Mapping[str, Any]]
+    """Input, output and the like of those examples that may be shown, by id."""
+    kept: Kept
+
+    def of(self, kind: str) -> list[Event]:
+        """Events of one kind, in order."""
+        return [event for event in self.events if event.get("event") == kind]
+
+    def split_size(self, split: str) -> int | None:
+        """Number of examples in ``development``, ``validation`` or ``test``."""
+        found = self.of("split")
+        return len(found[-1][split]) if found else None
+
+    @property
+    def is_judge(self) -> bool:
+        """Whether a judge was improved, and not a generator."""
+        return bool(self.result["mode"] != "tune")
+
+    def question(self, example: str, question: str) -> tuple[str, str]:
+        """Text and dimension of a question; its id where the text was not kept."""
+        own = self.kept.questions.get((example, question))
+        return own or self.shared_questions.get(question, (question, ""))
+
+    @cached_property
+    def shared_questions(self) -> dict[str, tuple[str, str]]:
+        """Text and dimension of the questions that are asked of every example, of those written anew too."""
+        found = {each.id: (each.text, each.dimension) for each in self.checklist.questions} if self.checklist else {}
+        best = self.result["best"].get("checklist") or {"questions": []}
+        return found | {each["id"]: (each["text"], each["dimension"]) for each in best["questions"]}
+
+
+def read_run(path: Path) -> RunData:
+    """Read a finished run.
+
+    Raises:
+        InputError: There is no run, it is not finished, or a file of it is damaged.
+    """
+    directory = RunDirectory(path)
+    header = directory.read_config()
+    try:
+        result = directory.read_result()
+        events = read_events(path / "journal.jsonl")
+    except ValueError as error:
+        raise InputError(f"{path}: result.json or journal.jsonl is damaged ({error}).") from None
+    if result is None:
+        raise InputError(f"{path}: this run is not finished. Go on with it: askance resume {path}")
+    lacking = [name for name in _NEEDED if name not in result]
+    if lacking:
+        raise InputError(f"{path / 'result.json'}: not written by askance, it has no '{lacking[0]}'.")
+    finished = [event for event in events if event.get("event") == "finished"]
+    kept = read_kept(path, int(finished[-1].get("best", 0)) if finished else 0)
+    wanted = {
+        row["example"] for event in events if event.get("event") == "disagreements" for row in event.get("read", ())
+    }
+    wanted.update(each.example for each in worst_first(kept.scored)[:SHOWN_TESTS])
+    checklist = path / "inputs" / "checklist.yaml"
+    return RunData(
+        name=path.resolve().name,
+        config=header["config"],
+        fingerprint=str(header["fingerprint"]),
+        result=result,
+        events=events,
+        checklist=load_checklist(checklist) if checklist.exists() else None,
+        examples=_examples(path / "inputs" / "examples.jsonl", wanted),
+        kept=kept,
+    )
+
+
+def worst_first(scored: Sequence[Scored]) -> list[Scored]:
+    """Test examples, those that got worse most first; those without two scores last."""
+    return sorted(scored, key=lambda each: (each.better is None, each.better or 0.0))
+
+
+def _examples(path: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:
+    """Those examples alone."""
+    return {row["id"]: row for _, row in read_rows(path) if row.get("id") in wanted} if wanted else {}
+
+
+Pair = tuple[str, str]
+"""Example id and question id."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One test example."""
+
+    example: str
+    before: float | None
+    after: float | None
+    """None where a verdict is missing, or where the prompt did not change."""
+    wanted: float | None
+    """People's or the source's score; None where a generator is improved."""
+
+    @property
+    def better(self) -> float | None:
+        """How much nearer to the wanted score it came, or where there is none, how much its score rose."""
+        if self.before is None or self.after is None:
+            return None
+        if self.wanted is None:
+            return self.after - self.before
+        return abs(self.before - self.wanted) - abs(self.after - self.wanted)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What versions did; empty where the run did not keep it."""
+
+    first: int = 0
+    best: int = 0
+    verdicts: Mapping[tuple[int, str], Sequence[Verdict]] = field(default_factory=dict)
+    """By version and split (``development`` or ``test``)."""
+    wanted: Mapping[Pair, float] = field(default_factory=dict)
+    """What P(yes) should have been, as far as anybody knows."""
+    outputs: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
+    """What a generator wrote, by version and example."""
+    questions: Mapping[Pair, tuple[str, str]] = field(default_factory=dict)
+    """Text and dimension of questions that only one example has."""
+    scored: Sequence[Scored] = ()
+    """The test examples."""
+
+    def of(self, version: int, split: str) -> Sequence[Verdict]:
+        """A version's verdicts; empty where they were not kept."""
+        return self.verdicts.get((version, split), ())
+
+
+def read_kept(run: Path, best: int) -> Kept:
+    """Read what a run kept; runs of older versions kept nothing.
+
+    Raises:
+        InputError: A file is damaged.
+    """
+    folder = run / "verdicts"
+    if not folder.is_dir():
+        return Kept(best=best)
+    verdicts = {}
+    for version in {0, best}:
+        for split in ("development", "test"):
+            file = folder / f"{version:03d}-{split}.jsonl"
+            if file.exists() and file.stat().st_size:
+                verdicts[version, split] = read_verdicts(file)
+    return Kept(
+        0,
+        best,
+        verdicts,
+        {(row["example"], row["question"]): row["p_yes"] for row in _rows(folder, "reference", "question", "p_yes")},
+        {(row["version"], row["example"]): row["output"] for row in _rows(folder, "outputs", "version", "output")},
+        {
+            (row["example"], row["id"]): (row["text"], row["dimension"])
+            for row in _rows(folder, "questions", "id", "text", "dimension")
+        },
+        _scored(_rows(folder, "scores", "version", "score", "wanted"), best),
+    )
+
+
+def _scored(rows: Sequence[Mapping[str, Any]], best: int) -> list[Scored]:
+    after = {row["example"]: row["score"] for row in rows if row["version"] == best and best != 0}
+    return [
+        Scored(row["example"], row["score"], after.get(row["example"]), row["wanted"])
+        for row in rows
+        if row["version"] == 0
+    ]
+
+
+def _rows(folder: Path, name: str, *fields: str) -> list[dict[str, Any]]:
+    file = folder / f"{name}.jsonl"
+    if not file.exists():
+        return []
+    rows = [row for _, row in read_rows(file)]
+    for row in rows:
+        lacking = next((each for each in ("example", *fields) if each not in row), None)
+        if lacking is not None:
+            raise InputError(f"{file}: a row without '{lacking}'; not written by askance, or damaged.")
+    return rows

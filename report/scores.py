@@ -1,0 +1,127 @@
+"""Scores of the starting and the accepted prompt by split and dimension, and the axes they are drawn on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .run_data import RunData
+
+
+def figure(measure: Mapping[str, Any]) -> float | None:
+    """What a run is measured by: the mean score of a generator, or a judge's Spearman."""
+    value: float | None = measure["mean"] if "mean" in measure else measure["spearman"]
+    return value
+
+
+def reference_name(result: Mapping[str, Any]) -> str:
+    """Whose scores the held-out scores were correlated with, as in "correlation with …"."""
+    return "people's scores" if result.get("reference") == "human" else "the source's scores"
+
+
+def measured_name(result: Mapping[str, Any]) -> str:
+    """What :func:`figure` is, in words, as in "its … is 0.1 higher"."""
+    return "mean score" if result["mode"] == "tune" else f"Spearman correlation with {reference_name(result)}"
+
+
+STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+"""Between the ticks of an axis."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A horizontal axis; positions are percentages of its width."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def over(cls, values: Iterable[float | None]) -> Scale:
+        """An axis that has zero and all values on it, with a few round ticks."""
+        known = [0.0, *(value for value in values if value is not None)]
+        span = max(known) - min(known)
+        step = next((each for each in STEPS if span / each <= 6), STEPS[-1])
+        low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
+        return cls(low, max(high, low + step), step)
+
+    @classmethod
+    def around(cls, values: Iterable[float]) -> Scale:
+        """An axis that need not begin at zero, for values that are all far from it."""
+        known = list(values)
+        if not known:
+            return cls(0.0, 1.0, 0.25)
+        span = max(known) - min(known)
+        step = next((each for each in STEPS if span / each <= 5), STEPS[-1])
+        low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
+        return cls(low, high, step)
+
+    def at(self, value: float) -> str:
+        """Where a value lies."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
+
+    def wide(self, value: float) -> str:
+        """Width of a bar from zero to a value that is not below it."""
+        return f"{float(self.at(value)[:-1]) - float(self.at(0)[:-1]):.2f}%"
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round values from one end to the other."""
+        steps = round((self.high - self.low) / self.step)
+        return [round(self.low + number * self.step, 4) for number in range(steps + 1)]
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One dimension on one split."""
+
+    name: str
+    whole: bool
+    before: Mapping[str, Any]
+    after: Mapping[str, Any] | None
+    """None where the accepted prompt is the starting prompt."""
+    gain: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """All dimensions on one split."""
+
+    split: str
+    size: int | None
+    rows: Sequence[ScoreRow]
+    missing: str | None
+
+
+def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
+    """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
+    result = data.result
+    changed = bool(result["accepted_edits"])
+    made = []
+    for split in ("test", "validation"):
+        before, after = result["baseline"][split], result["best"][split]
+        rows = []
+        if before:
+            gain = (result.get("gain") or {}).get(split)
+            names = list(before["dimensions"])
+            whole = names[0] if len(names) == 1 else "All dimensions"
+            rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
+            for name in names if len(names) > 1 else ():
+                now = after["dimensions"][name] if changed and after else None
+                rows.append(ScoreRow(name, False, before["dimensions"][name], now, None))
+        reason = None if before else result["baseline"].get("reason") or "it was not judged"
+        made.append(SplitScores(split, data.split_size(split), rows, reason))
+    ends = [
+        end
+        for each in made
+        for row in each.rows
+        for side in (row.before, row.after)
+        if side
+        for end in (side["low"], side["high"], figure(side))
+    ]
+    return made, Scale.over(ends)

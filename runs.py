@@ -1,0 +1,184 @@
+"""Runs as they are started from Python and from the command line: the loop, and the report beside its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .evaluation.progress import watching
+from .memory.run_directory import RunDirectory
+from .optimizer.modes import align as alignment
+from .optimizer.modes import migrate as migration
+from .optimizer.modes import tune as tuning
+from .optimizer.runner import run_job, take_up
+from .report.run import write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from .evaluation.progress import Watcher
+    from .models.base import Model
+    from .optimizer.events import Callback
+    from .optimizer.job import Job
+    from .optimizer.modes.checker import CheckFunction
+    from .optimizer.runner import RunResult
+    from .prompts.checklist import Checklist
+    from .prompts.examples import Example
+    from .prompts.prompt import Prompt
+
+
+def migrate(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    source: str | Model,
+    target: str | Model,
+    run: str | Path,
+    prompt: str | Path | Prompt | None = None,
+    source_prompt: str | Path | Prompt | None = None,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    callbacks: Iterable[Callback] = (),
+    **options: Any,
+) -> RunResult:
+    """Improve the target's evaluator prompt until it judges like the source, as far as held-out data confirms it.
+
+    Args:
+        data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
+        checklist: YAML or JSON file, or a checklist.
+        source: The judge to be matched: ``provider/model``, or an object that can be asked.
+        target: The judge whose prompt is improved.
+        run: Directory of the run; the same command on it goes on where it stopped.
+        prompt: The target's starting prompt; askance's own neutral one by default.
+        source_prompt: The source's prompt; by default the same as ``prompt``.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        options: Settings of :class:`~askance.optimizer.options.MigrateOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name or setting, or another run in the directory.
+        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
+        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
+    """
+    job = migration.prepare(data, checklist, source, target, prompt, source_prompt, options)
+    with watching(watcher, progress) as shown:
+        return run_and_report(job, run, shown, callbacks).require_coverage()
+
+
+def align(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    run: str | Path,
+    prompt: str | Path | Prompt | None = None,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    callbacks: Iterable[Callback] = (),
+    **options: Any,
+) -> RunResult:
+    """Improve a judge's prompt until it scores like people, as far as held-out data confirms it.
+
+    Args:
+        data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
+        checklist: YAML or JSON file, or a checklist.
+        model: The judge: ``provider/model``, or an object that can be asked.
+        run: Directory of the run; the same command on it goes on where it stopped.
+        prompt: The judge's starting prompt; askance's own neutral one by default.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        options: Settings of :class:`~askance.optimizer.options.AlignOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name or setting, no human scores, or another run in the
+            directory.
+        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
+        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
+    """
+    job = alignment.prepare(data, checklist, model, prompt, options)
+    with watching(watcher, progress) as shown:
+        return run_and_report(job, run, shown, callbacks).require_coverage()
+
+
+def tune(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    generator: str | Model,
+    prompt: str | Path | Prompt,
+    run: str | Path,
+    checklist: str | Path | Checklist | None = None,
+    judge: str | Model | None = None,
+    judge_prompt: str | Path | Prompt | None = None,
+    checker: str | CheckFunction | None = None,
+    watcher: Watcher | None = None,
+    progress: bool | None = None,
+    callbacks: Iterable[Callback] = (),
+    **options: Any,
+) -> RunResult:
+    """Improve a generator's prompt until nothing fails, as far as held-out data confirms it.
+
+    Args:
+        data: JSONL or CSV file, or rows; outputs in it are not used.
+        generator: The model that writes.
+        prompt: Its starting prompt; without placeholders it is the system message.
+        run: Directory of the run; the same command on it goes on where it stopped.
+        checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
+        judge: The model that answers the questions.
+        judge_prompt: The judge's prompt, which stays as it is; askance's own neutral one by default.
+        checker: ``module:function`` (or the function), which says of an example with its output what passes.
+        watcher: Told how the work goes on.
+        progress: Show how the work goes on; by default in notebooks only.
+        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        options: Settings of :class:`~askance.optimizer.options.TuneOptions`.
+
+    Raises:
+        InputError: Bad data, checklist, prompt, model name, checker or setting, or another run in the directory.
+        CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
+        AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
+    """
+    job = tuning.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, options)
+    with watching(watcher, progress) as shown:
+        return run_and_report(job, run, shown, callbacks).require_coverage()
+
+
+def resume(
+    run: str | Path,
+    watcher: Watcher | None = None,
+    callbacks: Iterable[Callback] = (),
+    *,
+    progress: bool | None = None,
+    **options: Any,
+) -> RunResult:
+    """Go on with the run in a directory; one that is finished is read, not repeated.
+
+    Only what a run may cost can be changed: ``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``,
+    ``timeout`` and ``retries``.
+
+    Args:
+        run: The run's directory.
+        watcher: Told how the work goes on.
+        callbacks: Told every event that is new.
+        progress: Show how the work goes on; by default in notebooks only.
+        options: What is changed.
+
+    Raises:
+        InputError: There is no run, or a setting that cannot be changed was given.
+        AskanceError: As :func:`run_and_report`.
+    """
+    job = take_up(RunDirectory(run), options)
+    with watching(watcher, progress) as shown:
+        return run_and_report(job, run, shown, callbacks)
+
+
+def run_and_report(job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = ()) -> RunResult:
+    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage.
+
+    Raises:
+        AskanceError: As :func:`~askance.optimizer.runner.run_job`, or the report cannot be written.
+    """
+    return run_job(job, RunDirectory(run), watcher, callbacks, report=write_report)
+
+
+__all__ = ["align", "migrate", "resume", "run_and_report", "tune"]

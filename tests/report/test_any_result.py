@@ -1,0 +1,393 @@
+"""Reports of what evaluate, diagnose, weigh, select and compare leave behind."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from askance.commands.report import command
+from askance.commands.select import write_selection
+from askance.evaluation.compare.compare import compare
+from askance.evaluation.diagnose import diagnose
+from askance.evaluation.evaluate import evaluate
+from askance.optimizer.selection import select
+from askance.optimizer.weights.weigh import weigh
+from askance.prompts.checklist import Checklist, Question, dump_checklist
+from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.verdicts import write_verdicts
+from askance.report.any_result import write_report_of
+from askance.report.verdicts import Beside
+from askance.testing import ScriptedModel
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{7*7}} \"&amp;'"
+SIZE = 40
+QUESTIONS = (("facts", "Are the facts right?"), ("style", f"Is the style plain? {HOSTILE}"), ("all", "Is it a text?"))
+
+
+def truth(number: int, question: str) -> float:
+    if question == "all":
+        return 0.97
+    return 0.1 + 0.8 * ((number * (3 if question == "facts" else 7)) % 10) / 10
+
+
+def reply(request):
+    text = "\n".join(content for _, content in request.messages)
+    number = int(re.findall(r"output <(\d+)>", text)[0])
+    asked = next((name for name, words in QUESTIONS if words in text), None)
+    if asked and number == 5 and asked == "facts":
+        return f"I would rather not. {HOSTILE}"
+    if asked:
+        return truth(number, asked)
+    return str(1 + round(4 * truth(number, "facts"))) if "number from" in text else truth(number, "facts")
+
+
+def rows():
+    return [
+        {
+            "id": f"e{number}/<i>",
+            "input": f"In {number}. {HOSTILE}",
+            "output": f"output <{number}>",
+            "human": {"quality": 1 + 3 * truth(number, "facts") + truth(number, "style")},
+        }
+        for number in range(SIZE)
+    ]
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """A directory with one file of each kind."""
+    place = tmp_path_factory.mktemp("results")
+    (place / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
+    questions = [Question(id=name, text=text, dimension="quality") for name, text in QUESTIONS]
+    checklist = Checklist(task="Write.", questions=questions)
+    (place / "checklist.yaml").write_text(dump_checklist(checklist), encoding="utf-8")
+    judge = ScriptedModel(reply, name="small/<b>judge")
+    options = {"checklist": checklist, "model": judge, "no_cache": True}
+    found = evaluate(rows(), **options, resamples=100)
+    with (place / "verdicts.jsonl").open("w", encoding="utf-8") as file:
+        write_verdicts(found.verdicts, file)
+    diagnosis = diagnose(rows(), checklist=checklist, verdicts=found.verdicts)
+    compared = compare(rows(), judges=["binary", "direct"], **options, resamples=100, explain="never")
+    chosen = select(
+        rows(), model=judge, candidates=checklist, no_cache=True, k=2, halves=2, ranking_resamples=4, embedder="words"
+    )
+    write_selection(chosen, place / "selected" / "checklist.yaml")
+    chance = random.Random(1)
+    pairs = []
+    for number in range(80):
+        a, b = ({"<u>wit": chance.random(), "facts": chance.random()} for _ in range(2))
+        ahead = a["facts"] - b["facts"] + 0.2 * chance.random()
+        pairs.append({"id": str(number), "scores_a": a, "scores_b": b, "preferred": "a" if ahead > 0 else "b"})
+    (place / "prefs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    rated = [
+        {"id": row["id"], "input": "", "output": "o", "human": {"overall": row["scores_a"]["facts"]}}
+        | {"scores": row["scores_a"]}
+        for row in pairs
+    ]
+    (place / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated), encoding="utf-8")
+    for name, content in {
+        "weights": weigh(place / "prefs.jsonl").to_dict(),
+        "rating_weights": weigh(ratings=place / "rated.jsonl").to_dict(),
+        "comparison": compared.to_dict(ratings=True),
+        "printed_comparison": compared.to_dict(),
+        "evaluation": found.to_dict(),
+        "diagnosis": diagnosis.to_dict(),
+    }.items():
+        (place / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    return place
+
+
+KINDS = {
+    "weights.json": "weights",
+    "rating_weights.json": "weights",
+    "comparison.json": "direct agrees better with people than binary",
+    "printed_comparison.json": "direct agrees better with people than binary",
+    "evaluation.json": "Agreement with people|Spearman",
+    "diagnosis.json": "worth acting on|change",
+    "verdicts.jsonl": "yes|score",
+    "selected/selection.json": "questions keep",
+}
+
+
+class Page(HTMLParser):
+    """Tags and text of a page."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.heading, self._in = [], [], "", "", ""
+        self.feed(file.read_text(encoding="utf-8"))
+        self.text, self.heading = (" ".join(text.split()) for text in (self.text, self.heading))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._in = tag
+        self.attributes += [(tag, *each) for each in attrs]
+
+    def handle_data(self, data):
+        if self._in not in ("script", "style"):
+            self.text += data + " "
+        if self._in == "h1":
+            self.heading += data
+
+
+def written(left, tmp_path, name, **beside):
+    return write_report_of(left / name, tmp_path / "page.html", Beside(**beside))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_a_page_that_begins_with_what_was_found_and_asks_no_network(left, tmp_path, name):
+    page = Page(written(left, tmp_path, name))
+    assert re.search(KINDS[name], page.heading), page.heading
+    assert not {"img", "iframe", "object", "link", "base"} & set(page.tags) - {"link"}
+    links = [each for each in page.attributes if each[1] in ("src", "href", "action")]
+    assert all(value.startswith(("#", "data:")) for _, _, value in links), links
+    assert not [each for each in page.attributes if each[1].startswith("on")]
+    assert page.tags.count("script") in (1, 2)
+    assert "b" not in page.tags
+    assert "u" not in page.tags
+
+
+def test_the_page_lies_beside_the_file_unless_another_place_is_named(left, tmp_path):
+    assert write_report_of(left / "weights.json") == left / "weights.html"
+    assert write_report_of(left / "selected") == left / "selected" / "selection.html"
+    done = CliRunner().invoke(command, [str(left / "weights.json"), "-o", str(tmp_path / "new" / "w.html")])
+    assert done.output.strip() == str(tmp_path / "new" / "w.html")
+    assert (tmp_path / "new" / "w.html").read_bytes() == (left / "weights.html").read_bytes()
+
+
+def test_weights_say_whether_they_beat_uniform_ones_and_name_every_learner(left, tmp_path):
+    report = json.loads((left / "weights.json").read_text())
+    page = Page(written(left, tmp_path, "weights.json"))
+    assert report["conclusion"][0] in page.text
+    for each in report["learners"]:
+        assert each["name"] in page.text
+    assert "<u>wit" in page.text
+    assert f"{report['pairs']['held_out']} held-out pairs" in page.text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone", "said"),
+    [
+        ("better", "adopt", "beat uniform ones"),
+        ("worse", "keep", "Keep uniform weights"),
+        ("same", "keep", "changed nothing"),
+        ("cannot tell", "undecided", "not shown to beat"),
+    ],
+)
+def test_the_headline_of_weights_follows_the_verdict_alone(left, tmp_path, verdict, tone, said):
+    report = json.loads((left / "weights.json").read_text()) | {"beats_uniform": verdict}
+    (tmp_path / "w.json").write_text(json.dumps(report))
+    page = Page(write_report_of(tmp_path / "w.json"))
+    assert said in page.heading
+    assert ("header", "class", f"verdict {tone}") in page.attributes
+
+
+def test_weights_without_intervals_and_a_learner_that_failed_give_the_reason(left, tmp_path):
+    report = json.loads((left / "weights.json").read_text())
+    report |= {"intervals": None, "intervals_reason": "too few pairs"}
+    report["ranking"] = {"tests": None, "kendall": None, "reason": "too few pairs"}
+    failed = dict.fromkeys(report["learners"][-1]) | {"name": "bayes", "reason": "its package is missing"}
+    report["learners"].append(failed)
+    report["power"] |= {"more": None, "one_point": None, "reason": "nothing differs"}
+    (tmp_path / "w.json").write_text(json.dumps(report))
+    text = Page(write_report_of(tmp_path / "w.json")).text
+    for said in ("too few pairs", "its package is missing", "nothing differs"):
+        assert said in text
+
+
+def test_weights_by_section_and_the_effect_of_the_order_of_outputs_have_a_table_each(left, tmp_path):
+    report = json.loads((left / "weights.json").read_text())
+    report["sections"] = {"<em>easy": {"weights": report["weights"], "intervals": report["intervals"], "decided": 17}}
+    effect = {"mean_p_first": 0.61, "both_orders": 80, "depend_on_order": 9, "share_depends": 9 / 80}
+    tests = dict.fromkeys(report["weights"], effect)
+    report["position_bias"] = {"swapped": True, **effect, "reason": None, "pairs": effect, "tests": tests}
+    (tmp_path / "w.json").write_text(json.dumps(report))
+    page = Page(write_report_of(tmp_path / "w.json"))
+    assert "<em>easy 17" in page.text
+    assert "All 0.61 80 11 %" in page.text
+    assert "em" not in page.tags
+
+
+def test_a_selection_whose_questions_were_proposed_shows_the_rounds_and_no_secret(left, tmp_path):
+    report = json.loads((left / "selected" / "selection.json").read_text())
+    growth = [{"examples": ["e1"], "proposed": 5, "new": 3, "pool": 3, "error": None}]
+    report["pool"] = {"settled": False, "growth": [*growth, growth[0] | {"error": "nothing usable came"}]}
+    report["settings"]["api_base"] = "http://user:secret@host/v1?key=hidden"
+    (tmp_path / "s.json").write_text(json.dumps(report))
+    text = Page(write_report_of(tmp_path / "s.json")).text
+    assert "1 5 3 3" in text
+    assert "nothing usable came" in text
+    assert "host/v1" in text
+    assert "secret" not in text
+    assert "hidden" not in text
+
+
+@pytest.mark.parametrize(("name", "field"), [("selected/selection.json", "tokens"), ("comparison.json", "cost")])
+def test_a_file_with_a_hole_in_it_is_refused_and_not_half_shown(left, tmp_path, name, field):
+    report = json.loads((left / name).read_text())
+    rows = report.get("judges") or report["questions"]
+    del (rows[0] if field in rows[0] else report)[field]
+    if name.startswith("selected"):
+        del rows[0]["rank_joint"]
+    (tmp_path / "x.json").write_text(json.dumps(report))
+    with pytest.raises(InputError, match="damaged, or written by another version"):
+        write_report_of(tmp_path / "x.json")
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_selection_says_what_share_of_information_is_kept_at_what_cost(left, tmp_path):
+    report = json.loads((left / "selected" / "selection.json").read_text())
+    point = report["curves"][report["method"]][1]
+    page = Page(written(left, tmp_path, "selected/selection.json"))
+    assert f"{100 * point['information_share']:.0f} % of the information" in page.heading.replace("\xa0", " ")
+    assert f"{100 * point['cost_share']:.0f} %" in page.text
+    assert page.text.count("Are the facts right?") >= 1
+    for sentence in (each for each in report["sentences"] if "of the cost" not in each):  # the lead says that one
+        assert sentence in page.text
+
+
+@pytest.mark.parametrize(("settled", "tone"), [(None, "undecided"), (120, "adopt")])
+def test_a_selection_is_recommended_only_where_its_ranking_is_settled(left, tmp_path, settled, tone):
+    report = json.loads((left / "selected" / "selection.json").read_text())
+    report["convergence"]["settled"] = settled
+    report["curves"][report["method"]][report["k"] - 1]["information_share"] = 0.97
+    (tmp_path / "s.json").write_text(json.dumps(report))
+    page = write_report_of(tmp_path / "s.json").read_text()
+    assert f'class="verdict {tone}"' in page
+
+
+def test_a_comparison_claims_no_more_than_the_corrected_differences(left, tmp_path):
+    report = json.loads((left / "comparison.json").read_text())
+
+    def heading(value, p):
+        each = report["differences"][0] | {"value": value, "p_holm": p}
+        (tmp_path / "c.json").write_text(json.dumps(report | {"differences": [each]}))
+        return Page(write_report_of(tmp_path / "c.json")).heading
+
+    assert heading(0.2, 0.01) == "direct agrees better with people than binary"
+    assert heading(0.2, 0.2) == "No judge is shown to agree better with people than binary"
+    assert heading(-0.2, 0.01) == "No judge is shown to agree better with people than binary"
+
+
+def test_a_comparison_without_people_or_without_a_common_example_says_so(left, tmp_path):
+    report = json.loads((left / "comparison.json").read_text())
+    for row in report["judges"]:
+        row["average"] = dict.fromkeys(row["average"])
+        for name, each in row["dimensions"].items():
+            row["dimensions"][name] = {"mean": each["mean"], "kappa_self": each["kappa_self"]}
+    report |= {"differences": [], "human": {}}
+    (tmp_path / "c.json").write_text(json.dumps(report))
+    assert "No human scores" in Page(write_report_of(tmp_path / "c.json")).heading
+    (tmp_path / "c.json").write_text(json.dumps(report | {"compared_on": 0, "common": []}))
+    assert "Nothing could be compared" in Page(write_report_of(tmp_path / "c.json")).heading
+
+
+def test_a_comparison_tells_each_judges_failures_with_their_reasons(left, tmp_path):
+    text = Page(written(left, tmp_path, "comparison.json")).text
+    assert "1 failed call:" in text or "1 unreadable answer:" in text
+    assert "e5/<i>" in text
+
+
+def test_verdicts_alone_are_counted_and_say_what_would_show_more(left, tmp_path):
+    page = Page(written(left, tmp_path, "verdicts.jsonl"))
+    assert f"{3 * SIZE - 1} of {3 * SIZE} verdicts are there (99.2 %)" in page.text
+    assert "--data shows each example's texts" in page.text
+    assert "--checklist shows the questions' texts" in page.text
+    assert "e5/<i>" in page.text
+
+
+def test_verdicts_with_data_and_checklist_agree_with_people_as_evaluate_says(left, tmp_path):
+    said = json.loads((left / "evaluation.json").read_text())["agreement"]["quality"]["pooled"]["spearman"]
+    files = {"data": left / "data.jsonl", "checklist": left / "checklist.yaml"}
+    page = Page(written(left, tmp_path, "verdicts.jsonl", **files))
+    assert page.heading == f"The scores agree with people at a Spearman of {said:.2f}"
+    assert f"{said:.3f}" in page.text
+    assert "Are the facts right?" in page.text
+    assert "1 of 3 questions is answered alike every time" in page.text or "never varies" in page.text
+    assert "--data" not in page.text
+
+
+def test_a_yes_rate_and_a_mean_p_yes_stand_beside_every_question(left, tmp_path):
+    verdicts = [json.loads(line) for line in (left / "verdicts.jsonl").read_text().splitlines()]
+    facts = [each for each in verdicts if each["question"] == "facts" and each["answer"] is not None]
+    page = Page(written(left, tmp_path, "verdicts.jsonl"))
+    yes, p_yes = (sum(map(float, (each[name] for each in facts))) / len(facts) for name in ("answer", "p_yes"))
+    assert f"facts {100 * yes:.0f} % {p_yes:.2f} 97.5 %" in page.text
+
+
+def test_replicates_are_one_score_and_their_flips_are_told(left, tmp_path):
+    lines = (left / "verdicts.jsonl").read_text().splitlines()
+    again = [json.loads(line) | {"replicate": 1} for line in lines]
+    again[0] |= {"answer": not again[0]["answer"], "p_yes": 1 - again[0]["p_yes"]}
+    file = tmp_path / "v.jsonl"
+    file.write_text("\n".join([*lines, *map(json.dumps, again)]))
+    text = Page(write_report_of(file)).text
+    assert "Flips" in text
+    assert f"on {SIZE} examples" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.json", "{", "not a result of askance"),
+        ("x.json", "[1]", "not a result of askance"),
+        ("x.json", '{"weights": {"a": 1}}', "not a result of askance"),
+        ("data.jsonl", '{"id": "a", "input": "b"}\n', "not a result of askance"),
+        ("c.yaml", "task: Write", "not a result of askance"),
+        ("x.bin", b"\xff\xfe\x00", "not text in UTF-8"),
+        ("w.json", '{"weights": {}, "learners": [], "beats_uniform": "better"}', "another version of askance"),
+        ("v.jsonl", '{"example": "a", "question": "q", "model": "m", "answer": true}\n', "line 1"),
+        (None, None, "there is no such file"),
+    ],
+)
+def test_what_is_no_result_is_refused_with_a_sentence_and_exit_code_2(tmp_path, name, content, says):
+    file = tmp_path / (name or "nowhere")
+    if name:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=says) as raised:
+        write_report_of(file)
+    assert raised.value.exit_code == 2
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_a_directory_without_or_with_several_results_is_refused(left, tmp_path):
+    with pytest.raises(InputError, match="no run and no result in it"):
+        write_report_of(tmp_path)
+    with pytest.raises(InputError, match=r"several results in it \(comparison.json, .*name the one"):
+        write_report_of(left)
+
+
+def test_verdicts_that_do_not_belong_to_the_data_or_are_by_several_models_are_refused(left, tmp_path):
+    (tmp_path / "other.jsonl").write_text('{"id": "z", "input": "i", "output": "o"}\n')
+    with pytest.raises(InputError, match="there is no example"):
+        written(left, tmp_path, "verdicts.jsonl", data=tmp_path / "other.jsonl")
+    lines = (left / "verdicts.jsonl").read_text().splitlines()
+    file = tmp_path / "two.jsonl"
+    file.write_text("\n".join([*lines, *(json.dumps(json.loads(line) | {"model": "other"}) for line in lines)]))
+    with pytest.raises(InputError, match="choose one with --model"):
+        write_report_of(file)
+    assert "other is the judge" in Page(write_report_of(file, beside=Beside(model="other"))).text
+    with pytest.raises(InputError, match="there are some by other"):
+        write_report_of(file, beside=Beside(model="nobody"))
+
+
+def test_the_files_beside_verdicts_may_stand_in_the_projects_configuration(left, tmp_path):
+    config = tmp_path / "askance.yaml"
+    config.write_text(
+        f"data: {left / 'data.jsonl'}\nchecklist: {left / 'checklist.yaml'}\nmodel: openai/m\nhuman_scale: [1, 5]\n"
+    )
+    arguments = [str(left / "verdicts.jsonl"), "--config", str(config), "-o", str(tmp_path / "v.html")]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "agree with people" in Page(tmp_path / "v.html").heading
+
+
+def test_a_file_that_cannot_be_written_is_said(left, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AskanceError):
+        write_report_of(left / "weights.json", tmp_path / "file" / "page.html")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from askance.report.decision import decide, missing_share
+
+
+def result(gain=None, **changes):
+    measure = {"spearman": 0.5, "kendall": 0.4, "pearson": 0.5, "n": 40, "low": 0.2, "high": 0.7, "dimensions": {}}
+    side = {"prompt": "p", "validation": measure, "test": measure}
+    return {
+        "mode": "align",
+        "finish_reason": "no_gain",
+        "reference": "human",
+        "baseline": side,
+        "best": side,
+        "gain": {"validation": None, "test": gain},
+        "accepted_edits": [{}],
+        "rejected_edits": [{}, {}],
+        "coverage": 1.0,
+    } | changes
+
+
+def gain(value, low, high, n=40, **rest):
+    return {"value": value, "low": low, "high": high, "n": n, "p_value": 0.1} | rest
+
+
+@pytest.mark.parametrize(
+    ("found", "choice"),
+    [
+        (gain(0.2, 0.01, 0.4), "adopt"),
+        (gain(0.2, 0.0, 0.4), "undecided"),
+        (gain(0.2, -0.01, 0.4), "undecided"),
+        (gain(-0.1, -0.3, 0.1), "undecided"),
+        (gain(0.0, -0.3, 0.3), "undecided"),
+        (gain(-0.2, -0.4, -0.01), "keep"),
+        (gain(0.2, None, None, reason="no interval"), "undecided"),
+        (gain(None, None, None, n=2, reason="fewer than 3 items (there are 2)"), "undecided"),
+    ],
+)
+def test_only_an_interval_on_one_side_of_zero_decides(found, choice):
+    assert decide(result(found)).choice == choice
+
+
+@pytest.mark.parametrize(("n", "size", "choice"), [(9, 9, "undecided"), (12, 25, "undecided"), (13, 25, "adopt")])
+def test_a_clear_gain_on_too_few_examples_decides_nothing(n, size, choice):
+    decision = decide(result(gain(0.4, 0.2, 0.6, n=n)), size)
+    assert decision.choice == choice
+    assert (f"{n} of {size} test examples" in decision.why) == (choice == "undecided")
+    assert any(f"Of {size} test examples, {n} have a score" in each for each in decision.cautions) == (n < size)
+
+
+def test_an_undefined_difference_is_explained():
+    why = decide(result(gain(None, None, None, n=2, reason="fewer than 3 items (there are 2)"))).why
+    assert "undefined (fewer than 3 items (there are 2))" in why
+
+
+def test_without_an_accepted_edit_it_says_that_nothing_was_gained_and_why_the_run_ended():
+    decision = decide(result(accepted_edits=[]))
+    assert decision.choice == "keep"
+    assert "Nothing was gained: 2 candidates were tried on validation and none passed" in decision.why
+    assert "--patience" in decision.why
+
+
+def test_without_a_single_candidate_it_says_so():
+    assert "No candidate came as far" in decide(result(accepted_edits=[], rejected_edits=[])).why
+
+
+def test_a_prompt_that_was_never_tested_is_not_adopted():
+    best = result()["best"] | {"test": None, "reason": "the test was not judged: The budget of 9 calls is used up."}
+    decision = decide(result(None, best=best, baseline=best, finish_reason="max_calls"))
+    assert decision.choice == "undecided"
+    assert "The budget of 9 calls is used up" in decision.why
+    assert any("budget ended" in each for each in decision.cautions)
+
+
+def test_a_gain_measured_against_the_source_is_not_called_agreement_with_people():
+    decision = decide(result(gain(0.2, 0.1, 0.3), reference="source"))
+    assert "the source's scores" in decision.why
+    assert any("not people" in each for each in decision.cautions)
+
+
+def test_a_dimension_that_measured_lower_is_named():
+    def side(a, b):
+        dimensions = {"a": {"spearman": a}, "b": {"spearman": b}}
+        return {"prompt": "p", "test": {"spearman": 0.5, "low": 0.2, "high": 0.7, "n": 40, "dimensions": dimensions}}
+
+    decision = decide(result(gain(0.2, 0.1, 0.3), baseline=side(0.1, 0.5), best=side(0.7, 0.36)))
+    assert any("b (\N{MINUS SIGN}0.14)" in each and "a (" not in each for each in decision.cautions)
+
+
+def test_few_examples_and_missing_verdicts_are_pointed_out():
+    cautions = " ".join(decide(result(gain(0.2, 0.1, 0.3, n=12), coverage=0.97)).cautions)
+    assert "few test examples (12)" in cautions
+    assert "3.0 % are missing" in cautions
+
+
+def test_a_small_missing_share_is_not_rounded_to_nothing():
+    assert missing_share(0.99999) == "less than 0.1 %"

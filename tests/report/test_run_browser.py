@@ -1,0 +1,141 @@
+"""The report in a real browser, driven over its own protocol: it opens, drills down, and asks nobody anything."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+
+import pytest
+
+from askance.prompts.verdicts import Verdict
+from askance.report.decision import decide
+from askance.report.run import render_report, write_report
+from askance.report.run_data import Kept, Scored, read_run
+
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def report(make_world, tmp_path):
+    make_world(60).migrate(tmp_path / "run", trial=True)
+    return write_report(tmp_path / "run")
+
+
+async def test_a_report_opens_without_a_complaint_or_a_request_and_drills_down(report, port, browser):
+    async with browser(port) as tab:
+        await tab.open(report.as_uri())
+        result = json.loads((report.parent / "result.json").read_text(encoding="utf-8"))
+        assert await tab.run("document.querySelector('h1').textContent") == decide(result).headline
+
+        # from a mark in the prompt to its edit, its lesson and a disagreement with both answers
+        await tab.run("document.querySelector('.prompt a.mark').click()")
+        assert (await tab.run("location.hash")).startswith("#edit-")
+        await tab.run("document.querySelector('.edit details.lesson summary').click()")
+        shown = await tab.run("document.querySelector('.edit details[open] .case').innerText")
+        assert "Document [e" in shown
+        assert "The source" in shown
+        assert "Words of" in shown or "decide" in shown
+
+        # a link into a closed part opens it
+        await tab.run("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
+        await tab.run("location.hash = '#lesson-1'")
+        await asyncio.sleep(0.1)
+        assert await tab.run("document.getElementById('lesson-1').getBoundingClientRect().height > 0")
+
+        # the examples: sort, open one, search
+        rows = "document.querySelectorAll('#explorer-rows > tr').length"
+        assert await tab.run(rows) == 24
+        await tab.run("document.querySelector('#explorer-head button').click()")
+        assert await tab.run("document.querySelector('[aria-sort=ascending]').textContent") == "Example"
+        await tab.run("document.querySelector('button.open').click()")
+        opened = await tab.run("document.querySelector('tr.detail').innerText")
+        assert "Are the facts right?" in opened
+        assert "Summary [e" in opened
+        await tab.run(
+            "(() => { const box = document.getElementById('find'); box.value = document.querySelector('button.open')"
+            ".textContent; box.dispatchEvent(new Event('input')); })()"
+        )
+        assert await tab.run(rows) == 1
+
+        # lessons by status
+        await tab.run("[...document.querySelectorAll('button[data-status]')].at(-1).click()")
+        kinds = "new Set([...document.querySelectorAll('.lesson-row:not([hidden])')].map((each) => each.dataset.status)).size"
+        assert await tab.run(kinds) == 1
+
+        assert tab.complaints == []
+        assert {each.split(":")[0] for each in tab.requests} <= {"file", "data", "about"}
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_a_report_is_no_wider_than_the_screen(report, port, browser, width):
+    async with browser(port) as tab:
+        await tab.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
+        )
+        await tab.open(report.as_uri())
+        await tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        await tab.run("document.querySelector('button.open').click()")
+        assert await tab.run("document.documentElement.scrollWidth") <= width
+
+
+async def test_everything_that_can_be_used_can_be_reached_and_worked_by_keyboard(report, port, browser):
+    async with browser(port) as tab:
+        await tab.open(report.as_uri())
+        unreachable = (
+            "[...document.querySelectorAll('a, button, input, summary')].filter((each) => each.tabIndex < 0).length"
+        )
+        assert await tab.run(unreachable) == 0
+        await tab.run("document.querySelector('button.open').focus()")
+        for kind in ("keyDown", "keyUp"):
+            await tab.call(
+                "Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r"
+            )
+        assert await tab.run("document.querySelectorAll('tr.detail').length") == 1
+        assert await tab.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+
+
+async def test_hostile_text_in_the_examples_does_nothing(make_world, tmp_path, port, browser):
+    class Hostile(make_world):
+        @property
+        def rows(self):
+            return [row | {"output": f"{row['output']} {HOSTILE}"} for row in super().rows]
+
+    Hostile(60).migrate(tmp_path / "run")
+    async with browser(port) as tab:
+        await tab.open(write_report(tmp_path / "run").as_uri())
+        await tab.run("document.querySelector('button.open').click()")
+        assert HOSTILE in await tab.run("document.querySelector('tr.detail').textContent")
+        assert "taken" not in await tab.run("document.title")
+        assert await tab.run("document.images.length") == 0
+        assert tab.complaints == []
+
+
+async def test_a_report_on_a_hundred_thousand_verdicts_loads_within_a_second(make_world, tmp_path, port, browser):
+    make_world(60).migrate(tmp_path / "run")
+    data = read_run(tmp_path / "run")
+    names, examples = [f"q{number}" for number in range(10)], [f"e{number}" for number in range(10_000)]
+
+    def verdicts(prompt):
+        return [
+            Verdict(example, name, "m", prompt, (place + at) % 3 > 0, (place * 7 + at) % 100 / 100, "logprob")
+            for place, example in enumerate(examples)
+            for at, name in enumerate(names)
+        ]
+
+    kept = Kept(
+        0,
+        2,
+        {(0, "test"): verdicts("a"), (2, "test"): verdicts("b")},
+        scored=[Scored(each, place % 10 / 10, place % 7 / 7, place % 5 / 5) for place, each in enumerate(examples)],
+    )
+    file = tmp_path / "large.html"
+    file.write_text(render_report(dataclasses.replace(data, kept=kept)), encoding="utf-8")
+    assert file.stat().st_size < 3_000_000
+    async with browser(port) as tab:
+        assert 0 < await tab.processor_time(file.as_uri()) < 1
+        assert "10,000 of 10,000 examples, 100,000 verdicts" in await tab.run(
+            "document.getElementById('explorer-note').textContent"
+        )
+        assert await tab.run("document.querySelectorAll('*').length") < 6000
+        assert tab.complaints == []
