@@ -10,10 +10,8 @@ BRIDGES := .venv-bridges
 comma := ,
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
-BRIDGE_TESTS := $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py tests/experiments/test_dspy_*.py \
-	tests/optimizer/test_mlflow_callback.py tests/experiments/test_inspect_scorer.py \
-	tests/experiments/test_hugging_face_examples.py $(wildcard tests/experiments/test_gepa_*.py) \
-	tests/models/test_litellm_model.py)
+BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
+	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_gepa_beside.py tests/models/test_litellm_model.py
 
 .PHONY: help demo test test-bridges lint types check docs lock clean
 

@@ -17,16 +17,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..bridges.gepa_adapter import AskanceAdapter
+from ..bridges.gepa_feedback import metric_for
+from ..bridges.gepa_prompt import Counts, Halt, Reflecting, Reflection, cut_out_guidance
 from ..optimizer.job import model_name
 from ..optimizer.subject import Draft
 from ..prompts.errors import InputError
 from ..stats.differences import difference_dict
 from .command_line import says_errors
-from .gepa_adapter import AskanceAdapter
-from .gepa_feedback import metric_for
-from .gepa_frame import cut_out_guidance
 from .gepa_ours import Ours, open_again
-from .gepa_reflection import Counts, Halt, Reflecting, Reflection
 from .gepa_search import MINIBATCH, Limits, search
 from .results_file import RESULTS, write_result
 

@@ -10,15 +10,15 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..bridges.gepa_adapter import COMPONENT, import_gepa
 from ..prompts.errors import BudgetExceededError
-from .gepa_adapter import COMPONENT, import_gepa
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..bridges.gepa_adapter import AskanceAdapter
+    from ..bridges.gepa_prompt import Reflection
     from ..prompts.examples import Example
-    from .gepa_adapter import AskanceAdapter
-    from .gepa_reflection import Reflection
 
 logger = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ class Stopped(BaseException):
     """Ends a DSPy program or optimiser at once: the budget is used up, the key is wrong, a verdict is missing.
 
     Not an ``Exception``, because DSPy's evaluators and optimisers take one for a score of 0 and go on. Where the
-    gateway was opened (:func:`askance.experiments.dspy_gateway.open_gateway`) ``error`` is raised in its place.
+    gateway was opened (:func:`askance.bridges.dspy_metric.open_gateway`) ``error`` is raised in its place.
     """
 
     def __init__(self, error: AskanceError) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import askance
+from askance.bridges.gepa_feedback import NearnessToPeople, OwnScore
+from askance.bridges.gepa_prompt import cut_out_guidance
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.experiments.gepa_feedback import NearnessToPeople, OwnScore
-from askance.experiments.gepa_frame import cut_out_guidance
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request
 from askance.optimizer.subject import Observation

@@ -30,7 +30,7 @@ from askance.agents.dspy.note_taker import (  # noqa: E402
     usable_note,
 )
 from askance.agents.dspy.signatures import SIGNATURES, deduplicator_signature, updater_signature  # noqa: E402
-from askance.experiments.dspy_gateway import open_gateway  # noqa: E402
+from askance.bridges.dspy_metric import open_gateway  # noqa: E402
 
 TASK = "Summarise."
 QUESTION = Question(id="q", text="Is it right?", dimension="facts")

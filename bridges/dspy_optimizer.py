@@ -19,7 +19,7 @@ from ..prompts.prompt import Prompt, fill
 from ..runs import tune
 from .dspy_metric import input_texts
 from .dspy_program import PassMetric, ProgramModel
-from .gepa_frame import literal
+from .gepa_prompt import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

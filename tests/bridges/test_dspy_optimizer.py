@@ -17,8 +17,8 @@ from askance.testing import Reply, ScriptedModel, StandInServer
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
-from askance.experiments.dspy_gateway import OpenGateway, open_gateway  # noqa: E402
-from askance.experiments.dspy_optimizer import AskanceTune  # noqa: E402
+from askance.bridges.dspy_metric import OpenGateway, open_gateway  # noqa: E402
+from askance.bridges.dspy_optimizer import AskanceTune  # noqa: E402
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
 START = "Write what is asked for."

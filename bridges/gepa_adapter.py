@@ -29,8 +29,7 @@ from ..optimizer.options import LoopOptions
 from ..optimizer.subject import Draft
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
 from .gepa_feedback import metric_for
-from .gepa_frame import cut_out_guidance
-from .gepa_reflection import Counts, Halt, Reflecting, Reflection
+from .gepa_prompt import Counts, Halt, Reflecting, Reflection, cut_out_guidance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from .gepa_feedback import Metric
-    from .gepa_frame import Frame
+    from .gepa_prompt import Frame
 
 COMPONENT = "instructions"
 """The one text that GEPA rewrites."""

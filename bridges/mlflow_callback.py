@@ -3,7 +3,7 @@
 .. code-block:: python
 
     import askance
-    from askance.optimizer.mlflow_callback import mlflow_callback
+    from askance.bridges.mlflow_callback import mlflow_callback
 
     askance.align("data.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini", run="run",
                   callbacks=[mlflow_callback("sqlite:///mlflow.db")])
@@ -21,14 +21,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
+from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
 from ..prompts.errors import MissingExtraError
-from .events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from .events import Callback
+    from ..optimizer.events import Callback
 
 logger = logging.getLogger(__name__)
 

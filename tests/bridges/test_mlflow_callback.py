@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import askance
+from askance.bridges.mlflow_callback import mlflow_callback
 from askance.models.base import Request
 from askance.optimizer.events import Event, RunBegan, RunWritten
-from askance.optimizer.mlflow_callback import mlflow_callback
 from askance.prompts.errors import MissingExtraError
 
 needs_mlflow = pytest.mark.skipif(
@@ -121,7 +121,7 @@ def test_a_run_that_ends_without_a_result_is_marked_when_python_exits(tmp_path: 
     program = f"""
 from pathlib import Path
 from askance.optimizer.events import RunBegan
-from askance.optimizer.mlflow_callback import mlflow_callback
+from askance.bridges.mlflow_callback import mlflow_callback
 mlflow_callback({store!r}, "killed")(RunBegan(Path("run"), {{"seed": 1}}, "abc"))
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path)

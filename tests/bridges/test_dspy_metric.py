@@ -15,8 +15,7 @@ from askance.testing import Reply, ScriptedModel
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
 from askance.agents.dspy.lm import Stopped  # noqa: E402
-from askance.experiments.dspy_gateway import OpenGateway, open_gateway  # noqa: E402
-from askance.experiments.dspy_metric import ChecklistMetric, checklist_metric  # noqa: E402
+from askance.bridges.dspy_metric import ChecklistMetric, OpenGateway, checklist_metric, open_gateway  # noqa: E402  # noqa: E402
 
 CHECKLIST = Checklist(
     task="Answer briefly.",

@@ -19,7 +19,7 @@ from inspect_ai.dataset import Sample  # noqa: E402
 from inspect_ai.model import ModelOutput, get_model  # noqa: E402
 from inspect_ai.solver import solver  # noqa: E402
 
-from askance.experiments.inspect_scorer import checklist_scorer  # noqa: E402
+from askance.bridges.inspect_scorer import checklist_scorer  # noqa: E402
 
 CHECKLIST = Checklist(
     task="Answer briefly.",

@@ -15,7 +15,7 @@ from askance.testing import Reply, ScriptedModel
 
 gepa = pytest.importorskip("gepa", reason="needs the extra: pip install 'askance[gepa]'")
 
-from askance.experiments.gepa_adapter import OpenAdapter, evaluator_adapter, generator_adapter  # noqa: E402
+from askance.bridges.gepa_adapter import OpenAdapter, evaluator_adapter, generator_adapter  # noqa: E402
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
 

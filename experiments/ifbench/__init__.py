@@ -1,0 +1,1 @@
+"""IFBench: a generator's prompt tuned against its official checkers."""
