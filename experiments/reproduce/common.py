@@ -15,10 +15,10 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example, documents
 from ...stats.correlation import correlate, statistic_dict
+from ..command_line import print_result, write_result
 from ..datasets import load_rated, summeval
-from ..results_file import print_result, write_result
+from .chart_data import phi_by_dimension
 from .figures import draw_into
-from .phi_data import phi_by_dimension
 
 CHECKLISTS = Path(__file__).parent / "checklists"
 DIMENSIONS = {

@@ -23,9 +23,8 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import read_verdicts
-from ..command_line import says_errors
+from ..command_line import print_result, says_errors, write_result
 from ..datasets import load_rated
-from ..results_file import print_result, write_result
 from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options, published
 from .figures import draw_into
 

