@@ -15,10 +15,8 @@ from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
 from ..prompts.errors import CoverageError
 from .compare_tables import comparison_tables, estimate_table
-from .console import console
-from .coverage import require_share, tell_errors
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, echo_json
+from .output import atomic_text, console, echo_json, require_share, tell_errors
 
 _INPUTS = ("data", "checklist", "model", "prompt", "output", "candidates", "criteria", "judges", "dimensions", "panel")
 

@@ -12,8 +12,8 @@ from ..models.registry import RegisteredModel, resolve
 from ..optimizer.modes.migrate import prepare
 from ..prompts.errors import InputError
 from ..runs import run_and_report
-from .console import console, hush
-from .fetch import fetch
+from .models import fetch
+from .output import console, hush
 from .runs import finish
 
 if TYPE_CHECKING:

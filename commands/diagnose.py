@@ -12,11 +12,9 @@ from ..evaluation.evaluate import estimate_evaluation
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
 from ..prompts.verdicts import write_verdicts
-from .console import console
-from .coverage import check_coverage
 from .diagnosis_tables import diagnosis_tables
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, echo_estimate, echo_json
+from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
 
 
 @click.command(name="diagnose")

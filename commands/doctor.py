@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ..evaluation.options import load_config
-from ..optimizer.health import check_up, models_of_config
+from .check_up import check_up, models_of_config
 from .options import load_dotenv
 from .output import echo_json
 
 if TYPE_CHECKING:
-    from ..optimizer.health import Checked
+    from .check_up import Checked
 
 
 @click.command(name="doctor")

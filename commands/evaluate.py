@@ -10,10 +10,8 @@ import click
 from ..evaluation.evaluate import estimate_evaluation, evaluate
 from ..evaluation.options import EvaluateOptions
 from ..prompts.verdicts import write_verdicts
-from .console import console
-from .coverage import check_coverage
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, echo_estimate, echo_json
+from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
 from .tables import evaluation_tables
 
 

@@ -24,7 +24,7 @@ from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.examples import parse_field_map
 from ..prompts.rows import is_on_hub
-from .console import hush
+from .output import hush
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -1,20 +1,29 @@
-"""Writing results: JSON on standard output, files whole or not at all."""
+"""What the commands write: JSON, files whole or not at all, progress, and whether enough verdicts are there."""
 
 from __future__ import annotations
 
 import json
+import logging
+import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..prompts.errors import AskanceError
+from ..evaluation.progress import Silent, on_standard_error
+from ..prompts.errors import AskanceError, CoverageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    import click
+
     from ..agents.buying import Estimate
+    from ..evaluation.progress import Watcher
+    from ..evaluation.scoring import Coverage
+    from ..prompts.verdicts import Verdict
 
 
 def echo_json(value: Any) -> None:
@@ -56,3 +65,57 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def console(quiet: bool) -> Iterator[Watcher]:
+    """Somebody who watches a command, fit for what standard error is."""
+    if quiet:
+        yield Silent()
+    else:
+        with on_standard_error() as watcher:
+            yield watcher
+
+
+def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:
+    """Behind ``--quiet``: while the command lasts, askance logs errors and no warnings."""
+    if quiet:
+        logger = logging.getLogger(__name__.partition(".")[0])
+        context.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
+    return quiet
+
+
+def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) -> None:
+    """Name the errors on standard error.
+
+    Raises:
+        CoverageError: Less than ``least`` of the verdicts are there, or none at all.
+    """
+    tell_errors(verdict.error for verdict in verdicts)
+    require_share(seen.share, least, f"Only {seen.share:.1%} of the verdicts are there")
+    if not seen.answered:
+        sys.stdout.flush()
+        raise CoverageError("Not one question was answered, so there is no result.")
+
+
+def tell_errors(errors: Iterable[str | None]) -> None:
+    """Name the first errors on standard error, each once, and say how many others there are."""
+    different = list(dict.fromkeys(error for error in errors if error))
+    for error in different[:3]:
+        click.echo(f"askance: {error}", err=True)
+    if others := len(different[3:]):
+        click.echo(f"askance: and {others} other {'error' if others == 1 else 'errors'}.", err=True)
+
+
+def require_share(share: float, least: float, lacking: str) -> None:
+    """Check that enough is there; ``lacking`` says what share of what.
+
+    Raises:
+        CoverageError: ``share`` is less than ``least``, the ``--min-coverage``.
+    """
+    if share < least:
+        sys.stdout.flush()
+        raise CoverageError(
+            f"{lacking}, less than --min-coverage {least:.1%}. Run the command again to ask for the missing ones."
+        )

@@ -10,9 +10,8 @@ import click
 from ..evaluation.options import WriterOptions
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
-from .console import console, hush
 from .options import config_option, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text
+from .output import atomic_text, console, hush
 
 
 @click.command(name="questions")

@@ -9,8 +9,8 @@ import click
 from ..optimizer.job import NOT_IN_FINGERPRINT
 from ..optimizer.options import LoopOptions
 from ..runs import resume
-from .console import console
 from .options import common_options, load_dotenv, settings_options
+from .output import console
 from .runs import finish
 
 

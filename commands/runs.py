@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..optimizer.estimate import estimate_run
 from ..prompts.errors import BudgetExceededError
-from ..runs import run_and_report
-from .console import console
-from .coverage import tell_errors
+from ..runs import estimate_run, run_and_report
 from .options import load_dotenv, need, settings
-from .output import echo_json
+from .output import console, echo_json, tell_errors
 from .tables import run_summary
 
 if TYPE_CHECKING:

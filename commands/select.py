@@ -11,10 +11,8 @@ import click
 from ..optimizer.selection import SelectOptions, estimate_selection, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
-from .console import console
-from .coverage import require_share, tell_errors
 from .options import common_options, config_option, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text, echo_estimate, echo_json
+from .output import atomic_text, console, echo_estimate, echo_json, require_share, tell_errors
 from .tables import difference_text, table_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,8 @@ from ..evaluation.options import UNUSED, WeighOptions
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from ..optimizer.weights.weigh import estimate_weighing, weigh
-from .console import console
-from .coverage import check_coverage
 from .options import common_options, config_option, load_dotenv, settings, settings_options
-from .output import atomic_text, echo_estimate, echo_json
+from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
 from .weigh_tables import weigh_tables
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from askance.optimizer.estimate import estimate_run
 from askance.optimizer.job import Job, SplitExamples, split_examples
 from askance.optimizer.modes.migrate import MODE, prepare
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
+from askance.runs import estimate_run
 
 
 def job(world: Any, **options: Any) -> Job:

@@ -12,9 +12,9 @@ import askance
 from askance.memory.journal import read_events
 from askance.memory.run_directory import FINISH_SENTENCES
 from askance.models.base import Request
-from askance.optimizer.estimate import estimate_run
 from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.errors import BudgetExceededError, InputError
+from askance.runs import estimate_run
 from askance.testing import StandInServer
 
 CURES = ("gives a wrong number", "gives a wrong name")

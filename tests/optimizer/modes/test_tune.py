@@ -11,9 +11,9 @@ import pytest
 import askance
 from askance.memory.journal import read_events
 from askance.models.base import Request
-from askance.optimizer.estimate import estimate_run
 from askance.optimizer.modes.tune import prepare
 from askance.prompts.errors import InputError
+from askance.runs import estimate_run
 from askance.testing import StandInServer
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."

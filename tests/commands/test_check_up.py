@@ -11,14 +11,22 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from askance.commands.check_up import (
+    Checked,
+    _server,
+    allows,
+    check_embedded,
+    check_files,
+    check_models,
+    check_packages,
+    check_store,
+    declared_requirements,
+    models_of_config,
+)
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
 from askance.models.files import remember_identity
 from askance.models.registry import RegisteredModel
-from askance.optimizer.health import Checked, check_files, check_models, check_packages, models_of_config
-from askance.optimizer.health.files import check_embedded, check_store
-from askance.optimizer.health.models import _server
-from askance.optimizer.health.packages import allows, declared_requirements
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -55,7 +63,7 @@ def test_a_missing_extra_has_its_command_and_is_not_needed(monkeypatch: pytest.M
             raise metadata.PackageNotFoundError(name)
         return {"litellm": "1.82.7"}.get(name, "9999")
 
-    monkeypatch.setattr("askance.optimizer.health.packages.metadata.version", version)
+    monkeypatch.setattr("askance.commands.check_up.metadata.version", version)
     lines = {each.name: each for each in check_packages()}
     assert lines["local"].state == "missing" and lines["local"].do == "pip install 'askance[local]'"
     assert not lines["local"].fails
@@ -162,6 +170,6 @@ def test_a_folder_that_cannot_be_written_is_broken(monkeypatch: pytest.MonkeyPat
     def full(**_: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("askance.optimizer.health.files.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("askance.commands.check_up.tempfile.TemporaryFile", full)
     broken = [each for each in check_files() if each.fails]
     assert [each.name for each in broken] == ["cache", "here"] and "Read-only file system" in broken[0].said
