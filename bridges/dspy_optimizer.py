@@ -15,11 +15,10 @@ from ..agents.dspy.lm import dspy
 from ..optimizer.job import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
-from ..prompts.prompt import Prompt, fill
+from ..prompts.prompt import Prompt, fill, literal
 from ..runs import tune
 from .dspy_metric import input_texts
 from .dspy_program import PassMetric, ProgramModel
-from .gepa_prompt import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -26,6 +26,7 @@ PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
+_NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
 _PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
 _TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
@@ -177,6 +178,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         KeyError: A placeholder has no value.
     """
     return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
+
+
+def literal(text: str) -> str:
+    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
+    return _NAME_IN_BRACES.sub(r"{{\1}}", text)
 
 
 @dataclass(frozen=True, slots=True)
