@@ -16,7 +16,7 @@ from ..evaluation.scoring import score_examples
 from ..memory.verdict_store import open_store
 from ..models.session import BackgroundLoop, session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import default_prompt
+from ..prompts.default import prompt_showing
 from ..prompts.errors import InputError, MissingExtraError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
@@ -76,14 +76,8 @@ def checklist_scorer(
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    shown = Example(
-        id="shown",
-        input="shown",
-        output="shown",
-        reference="shown" if reference else None,
-        context=None if context is None else "shown",
-    )
-    text = default_prompt([shown]) if prompt is None else load_prompt(prompt)
+    shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
+    text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
     judge = _Judge(model, text, questions, settings, ":memory:" if no_cache else cache)
 
     async def score(state: Any, target: Any) -> Any:
