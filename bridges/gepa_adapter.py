@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from ..optimizer.modes.bench import Bench
 from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
 from ..optimizer.subject import Draft
-from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
+from ..prompts.errors import BudgetExceededError, CoverageError, InputError, import_optional
 from .gepa_parts import ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 
 if TYPE_CHECKING:
@@ -283,9 +282,4 @@ def import_gepa(name: str) -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "gepa":
-            raise
-        raise MissingExtraError("gepa", "gepa") from None
+    return import_optional(name, "gepa", "gepa")

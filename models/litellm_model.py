@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.errors import InputError, MissingExtraError
+from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError
 from .budget import reserved_tokens
 from .direct import RETRY_STATUSES, read_logprobs, read_retry_after
@@ -144,12 +143,7 @@ class LiteLLMModel:
 
 def _litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        litellm: Any = importlib.import_module("litellm")
-    except ModuleNotFoundError as error:
-        if error.name != "litellm":
-            raise
-        raise MissingExtraError("providers", "litellm") from None
+    litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)

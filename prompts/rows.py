@@ -6,7 +6,6 @@ Rows of a data set on the Hugging Face hub, through the package ``datasets``.
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import AskanceError, InputError, MissingExtraError, did_you_mean, like_named
+from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -184,13 +183,7 @@ def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, A
         MissingExtraError: ``datasets`` is not installed.
         AskanceError: The hub cannot be reached, or has no such data set.
     """
-    try:
-        package: Any = importlib.import_module("datasets")
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "datasets":
-            raise
-        hint = f"; or download {path} yourself and name the file."
-        raise MissingExtraError("datasets", "datasets", hint) from None
+    package = import_optional("datasets", "datasets", "datasets", f"; or download {path} yourself and name the file.")
     try:
         rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)
     except (OSError, ValueError) as error:  # what is not found, cannot be reached or has no such split
