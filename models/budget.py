@@ -1,7 +1,4 @@
-"""Caps on calls, tokens and money, shared by all roles, and the ledger of what each role took.
-
-What models took, in words for people.
-"""
+"""Caps on calls, tokens and money, shared by all roles, the ledger of what each role took, and both in words."""
 
 from __future__ import annotations
 

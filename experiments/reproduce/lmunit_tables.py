@@ -21,7 +21,7 @@ from ...optimizer.weights.from_pairs import Trial, try_learner
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Preference
-from .unit_test_scores import KINDS
+from .unit_tests import KINDS
 
 CONFIDENCE = 0.95
 DECAY = 0.8
