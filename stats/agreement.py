@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError
 from .correlation import Column
-from .differences import Difference
 from .resampling import (
     MINIMUM_ITEMS,
     Kernel,
@@ -24,18 +23,11 @@ from .resampling import (
     Vector,
     Weights,
     bootstrapped,
-    check_settings,
     complete,
     constant_reason,
-    group_codes,
     mean_kernel,
     mean_of,
-    percentile_interval,
-    resample,
-    resample_weights,
     tied,
-    units_of,
-    unweighted,
 )
 
 KappaWeights = Literal["none", "quadratic"]
@@ -157,52 +149,6 @@ def kappa_self(
     value = float(np.mean([_library_kappa(a, b, weights) for a, b in pairs]))
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in pairs])
     return bootstrapped(value, kernel, keep, groups, resamples, level, seed)
-
-
-def kappa_difference(
-    a: Column,
-    b: Column,
-    human: Column,
-    *,
-    weights: KappaWeights = "quadratic",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Difference:
-    """How much better judge ``b`` agrees with people than judge ``a``, in kappa, on the same resamples.
-
-    The p-value is the bootstrap's: (1 + resamples without a gain) / (1 + resamples).
-
-    Raises:
-        InputError: As `cohen_kappa`.
-    """
-    check_settings(resamples, level)
-    vectors, keep = complete(a, b, human)
-    n = len(vectors[0])
-    codes = None if groups is None else group_codes(groups, keep)
-    units = units_of(n, codes)
-    reason = _undefined(vectors)
-    if reason is None and units < MINIMUM_ITEMS:
-        reason = f"fewer than {MINIMUM_ITEMS} groups (there are {units})"
-    if reason is not None:
-        return Difference(None, n, None, None, None, None, reason)
-    first, second, people = label_codes(vectors, weights)
-    kernels = [kappa_kernel(each, people, weights) for each in (first, second)]
-    values = resample(kernels, resample_weights(units, resamples, seed, codes))
-    gains = values[1] - values[0]
-    low, high, why = percentile_interval(gains, level)
-    ahead = int(np.count_nonzero(gains > _ROUNDING))  # NaN is not ahead
-    return Difference(
-        unweighted(kernels[1], n) - unweighted(kernels[0], n),
-        n,
-        low,
-        high,
-        ahead / resamples,
-        (1 + resamples - ahead) / (1 + resamples),
-        why,
-        int(np.isnan(gains).sum()),
-    )
 
 
 def to_points(scores: Sequence[float | None], points: int, *, low: float = 0.0, high: float = 1.0) -> list[int | None]:

@@ -12,7 +12,6 @@ from askance.prompts.errors import InputError, MissingExtraError
 from askance.stats.agreement import (
     agreement_hits,
     cohen_kappa,
-    kappa_difference,
     kappa_kernel,
     kappa_self,
     label_codes,
@@ -119,26 +118,6 @@ def test_scores_are_no_labels() -> None:
         cohen_kappa(scores, scores, weights="quadratic")
     with pytest.raises(InputError, match="more than 101"):
         cohen_kappa(scores, scores)
-
-
-def test_the_better_judge_gains_in_kappa() -> None:
-    human, good, bad = ratings(300, raters=3)
-    bad = np.clip(np.round(bad + np.random.default_rng(9).normal(0, 1.5, size=300)), 1, 5)
-    found = kappa_difference(bad, good, human)
-    expected = [metrics.cohen_kappa_score(each, human, weights="quadratic") for each in (good, bad)]
-    assert found.value == pytest.approx(expected[0] - expected[1])
-    assert 0 < found.low < found.value < found.high
-    assert found.p_value < 0.01
-    back = kappa_difference(good, bad, human)
-    assert back.value == pytest.approx(-found.value)
-    assert back.p_value > 0.99
-
-
-def test_a_kappa_difference_with_a_constant_judge_is_undefined() -> None:
-    a, human = ratings()
-    found = kappa_difference(np.ones(200), a, human)
-    assert found.value is None
-    assert "labels of rater 1 are constant" in (found.reason or "")
 
 
 def test_observed_agreement_counts_what_lies_within_the_tolerance() -> None:
