@@ -1,4 +1,4 @@
-"""Agreement between two judges, between a judge and people, and of a judge with itself.
+"""Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
 Kappas come from scikit-learn (extra ``stats``). Their intervals resample items, or whole documents, thousands of times,
 for which it takes a millisecond each; the few sums that do it here are tested to give its values. A kappa where one
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError
 from .correlation import Column
+from .kernels import Method, affordable_resamples, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     Kernel,
@@ -28,7 +29,11 @@ from .resampling import (
     mean_kernel,
     mean_of,
     tied,
+    unweighted,
 )
+
+if TYPE_CHECKING:
+    from ..prompts.examples import Example
 
 KappaWeights = Literal["none", "quadratic"]
 Codes = NDArray[np.intp]
@@ -149,6 +154,49 @@ def kappa_self(
     value = float(np.mean([_library_kappa(a, b, weights) for a, b in pairs]))
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in pairs])
     return bootstrapped(value, kernel, keep, groups, resamples, level, seed)
+
+
+def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
+    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
+    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
+    every = [example.human.get(dimension, ()) for example in examples]
+    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]
+
+
+def leave_one_out(
+    raters: Sequence[Column],
+    method: Method = "spearman",
+    *,
+    groups: Sequence[Hashable] | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 42,
+) -> Statistic:
+    """Correlation of each rater with the mean of the others, the mean over the raters.
+
+    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant.
+
+    Raises:
+        InputError: There are fewer than two raters, or the columns do not match.
+    """
+    if len(raters) < 2:
+        raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
+    vectors, keep = complete(*raters)
+    n = len(vectors[0])
+    if n < MINIMUM_ITEMS:
+        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have all ratings (there are {n})")
+    kernels = []
+    for place, one in enumerate(vectors):
+        others = np.mean([each for other, each in enumerate(vectors) if other != place], axis=0)
+        reason = constant_reason(one, f"ratings of rater {place + 1}") or constant_reason(
+            others, f"mean ratings of all but rater {place + 1}"
+        )
+        if reason is not None:
+            return Statistic(None, n, None, None, reason)
+        kernels.append(correlation_kernel(method, one, others))
+    kernel = mean_of(kernels)
+    count = affordable_resamples(method, n, resamples)
+    return bootstrapped(unweighted(kernel, n), kernel, keep, groups, count, level, seed)
 
 
 def to_points(scores: Sequence[float | None], points: int, *, low: float = 0.0, high: float = 1.0) -> list[int | None]:

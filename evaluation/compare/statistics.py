@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import MissingExtraError
 from ...prompts.examples import documents
-from ...stats.agreement import cohen_kappa, kappa_self, observed_agreement, to_points
+from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, rater_columns, to_points
 from ...stats.correlation import correlate, per_group, system_level
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
-from ...stats.raters import leave_one_out, rater_columns
 from ...stats.resampling import Statistic
 from ..scoring import Coverage
 from .aspects import NAMELESS
