@@ -1,8 +1,8 @@
 """Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
-Kappas come from scikit-learn (extra ``stats``). Their intervals resample items, or whole documents, thousands of times,
-for which it takes a millisecond each; the few sums that do it here are tested to give its values. A kappa where one
-side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the reason.
+A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
+values. A kappa where one side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the
+reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..prompts.errors import InputError, MissingExtraError
+from ..prompts.errors import InputError
 from .correlation import Column
 from .kernels import Method, affordable_resamples, correlation_kernel
 from .resampling import (
@@ -116,7 +116,6 @@ def cohen_kappa(
 
     Raises:
         InputError: The columns do not match, the values are no labels, or a setting is out of range.
-        MissingExtraError: scikit-learn is not installed.
     """
     return kappa_self([a, b], weights=weights, groups=groups, resamples=resamples, level=level, seed=seed)
 
@@ -142,7 +141,6 @@ def kappa_self(
 
     Raises:
         InputError: There are fewer than two columns, or as `cohen_kappa`.
-        MissingExtraError: scikit-learn is not installed.
     """
     if len(repeats) < 2:
         raise InputError(f"A kappa needs two columns of labels or more; there is {len(repeats)}.")
@@ -150,10 +148,8 @@ def kappa_self(
     reason = _undefined(vectors)
     if reason is not None:
         return Statistic(None, len(vectors[0]), None, None, reason)
-    pairs = list(combinations(label_codes(vectors, weights), 2))
-    value = float(np.mean([_library_kappa(a, b, weights) for a, b in pairs]))
-    kernel = mean_of([kappa_kernel(a, b, weights) for a, b in pairs])
-    return bootstrapped(value, kernel, keep, groups, resamples, level, seed)
+    kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
+    return bootstrapped(unweighted(kernel, len(vectors[0])), kernel, keep, groups, resamples, level, seed)
 
 
 def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
@@ -271,15 +267,6 @@ def _undefined(columns: Sequence[Vector]) -> str | None:
         return f"fewer than {MINIMUM_ITEMS} items (there are {len(columns[0])})"
     reasons = (constant_reason(column, f"labels of rater {place}") for place, column in enumerate(columns, 1))
     return next((reason for reason in reasons if reason is not None), None)
-
-
-def _library_kappa(a: Codes, b: Codes, weights: KappaWeights) -> float:
-    try:
-        from sklearn.metrics import cohen_kappa_score
-    except ImportError:
-        raise MissingExtraError("stats", "scikit-learn") from None
-    labels = np.arange(max(a.max(), b.max()) + 1)
-    return float(cohen_kappa_score(a, b, labels=labels, weights=None if weights == "none" else weights))
 
 
 def _share(observed: Vector, expected: Vector, defined: NDArray[np.bool_]) -> Vector:

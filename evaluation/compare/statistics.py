@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ...prompts.errors import MissingExtraError
 from ...prompts.examples import documents
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, rater_columns, to_points
 from ...stats.correlation import correlate, per_group, system_level
@@ -139,7 +138,7 @@ def _on_dimension(
     points = [to_points(column, options.points) for column in repeats]
     if options.repeat > 1:
         settings: dict[str, Any] = {"groups": groups, "resamples": options.resamples, "seed": options.seed}
-        itself = _kappa(lambda: kappa_self(points, **settings), len(kept))
+        itself = kappa_self(points, **settings)
     else:
         itself = Statistic(None, len(kept), None, None, "it judged once; --repeat 2 makes it judge again")
     people = None if wanted is None else _with_people(repeats[0], wanted, kept, options)
@@ -172,17 +171,9 @@ def _with_people(
         else None,
         per_system=system_level(scores, wanted, systems, **settings) if len(set(systems) - {None}) > 2 else None,
         observed=observed_agreement(ours, theirs, tolerance=options.tolerance, **grouped),
-        qwk=_kappa(lambda: cohen_kappa(ours, theirs, weights="quadratic", **grouped), len(kept)),
+        qwk=cohen_kappa(ours, theirs, weights="quadratic", **grouped),
         distribution=compare_distributions(scores, wanted, **grouped),
     )
-
-
-def _kappa(work: Callable[[], Statistic], n: int) -> Statistic:
-    """A kappa, or why there is none: the other statistics need no library."""
-    try:
-        return work()
-    except MissingExtraError as error:
-        return Statistic(None, n, None, None, str(error))
 
 
 def _among_people(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
 import pytest
 
-from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.errors import InputError
 from askance.stats.agreement import (
     agreement_hits,
     cohen_kappa,
@@ -21,7 +20,7 @@ from askance.stats.agreement import (
 from askance.stats.differences import mean_difference
 from askance.stats.resampling import resample_weights
 
-metrics = pytest.importorskip("sklearn.metrics", reason="needs the extra: pip install 'askance[stats]'")
+metrics = pytest.importorskip("sklearn.metrics")
 
 
 def ratings(n: int = 200, raters: int = 2, noise: float = 0.8, seed: int = 0) -> list[np.ndarray]:
@@ -153,16 +152,3 @@ def test_scores_are_put_on_the_nearest_point() -> None:
         to_points([0.5, 1.5], 5)
     with pytest.raises(InputError, match="no scale of 1 points"):
         to_points([0.5], 1)
-
-
-def test_a_missing_library_is_named_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.startswith("sklearn"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"scikit-learn.*pip install 'askance\[stats\]'"):
-        cohen_kappa(*ratings())
