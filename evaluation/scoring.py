@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents, human_dimensions
 from ..stats.correlation import correlate, correlations_dict
+from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,10 +162,10 @@ def measure(
 
     Examples of the same document (``metadata.document``) are resampled together.
     """
-    groups = documents(examples)
+    resampling = Resampling(documents(examples), resamples, seed=seed)
 
     def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
-        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
+        return correlations_dict(correlate(values, wanted, resampling))
 
     overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
     dimensions = {

@@ -7,7 +7,7 @@ reason.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from .correlation import Column
-from .kernels import Method, affordable_resamples, correlation_kernel
+from .kernels import Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
+    USUAL,
     Kernel,
+    Resampling,
     Statistic,
     Vector,
     Weights,
@@ -29,7 +31,6 @@ from .resampling import (
     mean_kernel,
     mean_of,
     tied,
-    unweighted,
 )
 
 if TYPE_CHECKING:
@@ -43,16 +44,7 @@ MOST_LABELS = 101
 _ROUNDING = 1e-9
 
 
-def observed_agreement(
-    a: Column,
-    b: Column,
-    *,
-    tolerance: float = 0.0,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
     The paper takes 1 point on a 5-point scale and 2 on a 10-point one.
@@ -60,19 +52,16 @@ def observed_agreement(
     Args:
         a: One rating per item; None where it is missing.
         b: The other rater's, on the same scale.
+        resampling: How the interval is made.
         tolerance: Largest difference that counts as agreement, in points of the scale.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
-        InputError: The columns do not match, or a setting is out of range.
+        InputError: The columns do not match, or the tolerance is negative.
     """
     (hits,), keep = complete(agreement_hits(a, b, tolerance=tolerance))
     if len(hits) == 0:
         return Statistic(None, 0, None, None, "no item has both ratings")
-    return bootstrapped(float(hits.mean()), mean_kernel(hits), keep, groups, resamples, level, seed)
+    return bootstrapped(mean_kernel(hits), keep, resampling)
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
@@ -92,52 +81,31 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
     return hits
 
 
-def cohen_kappa(
-    a: Column,
-    b: Column,
-    *,
-    weights: KappaWeights = "none",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
     """Cohen's kappa of two raters, plain or with quadratic weights (QWK).
 
     Args:
         a: One label per item, as a number; None where it is missing.
         b: The other rater's.
+        resampling: How the interval is made.
         weights: ``quadratic`` weighs a disagreement by the square of its size; labels must then be whole numbers
             (`to_points` rounds scores to them), and those that nobody gives count as steps of the scale all the same.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
-        InputError: The columns do not match, the values are no labels, or a setting is out of range.
+        InputError: The columns do not match, or the values are no labels.
     """
-    return kappa_self([a, b], weights=weights, groups=groups, resamples=resamples, level=level, seed=seed)
+    return kappa_self([a, b], resampling, weights=weights)
 
 
 def kappa_self(
-    repeats: Sequence[Column],
-    *,
-    weights: KappaWeights = "none",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
+    repeats: Sequence[Column], resampling: Resampling = USUAL, *, weights: KappaWeights = "none"
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
     Args:
         repeats: Two or more columns of labels, one for each judging; items with a label in all of them are used.
+        resampling: How the interval is made.
         weights: As in `cohen_kappa`.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
         InputError: There are fewer than two columns, or as `cohen_kappa`.
@@ -149,7 +117,7 @@ def kappa_self(
     if reason is not None:
         return Statistic(None, len(vectors[0]), None, None, reason)
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
-    return bootstrapped(unweighted(kernel, len(vectors[0])), kernel, keep, groups, resamples, level, seed)
+    return bootstrapped(kernel, keep, resampling)
 
 
 def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
@@ -159,15 +127,7 @@ def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[floa
     return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]
 
 
-def leave_one_out(
-    raters: Sequence[Column],
-    method: Method = "spearman",
-    *,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
     """Correlation of each rater with the mean of the others, the mean over the raters.
 
     Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant.
@@ -190,9 +150,7 @@ def leave_one_out(
         if reason is not None:
             return Statistic(None, n, None, None, reason)
         kernels.append(correlation_kernel(method, one, others))
-    kernel = mean_of(kernels)
-    count = affordable_resamples(method, n, resamples)
-    return bootstrapped(unweighted(kernel, n), kernel, keep, groups, count, level, seed)
+    return bootstrapped(mean_of(kernels), keep, affordable(resampling, method, n))
 
 
 def to_points(scores: Sequence[float | None], points: int, *, low: float = 0.0, high: float = 1.0) -> list[int | None]:

@@ -14,6 +14,7 @@ from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
 from ...stats.correlation import correlate, spearman
 from ...stats.differences import paired_difference
+from ...stats.resampling import Resampling
 from .analysis import (
     Analysis,
     Evidence,
@@ -182,9 +183,9 @@ def _less_all(evidence: Evidence, order: Sequence[int], seed: int) -> list[tuple
     if evidence.human is None:
         return [(None, None)] * len(order)
     means = np.cumsum(evidence.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
-    settings: dict[str, Any] = {"groups": evidence.groups, "resamples": _RESAMPLES, "seed": seed}
+    resampling = Resampling(evidence.groups, _RESAMPLES, seed=seed)
     return [
-        (spearman(part, evidence.human).value, paired_difference(means[:, -1], part, evidence.human, **settings))
+        (spearman(part, evidence.human).value, paired_difference(means[:, -1], part, evidence.human, resampling))
         for part in means.T
     ]
 
@@ -237,9 +238,7 @@ def _agreement(evidence: Evidence, chosen: Sequence[int], seed: int) -> dict[str
         name: correlate(
             evidence.scores[:, places].mean(axis=1),
             evidence.human,
-            groups=evidence.groups,
-            resamples=_RESAMPLES,
-            seed=seed,
+            Resampling(evidence.groups, _RESAMPLES, seed=seed),
         )
         for name, places in sets.items()
     }

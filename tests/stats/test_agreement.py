@@ -18,7 +18,7 @@ from askance.stats.agreement import (
     to_points,
 )
 from askance.stats.differences import mean_difference
-from askance.stats.resampling import resample_weights
+from askance.stats.resampling import Resampling, resample_weights
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -92,7 +92,7 @@ def test_an_undefined_kappa_has_a_reason(a: list, b: list, reason: str) -> None:
 def test_documents_are_resampled_together() -> None:
     a, b = (np.repeat(each, 8) for each in ratings(30, noise=0.5))
     groups = [place // 8 for place in range(len(a))]
-    alone, together = cohen_kappa(a, b), cohen_kappa(a, b, groups=groups)
+    alone, together = cohen_kappa(a, b), cohen_kappa(a, b, Resampling(groups=groups))
     assert together.value == alone.value
     assert together.high - together.low > 2 * (alone.high - alone.low)
 

@@ -12,6 +12,7 @@ from scipy import stats
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.stats.agreement import leave_one_out, rater_columns
+from askance.stats.resampling import Resampling
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -27,7 +28,7 @@ def test_each_rater_is_correlated_with_the_mean_of_the_others() -> None:
     examples = rated()
     columns = np.array(rater_columns(examples, "x"))
     expected = np.mean([stats.spearmanr(columns[k], np.delete(columns, k, axis=0).mean(axis=0))[0] for k in range(3)])
-    found = leave_one_out(columns.tolist(), resamples=200)
+    found = leave_one_out(columns.tolist(), resampling=Resampling(resamples=200))
     assert found.value == pytest.approx(expected)
     assert found.low < expected < found.high
 
@@ -37,7 +38,7 @@ def test_items_that_a_rater_left_out_are_left_out() -> None:
     examples[0] = examples[0].model_copy(update={"human": {"x": (3.0, 4.0)}})
     columns = rater_columns(examples, "x")
     assert columns[2][0] is None
-    assert leave_one_out(columns, resamples=50).n == 59
+    assert leave_one_out(columns, resampling=Resampling(resamples=50)).n == 59
 
 
 def test_a_constant_rater_makes_it_undefined_and_is_named() -> None:
@@ -74,7 +75,7 @@ def test_the_experts_of_summeval_agree_with_each_other_so_far(dimension: str, sp
         for row in rows
     ]
     raters = rater_columns(examples, dimension)
-    found = leave_one_out(raters, resamples=100)
+    found = leave_one_out(raters, resampling=Resampling(resamples=100))
     assert found.value == pytest.approx(spearman, abs=5e-4)
     means = [each.human_score(dimension) for each in examples]
     for rater in raters:  # a rater is in the mean of all, not in that of the others
