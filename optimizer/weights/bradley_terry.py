@@ -30,6 +30,7 @@ CURVATURE_ROWS = 10_000
 """Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""
 FLIP_START = 0.05
 FLIP_MOST = 0.45
+_MOST_STEPS = 50
 _TOLERANCE = 1e-7
 
 
@@ -58,7 +59,6 @@ def fit_bradley_terry(
     flip: float | None,
     ridge: float = 0.01,
     start: Floats | None = None,
-    max_steps: int = 50,
 ) -> BradleyTerryFit:
     """Fit non-negative weights to score differences (preferred minus other).
 
@@ -69,14 +69,13 @@ def fit_bradley_terry(
         ridge: Strength of the pull towards 0 that keeps separable pairs finite, in units in which the
             differences have a root mean square of 1.
         start: Direction to begin from, shape (tests,); uniform when None.
-        max_steps: Most Fisher scoring steps.
 
     Raises:
         LearningFailedError: The scores never differ, or no test points the way people preferred.
     """
     problem = _Problem(differences, counts, ridge, estimate_flip=flip is None)
     point = problem.first(start, FLIP_START if flip is None else flip)
-    for _ in range(max_steps):
+    for _ in range(_MOST_STEPS):
         following = problem.improve(point)
         settled = point.loss - following.loss <= _TOLERANCE * problem.total
         point = following

@@ -150,6 +150,8 @@ def pairs_to_tell(trials: list[Trial], baseline: Trial, groups: Codes, pairs: in
 
 MANY_PAIRS = 20_000
 """With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
+HELD_OUT = 0.5
+"""Share of the pairs that one split holds out."""
 MANY_SCORES = 500_000
 """With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
 
@@ -162,7 +164,6 @@ def learn_from_pairs(
     level: Level = "global",
     pooling: Pooling = "partial",
     folds: int | None = None,
-    test_share: float = 0.5,
     resamples: int | None = None,
     confidence: float = 0.95,
     seed: int = 42,
@@ -179,9 +180,8 @@ def learn_from_pairs(
         level: One set of weights, or one for each data set or section.
         pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them
             apart.
-        folds: 1 for one split, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
+        folds: 1 for one split into halves, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
             pairs.
-        test_share: Share of pairs held out by one split.
         resamples: Bootstrap resamples for the weights; None: 200, or 50 over 500,000 scores, or none for a
             slow learner.
         confidence: Of all intervals, in (0, 1).
@@ -192,8 +192,8 @@ def learn_from_pairs(
         LearningFailedError: The method finds no weights for these pairs.
         MissingExtraError: The method needs a package that is not installed.
     """
-    if not 0.0 < confidence < 1.0 or not 0.0 < test_share < 1.0 or (folds is not None and folds < 1):
-        raise InputError("confidence and test_share must lie between 0 and 1, and folds must be at least 1.")
+    if not 0.0 < confidence < 1.0 or (folds is not None and folds < 1):
+        raise InputError("confidence must lie between 0 and 1, and folds must be at least 1.")
     chosen = find_learner(method)
     others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
     pairs, names = prefs.comparisons(level), prefs.section_names(level)
@@ -201,7 +201,7 @@ def learn_from_pairs(
     if folds is None:
         slow = not all(each.quick for each in (chosen, *others))
         folds = 1 if slow or len(pairs) > MANY_PAIRS else 5
-    splits = grouped_folds(pairs.groups, folds, seed) if folds > 1 else single_split(pairs.groups, test_share, seed)
+    splits = grouped_folds(pairs.groups, folds, seed) if folds > 1 else single_split(pairs.groups, HELD_OUT, seed)
     tested = np.concatenate([split.test[~pairs.is_tie[split.test]] for split in splits])
     if not len(tested):
         raise InputError("No decided pair is held out; give more pairs or another seed.")
