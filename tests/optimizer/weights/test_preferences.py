@@ -55,16 +55,6 @@ def test_a_test_that_appears_late_is_missing_in_earlier_pairs(tmp_path: Path) ->
     assert prefs.missing_by_test == {"short": 1}
 
 
-def test_chosen_tests_are_used_in_the_order_given(tmp_path: Path) -> None:
-    prefs = load_preferences(write(tmp_path, line(1)), tests=["true", "clear"])
-    assert prefs.scores_a.tolist() == [[0.5, 1.0]]
-
-
-def test_an_unknown_chosen_test_is_refused_with_a_suggestion(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'cleer'.*Did you mean 'clear'"):
-        load_preferences(write(tmp_path, line(1)), tests=["cleer"])
-
-
 def test_booleans_count_as_one_and_zero(tmp_path: Path) -> None:
     prefs = load_preferences(write(tmp_path, line(1, scores_a={"q": True}, scores_b={"q": False})))
     assert prefs.comparisons().differences.tolist() == [[1.0]]
