@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...optimizer.selection.analysis import (
-    Evidence,
+    SampleTables,
     equal_groups,
     halvings,
     measure_questions,
@@ -47,7 +47,7 @@ COMPARED = (2, 3, 5)
 """Sizes at which the greedy set alone, and one improved by every exchange that seems to gain, stand beside."""
 
 
-def evidence_of(scores: Floats, ratings: Floats, groups: Sequence[str], quantiles: Sequence[float]) -> Evidence:
+def evidence_of(scores: Floats, ratings: Floats, groups: Sequence[str], quantiles: Sequence[float]) -> SampleTables:
     """Thresholded scores as answers, and ratings in groups of about equal size.
 
     Args:
@@ -62,14 +62,14 @@ def evidence_of(scores: Floats, ratings: Floats, groups: Sequence[str], quantile
     return evidence_from(varied.astype(np.int64), ratings, groups)
 
 
-def evidence_from(answers: Any, ratings: Floats, groups: Sequence[str]) -> Evidence:
+def evidence_from(answers: Any, ratings: Floats, groups: Sequence[str]) -> SampleTables:
     """Yes/no answers as codes, shape (outputs, questions), with ratings."""
     codes = equal_groups(ratings, LEVELS)
     table = one_hot(codes, int(codes.max()) + 1)
-    return Evidence(one_hot(answers, 2), answers.astype(np.float64), table, codes, ratings, groups=groups)
+    return SampleTables(one_hot(answers, 2), answers.astype(np.float64), table, codes, ratings, groups=groups)
 
 
-def topical_chat(folder: Path) -> Evidence:
+def topical_chat(folder: Path) -> SampleTables:
     """UniEval's five dimensions, people's overall."""
     rows = _rows(folder / "topical_chat.jsonl")
     names = sorted(rows[0]["unieval"])
@@ -78,7 +78,7 @@ def topical_chat(folder: Path) -> Evidence:
     return evidence_of(scores, ratings, [f"{row['input']}{row['context']}" for row in rows], QUANTILES)
 
 
-def qags(folder: Path) -> Evidence:
+def qags(folder: Path) -> SampleTables:
     """UniEval's consistency, people's consistency."""
     rows = _rows(folder / "qags_cnndm.jsonl")
     scores = np.array([[row["unieval"]["consistency"]] for row in rows])
@@ -86,7 +86,7 @@ def qags(folder: Path) -> Evidence:
     return evidence_of(scores, ratings, [row["input"] for row in rows], [each / 12 for each in range(1, 12)])
 
 
-def summeval(folder: Path) -> Evidence:
+def summeval(folder: Path) -> SampleTables:
     """The first expert's four dimensions, the mean of the others over all dimensions."""
     rows = _rows(folder / "summeval_6systems.jsonl")
     names = sorted(rows[0]["human"])
@@ -97,7 +97,7 @@ def summeval(folder: Path) -> Evidence:
     return evidence_from(above.astype(np.int64), ratings, [str(row["document"]) for row in rows])
 
 
-def simulated(outputs: int, facts: int, copies: int, seed: int = 0) -> Evidence:
+def simulated(outputs: int, facts: int, copies: int, seed: int = 0) -> SampleTables:
     """A rating that is the noisy sum of facts, each asked about ``copies`` times with some slips."""
     rng = np.random.default_rng(seed)
     truth = rng.random((outputs, facts)) < rng.uniform(0.3, 0.7, facts)
@@ -108,22 +108,22 @@ def simulated(outputs: int, facts: int, copies: int, seed: int = 0) -> Evidence:
     return evidence_from(answers.astype(np.int64), ratings, [str(number) for number in range(outputs)])
 
 
-def compare(evidence: Evidence, number: int, seed: int = 42) -> dict[str, Any]:
+def compare(tables: SampleTables, number: int, seed: int = 42) -> dict[str, Any]:
     """Bits of k questions chosen in each way, over ``number`` halvings (both ways round), for growing k."""
-    steps = min(LARGEST_K, evidence.answers.shape[1])
+    steps = min(LARGEST_K, tables.answers.shape[1])
     return {
-        "outputs": len(evidence.codes),
-        "candidates": int(evidence.answers.shape[1]),
+        "outputs": len(tables.codes),
+        "candidates": int(tables.answers.shape[1]),
         "halvings": number,
-        "by_k": [_at_k(evidence, k, number, seed) for k in range(1, steps + 1)],
+        "by_k": [_at_k(tables, k, number, seed) for k in range(1, steps + 1)],
     }
 
 
-def _at_k(evidence: Evidence, k: int, number: int, seed: int) -> dict[str, Any]:
+def _at_k(tables: SampleTables, k: int, number: int, seed: int) -> dict[str, Any]:
     chosen_there: dict[str, list[float]] = {}
     elsewhere: dict[str, list[float]] = {}
-    for chosen_on, looked_at in halvings(evidence, number, seed):
-        here, there = rows_of(evidence, chosen_on), rows_of(evidence, looked_at)
+    for chosen_on, looked_at in halvings(tables, number, seed):
+        here, there = rows_of(tables, chosen_on), rows_of(tables, looked_at)
         information = measure_questions(here, DEFAULT_CORRECTION, seed)
         alone, orders = information.bits, question_orders(here, information, None, k)
         sets: dict[str, list[int]] = {name: order[:k] for name, (order, _) in orders.items()}
@@ -147,8 +147,8 @@ def _at_k(evidence: Evidence, k: int, number: int, seed: int) -> dict[str, Any]:
     return row
 
 
-def _bits(evidence: Evidence, questions: Sequence[int]) -> float:
-    return float(chained_information(evidence.hard, questions)[-1])
+def _bits(tables: SampleTables, questions: Sequence[int]) -> float:
+    return float(chained_information(tables.hard, questions)[-1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--halvings", type=int, default=50)
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     options = parser.parse_args(arguments)
-    worlds: dict[str, Callable[[], Evidence]] = {
+    worlds: dict[str, Callable[[], SampleTables]] = {
         "topical_chat": lambda: topical_chat(options.data),
         "qags_cnndm": lambda: qags(options.data),
         "summeval_6systems": lambda: summeval(options.data),

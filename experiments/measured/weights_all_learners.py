@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...optimizer.weights import PreferenceScores, WeighResult, learn_from_pairs
-from ...optimizer.weights.comparisons import ACCURACY_RESAMPLES, interval, margins_to_credits, resample_shares
+from ...optimizer.weights.pairs import ACCURACY_RESAMPLES, interval, margins_to_credits, resample_shares
 from ...optimizer.weights.registry import QUICK
 
 SLOW = ("optuna-tpe", "bayes")
@@ -33,7 +33,7 @@ def beating_uniform(result: WeighResult) -> list[str]:
 
 def accuracy_of_each_test(pairs: PreferenceScores, *, seed: int = 42, confidence: float = 0.95) -> list[dict[str, Any]]:
     """How many decided pairs each test puts in the right order by itself, a score tie being half."""
-    compared = pairs.comparisons()
+    compared = pairs.differences()
     decided = compared.take(~compared.is_tie)
     credits = margins_to_credits(decided.differences)
     low, high = interval(resample_shares(credits, decided.groups, ACCURACY_RESAMPLES, seed), confidence)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .comparisons import Comparisons, Floats
+from .pairs import Floats, PairDifferences
 from .protocol import LearningFailedError, normalised, require_decided, scipy_part
 
 CURVATURE_ROWS = 10_000
@@ -204,7 +204,7 @@ class Logistic:
     name: str = "logistic"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Fit by maximum likelihood; deterministic.
 
         Raises:

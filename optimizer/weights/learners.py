@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...prompts.errors import InputError
-from .comparisons import Comparisons, Floats, margins_to_credits
+from .pairs import Floats, PairDifferences, margins_to_credits
 from .protocol import normalised, require_decided, uniform_weights
 
 
@@ -23,7 +23,7 @@ class Uniform:
     name: str = "uniform"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Equal weights, whatever the pairs."""
         return uniform_weights(pairs.tests)
 
@@ -37,7 +37,7 @@ class BestSingle:
     name: str = "best-single"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """One weight of 1, the others 0.
 
         Raises:
@@ -64,6 +64,6 @@ class Decay:
         if not 0.0 < self.base <= 1.0:
             raise InputError(f"The base of decaying weights is {self.base}; it must lie above 0 and at most at 1.")
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Decaying weights, whatever the pairs."""
         return normalised(self.base ** np.arange(pairs.tests, dtype=np.float64))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.rows import read_rows
-from .comparisons import Comparisons, Floats, codes_of
+from .pairs import Floats, PairDifferences, codes_of
 
 Level = Literal["global", "dataset", "section"]
 FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "metadata")
@@ -69,7 +69,7 @@ class PreferenceScores:
         """
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
-    def comparisons(self, level: Level = "global") -> Comparisons:
+    def differences(self, level: Level = "global") -> PairDifferences:
         """Score differences for a learner, with section numbers as in ``section_names(level)``.
 
         Raises:
@@ -79,7 +79,7 @@ class PreferenceScores:
         differences = self.scores_a - self.scores_b
         differences *= sign
         sections = codes_of(self._keys(level)) if level != "global" else np.zeros(len(self.ids), dtype=np.int64)
-        return Comparisons(
+        return PairDifferences(
             differences=differences,
             is_tie=self.preferred == 0,
             groups=codes_of(self.groups),

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ...prompts.errors import AskanceError, MissingExtraError
-from .comparisons import Comparisons, Floats
+from .pairs import Floats, PairDifferences
 
 
 class LearningFailedError(AskanceError):
@@ -32,7 +32,7 @@ class WeightLearner(Protocol):
     def quick(self) -> bool:
         """Whether learning again on a few hundred resamples is affordable."""
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Learn weights from ``pairs``.
 
         Args:
@@ -66,7 +66,7 @@ def normalised(weights: Floats) -> Floats:
     return shares
 
 
-def require_decided(pairs: Comparisons) -> None:
+def require_decided(pairs: PairDifferences) -> None:
     """Refuse pairs that decide nothing.
 
     Raises:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from .comparisons import ABOUT_AS_GOOD, Codes, Comparisons, Floats, grouped_folds, margins_to_credits
+from .pairs import ABOUT_AS_GOOD, Codes, Floats, PairDifferences, grouped_folds, margins_to_credits
 from .protocol import LearningFailedError, normalised, scipy_part, uniform_weights
 
 
@@ -34,7 +34,7 @@ def least_squares(scores: Floats, ratings: Floats) -> Floats:
 class Objective:
     """The rank correlation with the ratings, alone or mixed with the share of right pairs."""
 
-    def __init__(self, scores: Floats, ratings: Floats, pairs: Comparisons | None, share: float) -> None:
+    def __init__(self, scores: Floats, ratings: Floats, pairs: PairDifferences | None, share: float) -> None:
 
         self.scores, self.share = scores, share
         self.ranks = scipy_part("stats").rankdata(ratings) - (len(ratings) + 1) / 2
@@ -108,7 +108,7 @@ class RatingData:
     scores: Floats
     ratings: Floats
     groups: Codes
-    pairs: Comparisons | None
+    pairs: PairDifferences | None
 
     def part(self, inside: NDArray[np.bool_]) -> RatingData:
         """The outputs and pairs of the groups for which ``inside`` (groups,) is true."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.rows import read_rows
-from .comparisons import Floats
+from .pairs import Floats
 from .preferences import (
     Columns,
     LeftOut,

@@ -25,7 +25,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
 from .bradley_terry import fit_bradley_terry
-from .comparisons import SCORE_TIE, Comparisons, Floats, share_right
+from .pairs import SCORE_TIE, Floats, PairDifferences, share_right
 from .protocol import LearningFailedError, normalised, require_decided, uniform_weights
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class LocalSearch:
     name: str = "local-search"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search from ``start``, or from a logistic fit and from uniform weights, and keep the better end.
 
         Raises:
@@ -149,7 +149,7 @@ class BlackBox:
         LearningFailedError: No decided pair, or no score differs.
     """
 
-    def __init__(self, pairs: Comparisons) -> None:
+    def __init__(self, pairs: PairDifferences) -> None:
         require_decided(pairs)
         self._differences, self._counts = pairs.decided()
         self._tests = pairs.tests
@@ -197,7 +197,7 @@ class Bayes:
     name: str = "bayes"
     quick: bool = False
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search; the best point seen is kept. Uses one BLAS thread, without which it crawls.
 
         Raises:
@@ -249,7 +249,7 @@ class OptunaSearch:
         """``optuna-tpe`` or ``optuna-gp``."""
         return f"optuna-{self.sampler}"
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search; the best trial is kept.
 
         Raises:

@@ -19,7 +19,7 @@ from askance.optimizer.weights import (
     weighted_by,
     weights_report,
 )
-from askance.optimizer.weights.comparisons import Comparisons, Floats
+from askance.optimizer.weights.pairs import Floats, PairDifferences
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, MissingExtraError
 
@@ -35,7 +35,7 @@ class Refuses:
     name: str = "refuses"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         raise self.error
 
 
@@ -47,7 +47,7 @@ class Remembers:
     name: str = "remembers"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         self.shown.append(set(pairs.groups.tolist()))
         return np.full(pairs.tests, 1 / pairs.tests)
 
