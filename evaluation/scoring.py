@@ -1,8 +1,5 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2).
-
-How far scores are from the wanted ones.
-
-What held-out scores are correlated with: people, or the source judge.
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
+scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
 """
 
 from __future__ import annotations

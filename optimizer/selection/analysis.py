@@ -1,8 +1,6 @@
-"""The numbers behind a selection: orders of the questions, what they tell, and what they cost. No model is asked.
+"""The numbers behind a selection, from verdicts, ratings and human scores to orders of questions and what they tell.
 
-From verdicts, ratings and human scores to the tables that information is computed from.
-
-What is missing stays missing: NaN in a table of probabilities, -1 in one of codes.
+No model is asked. What is missing stays missing: NaN in a table of probabilities, -1 in one of codes.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .bradley_terry import Logistic, Robust
-from .learners import BestSingle, Uniform
+from .learners import BestSingle, LearningFailedError, Uniform, WeightLearner, normalised, uniform_weights
 from .pairs import Codes, Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
-from .protocol import LearningFailedError, WeightLearner, normalised, uniform_weights
 
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
 """Shares of uniform weights that are mixed into learned ones; 1 is the uniform learner."""

@@ -6,15 +6,11 @@ logistic regression. Each step is Fisher scoring solved under w ≥ 0 (a non-neg
 as many unknowns as there are tests), so a fit takes a handful of passes over the pairs. With many pairs the
 curvature is taken from a part of them; the gradient never is.
 
-Logistic regression on score differences: Bradley-Terry with non-negative weights.
-
-Logistic regression that allows for flipped labels.
-
-People's labels are wrong now and then however clear the difference is. Plain logistic regression pays for each such
-label in proportion to its margin and turns away from the truth; a model with a rate of flips does not, and unlike the
-share of rightly ordered pairs its likelihood is smooth, so nothing has to be searched. On simulated pairs with 5 % of
-the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic regression with
-10,000, and without flips it loses next to nothing (experiments/measured/weights_recovery.py).
+Why a rate of flips: people's labels are wrong now and then however clear the difference is. Plain logistic regression
+pays for each such label in proportion to its margin and turns away from the truth; with the rate it does not, and
+unlike the share of rightly ordered pairs the likelihood is smooth, so nothing has to be searched. On simulated pairs
+with 5 % of the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic
+regression with 10,000, and without flips it loses next to nothing (experiments/measured/weights_recovery.py).
 """
 
 from __future__ import annotations
@@ -23,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .learners import LearningFailedError, normalised, require_decided, scipy_part
 from .pairs import Floats, PairDifferences
-from .protocol import LearningFailedError, normalised, require_decided, scipy_part
 
 CURVATURE_ROWS = 10_000
 """Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""

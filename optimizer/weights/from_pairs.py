@@ -1,7 +1,4 @@
-"""Learn weights from preference pairs and say whether they are worth it.
-
-Several learners on the same held-out pairs, side by side.
-"""
+"""Learn weights from preference pairs, and say by several learners on the same held-out pairs whether it pays."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
 from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability
-from .learners import Uniform
+from .learners import LearningFailedError, Uniform, WeightLearner
 from .pairs import (
     ACCURACY_RESAMPLES,
     SCORE_TIE,
@@ -29,7 +26,6 @@ from .pairs import (
     single_split,
 )
 from .preferences import Level, PreferenceScores
-from .protocol import LearningFailedError, WeightLearner
 from .registry import QUICK, find_learner
 from .result import Conclusion, LearnerScore, PairCounts, SectionWeights, WeighResult
 from .sections import Pooling, Recipe, Weighting, prepare

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
+from .learners import LearningFailedError
 from .pairs import Floats, PairDifferences, codes_of, interval, margins_to_credits
 from .preferences import PreferenceScores
-from .protocol import LearningFailedError
 from .rating_plan import (
     METHODS,
     RatingData,

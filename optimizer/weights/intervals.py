@@ -10,8 +10,8 @@ from math import ceil
 
 import numpy as np
 
+from .learners import LearningFailedError
 from .pairs import Codes, Floats, PairDifferences, interval
-from .protocol import LearningFailedError
 from .sections import Recipe, Weighting
 
 Z_TWO_SIDED_05 = 1.959964

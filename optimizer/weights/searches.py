@@ -1,15 +1,12 @@
-"""Direct search for the largest share of rightly ordered pairs, one weight at a time and exactly.
+"""Searches for the largest share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8).
 
-The share is piecewise constant: along one weight it changes only where some pair's margin crosses 0.
-Sorting those crossings and adding up what each wins or loses gives the best value of that weight exactly,
-in one sort. Sweeping over the tests from a logistic fit until nothing improves is a local optimum that no
-change of a single weight can better.
+The share is piecewise constant: along one weight it changes only where some pair's margin crosses 0. Sorting those
+crossings and adding up what each wins or loses gives the best value of that weight exactly, in one sort
+(``LocalSearch``). Sweeping over the tests from a logistic fit until nothing improves is a local optimum that no change
+of a single weight can better.
 
-The objective that black-box searches maximise: the share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8).
-
-Bayesian optimisation as in LMUnit (§3.5, A.3.5): a Gaussian process and the probability of improvement.
-
-Black-box search with Optuna: tree-structured Parzen estimators (TPE) or a Gaussian process (GP).
+The others take the share for a black box: Bayesian optimisation as in LMUnit (§3.5, A.3.5), a Gaussian process and the
+probability of improvement, and Optuna's tree-structured Parzen estimators (TPE) or Gaussian process (GP).
 """
 
 from __future__ import annotations
@@ -25,8 +22,8 @@ import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
 from .bradley_terry import fit_bradley_terry
+from .learners import LearningFailedError, normalised, require_decided, uniform_weights
 from .pairs import SCORE_TIE, Floats, PairDifferences, share_right
-from .protocol import LearningFailedError, normalised, require_decided, uniform_weights
 
 if TYPE_CHECKING:
     import optuna

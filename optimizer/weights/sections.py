@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from .auto import FEW_PAIRS, Auto, take_groups
-from .learners import Decay, Uniform
+from .learners import Decay, LearningFailedError, Uniform, WeightLearner
 from .pairs import Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
-from .protocol import LearningFailedError, WeightLearner
 
 Pooling = Literal["partial", "none"]
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))

@@ -8,9 +8,8 @@ import pytest
 from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs
 from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
 from askance.optimizer.weights.bradley_terry import Robust
-from askance.optimizer.weights.learners import Uniform
+from askance.optimizer.weights.learners import Uniform, WeightLearner
 from askance.optimizer.weights.pairs import PairDifferences
-from askance.optimizer.weights.protocol import WeightLearner
 from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
 
 Simulate = Callable[..., PreferenceScores]

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from askance.optimizer.weights import LearningFailedError, PreferenceScores, find_learner, learners
 from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, Logistic, fit_bradley_terry
-from askance.optimizer.weights.learners import Decay
+from askance.optimizer.weights.learners import Decay, WeightLearner
 from askance.optimizer.weights.pairs import PairDifferences, margins_to_credits, share_right
-from askance.optimizer.weights.protocol import WeightLearner
 from askance.optimizer.weights.searches import Bayes, OptunaSearch, best_on_line, maximise_share
 from askance.prompts.errors import InputError, MissingExtraError
 
