@@ -18,6 +18,7 @@ from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
+from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import watching
@@ -304,6 +305,7 @@ def _agreement(
 ) -> list[Agreement]:
     targets = human_targets(examples, checklist, settings.human_scale)
     groups = documents(examples)
+    resampling = Resampling(groups, settings.resamples, seed=settings.seed)
     systems = [example.system for example in examples]
     found = []
     for dimension in targets.dimensions:
@@ -312,11 +314,9 @@ def _agreement(
         found.append(
             Agreement(
                 dimension,
-                correlate(values, wanted, groups=groups, resamples=settings.resamples, seed=settings.seed),
-                per_group(values, wanted, groups, resamples=settings.resamples, seed=settings.seed) if groups else None,
-                system_level(values, wanted, systems, resamples=settings.resamples, seed=settings.seed)
-                if len(set(systems) - {None}) > 2
-                else None,
+                correlate(values, wanted, resampling),
+                per_group(values, wanted, groups, resampling=resampling) if groups else None,
+                system_level(values, wanted, systems, resampling) if len(set(systems) - {None}) > 2 else None,
             )
         )
     return found

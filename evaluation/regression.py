@@ -19,6 +19,7 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
 from ..stats.differences import Difference, mean_difference
+from ..stats.resampling import Resampling
 from .evaluate import Evaluation, evaluate, load_inputs
 from .options import ScoreOptions, parse_options
 
@@ -171,8 +172,8 @@ def _compare(
     before = [_rounded(kept["examples"][each.id].get(name)) for each in examples]
     now = [_rounded(scores[each.id].get(name)) for each in examples]
     groups = documents(examples)
-    gain = mean_difference(before, now, groups=groups)
-    drop = mean_difference(now, before, groups=groups)
+    gain = mean_difference(before, now, Resampling(groups))
+    drop = mean_difference(now, before, Resampling(groups))
     least = ceil(log2(1 / LEVEL))
     pairs = [(a, b, each) for a, b, each in zip(before, now, examples, strict=True) if a is not None and b is not None]
     sizes = dict.fromkeys(each.id for _, _, each in pairs)

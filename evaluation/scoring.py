@@ -1,8 +1,5 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2).
-
-How far scores are from the wanted ones.
-
-What held-out scores are correlated with: people, or the source judge.
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
+scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents, human_dimensions
 from ..stats.correlation import correlate, correlations_dict
+from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,10 +159,10 @@ def measure(
 
     Examples of the same document (``metadata.document``) are resampled together.
     """
-    groups = documents(examples)
+    resampling = Resampling(documents(examples), resamples, seed=seed)
 
     def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
-        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
+        return correlations_dict(correlate(values, wanted, resampling))
 
     overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
     dimensions = {

@@ -114,35 +114,6 @@ class NeighbourIndex:
         ]
 
 
-def near_duplicates(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[tuple[int, int, float]]:
-    """List every pair of rows whose cosine is at least ``threshold``: ``(i, j, cosine)``, i < j, in order.
-
-    Works on block x block products, so memory grows with ``block`` and the pairs found, not with n².
-
-    Args:
-        vectors: Unit vectors, shape (n, d).
-        threshold: In [-1, 1].
-        block: Rows in one product, at least 1.
-
-    Raises:
-        ValueError: An argument is out of range or a row is not a unit vector.
-    """
-    _check_cosine(threshold)
-    rows = _unit_vectors(vectors)
-    pairs: list[tuple[int, int, float]] = []
-    for start in _starts(len(rows), block):
-        strip: list[tuple[int, int, float]] = []
-        for other in range(start, len(rows), block):
-            product = rows[start : start + block] @ rows[other : other + block].T
-            near = product >= threshold - ROUNDING
-            if other == start:
-                near = np.triu(near, k=1)
-            for i, j in np.argwhere(near):
-                strip.append((start + int(i), other + int(j), _clipped(product[i, j])))
-        pairs.extend(sorted(strip))
-    return pairs
-
-
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:
     """Keep each row unless its cosine with an earlier kept row is at least ``threshold``.
 

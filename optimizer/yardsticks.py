@@ -1,9 +1,8 @@
-"""What held-out examples say of a version: how well a judge ranks, or how well a generator does.
+"""What held-out examples say of a version: how well a judge ranks, or how well a generator does, and what drifted.
 
-Drift: a version may not buy its gain with severity, or one question's success with another's.
-
-BinEval's update of Relevance lowered the correlation from .505 to .357: its lessons took a holistic judgement to
-pieces and the judge became too severe.
+A version may not buy its gain with severity, or one question's success with another's: BinEval's update of Relevance
+lowered the correlation from .505 to .357, as its lessons took a holistic judgement to pieces and the judge became too
+severe.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from ..evaluation.scoring import dimension_errors, mean_score, measure
 from ..prompts.examples import documents
 from ..stats.correlation import spearman
 from ..stats.differences import mean_difference, paired_difference
+from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,10 +73,7 @@ class CorrelationYardstick:
             [self.targets.score(each) for each in before],
             [self.targets.score(each) for each in after],
             [self.targets.overall(each.example) for each in before],
-            statistic="spearman",
-            resamples=self._resamples,
-            seed=self._seed,
-            groups=documents(examples),
+            Resampling(documents(examples), self._resamples, seed=self._seed),
             undefined_as_zero=True,
         )
 
@@ -118,7 +115,7 @@ class MeanYardstick:
     def _difference(
         self, before: list[float | None], after: list[float | None], examples: Sequence[Example]
     ) -> Difference:
-        return mean_difference(before, after, resamples=self._resamples, seed=self._seed, groups=documents(examples))
+        return mean_difference(before, after, Resampling(documents(examples), self._resamples, seed=self._seed))
 
 
 class Drift(Protocol):

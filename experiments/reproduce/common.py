@@ -14,6 +14,7 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example, documents
 from ...stats.correlation import correlate, statistic_dict
+from ...stats.resampling import Resampling
 from ..command_line import write_result
 from ..datasets import load_rated, summeval
 from .chart_data import phi_by_dimension
@@ -183,7 +184,7 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
         scores = [(example.metadata.get(PUBLISHED) or {}).get(dimension) for example in examples]
         if any(score is not None for score in scores):
             human = [example.human_score(dimension) for example in examples]
-            each = correlate(scores, human, groups=documents(examples), seed=seed)
+            each = correlate(scores, human, Resampling(documents(examples), seed=seed))
             found[dimension] = {
                 name: statistic_dict(getattr(each, name)) for name in ("spearman", "kendall", "pearson")
             }

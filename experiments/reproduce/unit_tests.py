@@ -32,6 +32,7 @@ from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, Preference, documents
 from ...stats.correlation import correlate, statistic_dict
+from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
 from ..datasets.llmbar import PARTS
 from ..datasets.llmbar import load as load_llmbar
@@ -277,12 +278,12 @@ def direct_row(
     ``all`` is the mean over the dimensions where there are several (without interval), else the one.
     """
     scores = score_examples(examples, asked.checklist, verdicts, soft=asked.kind != "hard")
-    groups = documents(examples)
+    resampling = Resampling(documents(examples), seed=seed)
     by_dimension = {}
     for dimension in dimensions:
         ours = [each.dimensions.get(dimension) for each in scores]
         human = [example.human_score(dimension) for example in examples]
-        by_dimension[dimension] = statistic_dict(correlate(ours, human, groups=groups, seed=seed).pearson)
+        by_dimension[dimension] = statistic_dict(correlate(ours, human, resampling).pearson)
     if len(dimensions) == 1:
         every = by_dimension[dimensions[0]]
     else:

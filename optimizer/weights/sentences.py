@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .comparisons import Floats
 from .from_ratings import RatingWeights
+from .pairs import Floats
 from .result import LearnerScore, SectionWeights, WeighResult
 
 SCHEMA = "askance.weights/1"
