@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..models.base import CallError
-from ..models.structured import ask_for
 from ..prompts.checklist import Checklist, Question
 from ..prompts.templates import render
 from ..prompts.text import fence
+from .agent import Agent
 from .buying import one_by_one, work_together
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ class _Draft(BaseModel):
     violation: str = Field(min_length=3, max_length=300)
 
 
-class ExampleQuestions:
+class ExampleQuestions(Agent):
     """A model that turns an example's input, read as an instruction, into a checklist of its own."""
+
+    role = "writer"
 
     def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = 6, seed: int | None = None) -> None:
         """``max_questions``: at least 1, for each example."""
         if max_questions < 1:
             raise ValueError(f"max_questions must be at least 1, not {max_questions}.")
-        self._gateway = gateway
-        self._model = model
+        super().__init__(gateway, model, seed=seed)
         self._most = max_questions
-        self._seed = seed
         questions = (list[_Draft], Field(min_length=1, max_length=max_questions))
         self._record: type[BaseModel] = create_model("Questions", questions=questions)
 
@@ -91,17 +91,11 @@ class ExampleQuestions:
         return {example.id: written[example.id] for example in examples if example.id in written}
 
     async def _write(self, example: Example) -> Checklist:
-        reply = await ask_for(
-            self._gateway,
-            "writer",
-            self._model,
-            [
-                ("system", render("example_questions", most=str(self._most))),
-                ("user", render("example_questions_case", instruction=fence(example.input))),
-            ],
+        reply = await self._ask(
+            render("example_questions", most=str(self._most)),
+            render("example_questions_case", instruction=fence(example.input)),
             self._record,
             max_tokens=_TOKENS_A_QUESTION * self._most,
-            seed=self._seed,
             check=_ask_something,
         )
         drafts: list[_Draft] = reply.questions  # type: ignore[attr-defined]

@@ -1,8 +1,7 @@
-"""How a judge's rule is asked for in either direction, and made of what a model answers.
+"""A judge's rule: how it is asked for in either direction, made of the end of a sentence that a model wrote, and guarded.
 
-From the end of a sentence that a model wrote to one general rule, and the guards that the rule must pass.
-
-Kinds of faults, induced from the checklist: a small model that chooses from a list does not retell the example.
+A rule must be general, and say more than the question. A small model that first chooses one of the kinds of faults that
+a question may be about, listed from the task alone, does not retell the example.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from ..models.base import ModelError
-from ..models.structured import ParseError, ask_for
+from ..models.structured import ParseError
 from ..prompts.templates import render, template
 from ..prompts.text import copied_names, copied_words, topic_words
+from .agent import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -152,17 +152,17 @@ class FaultKinds(BaseModel):
     kinds: list[str] = Field(min_length=2, max_length=10)
 
 
-class KindLister:
+class KindLister(Agent):
     """A model that lists what may be wrong, or what may look wrong and is not, from the task and the question alone."""
+
+    role = "note_taker"
 
     def __init__(
         self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None, truisms: bool = True
     ) -> None:
         """``task`` is the checklist's; without ``truisms`` kinds that say no more than the question are left out."""
-        self._gateway = gateway
-        self._model = model
+        super().__init__(gateway, model, seed=seed)
         self._task = task
-        self._seed = seed
         self._truisms = truisms
         self._known: dict[tuple[str, bool], list[str]] = {}
 
@@ -194,14 +194,8 @@ class KindLister:
 
     async def _list(self, question: Question, name: str) -> list[str]:
         try:
-            found = await ask_for(
-                self._gateway,
-                "note_taker",
-                self._model,
-                [("user", render(name, task=self._task, question=question.text))],
-                FaultKinds,
-                max_tokens=200,
-                seed=self._seed,
+            found = await self._ask(
+                None, render(name, task=self._task, question=question.text), FaultKinds, max_tokens=200
             )
         except ParseError:
             return []
