@@ -21,7 +21,7 @@ from typing import Any
 from ...agents.batch_notes import MOST_RULES, BatchNoteTaker
 from ...agents.judging import Judging
 from ...agents.note_taker import NoteTaker
-from ...agents.notes import NoteTaking
+from ...agents.notes import Case, NoteTaking
 from ...agents.updater import Proposal, make_edit, split_parts
 from ...evaluation.scoring import Targets, human_targets, mean_score, score_examples
 from ...memory.verdict_store import VerdictStore
@@ -103,13 +103,8 @@ class Measurement:
             await self._batch(cases[start : min(start + BATCH, seen)])
 
     async def _one(self, name: str, taker: NoteTaker, case: Case, number: int) -> None:
-        question = self._judged.checklist.question(case.disagreement.question)
-
         async def take() -> list[Lesson]:
-            contrast = case.contrast
-            return [
-                await taker.take_note(case.disagreement, case.example, question, {}, f"L{number}", contrast=contrast)
-            ]
+            return [await taker.take_note(case, f"L{number}")]
 
         await self._counted(name, 1, take)
 
@@ -118,14 +113,10 @@ class Measurement:
         if self._batches is None:
             return
         for question in self._judged.checklist.questions:
-            group = [case for case in cases if case.disagreement.question == question.id]
-            if not group:
-                continue
-            examples = {case.example.id: case.example for case in group}
-            disputed = [case.disagreement for case in group]
-            ids = [f"B{number}" for number in range(MOST_RULES)]
-            take = partial(self._batches.take_notes, disputed, examples, question, {}, ids)
-            await self._counted(BATCHES, len(group), take)
+            group = [case for case in cases if case.question.id == question.id]
+            if group:
+                ids = [f"B{number}" for number in range(MOST_RULES)]
+                await self._counted(BATCHES, len(group), partial(self._batches.take_notes, group, ids))
 
     async def _counted(self, name: str, cases: int, take: Callable[[], Any]) -> None:
         tally = self.tallies[name]
@@ -304,15 +295,6 @@ TryLesson = Callable[[Lesson], Awaitable[Tried]]
 
 
 @dataclass(frozen=True)
-class Case:
-    """A disagreement, and an example on which the judge's yes was right."""
-
-    disagreement: Disagreement
-    example: Example
-    contrast: Example | None
-
-
-@dataclass(frozen=True)
 class Judged:
     """A judge's verdicts on examples that people scored."""
 
@@ -367,7 +349,8 @@ def find_cases(judged: Judged, most: int) -> list[Case]:
         queue = queues.pop(0)
         each = next((found for found in queue if found.example not in cases), None)
         if each is not None:
-            cases[each.example] = Case(each, by_id[each.example], find_contrast(each, seen, reference))
+            question, contrast = judged.checklist.question(each.question), find_contrast(each, seen, reference)
+            cases[each.example] = Case(each, by_id[each.example], question, contrast=contrast)
             queues.append(queue)
     if not cases:
         raise InputError(
