@@ -12,7 +12,7 @@ from ..prompts.checklist import Checklist, Question
 from ..prompts.templates import render
 from ..prompts.text import fence
 from .agent import Agent
-from .buying import one_by_one, work_together
+from .buying import all_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,24 +71,19 @@ class ExampleQuestions(Agent):
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
-        written: dict[str, Checklist] = {}
-        done = 0
 
-        async def write_one(example: Example) -> None:
-            nonlocal done
+        async def write_one(example: Example) -> Checklist | None:
             try:
-                written[example.id] = await self._write(example)
+                return await self._write(example)
             except CallError as error:
                 if error.fatal:
                     raise
                 if on_failed:
                     on_failed(example.id, str(error))
-            done += 1
-            if on_done:
-                on_done(done, len(examples))
+                return None
 
-        await work_together(one_by_one(examples), write_one, self._gateway.concurrency(self._model))
-        return {example.id: written[example.id] for example in examples if example.id in written}
+        written = await all_together(examples, write_one, self._gateway.concurrency(self._model), on_done)
+        return {example.id: own for example, own in zip(examples, written, strict=True) if own is not None}
 
     async def _write(self, example: Example) -> Checklist:
         reply = await self._ask(
