@@ -230,7 +230,6 @@ def _parts(bench: Bench, set_up: SetUp) -> Parts:
             screening=set_up.screening,
         ),
         development=splits.development,
-        validation=splits.validation,
         run=bench.run,
         events=events,
         trial=LessonTrial(set_up.subject, set_up.signal) if options.trial else None,

@@ -21,7 +21,7 @@ from typing import Any
 from ...agents.batch_notes import MOST_RULES, BatchNoteTaker
 from ...agents.judging import Judging
 from ...agents.note_taker import NoteTaker
-from ...agents.notes import NoteTaking
+from ...agents.notes import Case, NoteTaking
 from ...agents.updater import Proposal, make_edit, split_parts
 from ...evaluation.scoring import Targets, human_targets, mean_score, score_examples
 from ...memory.verdict_store import VerdictStore
@@ -73,15 +73,6 @@ TryLesson = Callable[[Lesson], Awaitable[Tried]]
 
 
 @dataclass(frozen=True)
-class ContrastedCase:
-    """A disagreement, and an example on which the judge's yes was right."""
-
-    disagreement: Disagreement
-    example: Example
-    contrast: Example | None
-
-
-@dataclass(frozen=True)
 class JudgedExamples:
     """A judge's verdicts on examples that people scored."""
 
@@ -108,7 +99,7 @@ class JudgedExamples:
         return HumanSignal(self.targets(), self.examples, None, threshold=THRESHOLD)
 
 
-def find_cases(judged: JudgedExamples, most: int) -> list[ContrastedCase]:
+def find_cases(judged: JudgedExamples, most: int) -> list[Case]:
     """The widest disagreements in which the judge was too lenient, questions taking turns, one an example.
 
     Raises:
@@ -131,12 +122,13 @@ def find_cases(judged: JudgedExamples, most: int) -> list[ContrastedCase]:
         if verdict.p_yes - wanted > THRESHOLD:
             groups.setdefault(verdict.question, []).append(_too_lenient(verdict, wanted))
     queues = [iter(sorted(group, key=lambda found: (-found.gap, found.key))) for group in groups.values()]
-    cases: dict[str, ContrastedCase] = {}
+    cases: dict[str, Case] = {}
     while queues and len(cases) < most:
         queue = queues.pop(0)
         each = next((found for found in queue if found.example not in cases), None)
         if each is not None:
-            cases[each.example] = ContrastedCase(each, by_id[each.example], find_contrast(each, seen, reference))
+            question, contrast = judged.checklist.question(each.question), find_contrast(each, seen, reference)
+            cases[each.example] = Case(each, by_id[each.example], question, contrast=contrast)
             queues.append(queue)
     if not cases:
         raise InputError(
@@ -174,7 +166,7 @@ def lesson_trial(
     gateway: Gateway,
     judge: Model,
     judged: JudgedExamples,
-    cases: Sequence[ContrastedCase],
+    cases: Sequence[Case],
     *,
     evidence: int,
     controls: int,
@@ -232,7 +224,7 @@ class Measurement:
         self._batches = BatchNoteTaker(gateway, model, task, seed=seed) if batches else None
         self.tallies = {name: Tally() for name in [*VARIANTS, *([BATCHES] if batches else [])]}
 
-    async def take_notes(self, cases: Sequence[ContrastedCase], time_is_up: Callable[[], bool]) -> None:
+    async def take_notes(self, cases: Sequence[Case], time_is_up: Callable[[], bool]) -> None:
         """Have notes taken of the cases, until they or the time are used up."""
         seen = 0
         for case in cases:
@@ -244,30 +236,21 @@ class Measurement:
         for start in range(0, seen, BATCH):
             await self._batch(cases[start : min(start + BATCH, seen)])
 
-    async def _one(self, name: str, taker: NoteTaker, case: ContrastedCase, number: int) -> None:
-        question = self._judged.checklist.question(case.disagreement.question)
-
+    async def _one(self, name: str, taker: NoteTaker, case: Case, number: int) -> None:
         async def take() -> list[Lesson]:
-            contrast = case.contrast
-            return [
-                await taker.take_note(case.disagreement, case.example, question, {}, f"L{number}", contrast=contrast)
-            ]
+            return [await taker.take_note(case, f"L{number}")]
 
         await self._counted(name, 1, take)
 
-    async def _batch(self, cases: Sequence[ContrastedCase]) -> None:
+    async def _batch(self, cases: Sequence[Case]) -> None:
         """Cases on one question are read together."""
         if self._batches is None:
             return
         for question in self._judged.checklist.questions:
-            group = [case for case in cases if case.disagreement.question == question.id]
-            if not group:
-                continue
-            examples = {case.example.id: case.example for case in group}
-            disputed = [case.disagreement for case in group]
-            ids = [f"B{number}" for number in range(MOST_RULES)]
-            take = partial(self._batches.take_notes, disputed, examples, question, {}, ids)
-            await self._counted(BATCHES, len(group), take)
+            group = [case for case in cases if case.question.id == question.id]
+            if group:
+                ids = [f"B{number}" for number in range(MOST_RULES)]
+                await self._counted(BATCHES, len(group), partial(self._batches.take_notes, group, ids))
 
     async def _counted(self, name: str, cases: int, take: Callable[[], Any]) -> None:
         tally = self.tallies[name]
@@ -345,7 +328,7 @@ def _mean(shifts: Sequence[float | None]) -> float | None:
 
 
 async def measure(
-    measurement: Measurement, cases: Sequence[ContrastedCase], try_lesson: TryLesson | None, *, seconds: float | None
+    measurement: Measurement, cases: Sequence[Case], try_lesson: TryLesson | None, *, seconds: float | None
 ) -> dict[str, Any]:
     """Take notes, try the lessons, count. ``try_lesson`` None: no trials. ``seconds`` None: as long as it takes."""
     start = time.monotonic()

@@ -151,8 +151,7 @@ class Tune:
         options = _options(job)
         seed, tokens = options.seed, options.max_output_tokens
         writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
-        written = writer.estimate(job.examples)
-        found = Estimate(0, written.calls, written.stored, written.tokens)
+        found = writer.estimate(job.examples)
         if "judge" not in job.models:
             return found
         judge, prompt = models.get(job.models["judge"]), job.prompts["judge_prompt"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionProposer
-from ...agents.rating import Rate, Rater
+from ...agents.rating import Rater, ToRate
 from ...evaluation.options import SelectOptions, parse_options
 from ...evaluation.progress import watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
@@ -179,14 +179,14 @@ async def _buy(
         evaluator = Evaluator(gateway, judge, inputs.prompt, candidates, settings.judging)
         verdicts = await evaluator.judge(examples, watcher.advance)
     else:
-        wanted = [Rate(example, question) for example in examples for question in candidates.questions]
+        wanted = [ToRate(example, question) for example in examples for question in candidates.questions]
         watcher.phase(f"asking {judge.name} to what degree", len(wanted))
         degrees = await _rater(inputs, judge, gateway, settings, settings.answer_levels).rate(wanted, watcher.advance)
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
     ratings: Sequence[Rating] = ()
     if not inputs.by_people:
         watcher.phase(f"asking {judge.name} for overall ratings", len(examples))
-        ratings = await rater.rate([Rate(example) for example in examples], watcher.advance)
+        ratings = await rater.rate([ToRate(example) for example in examples], watcher.advance)
     given: Sequence[Rating] = ()
     if settings.estimate == "per-example":
         wanted = _given(examples, candidates)
@@ -199,9 +199,9 @@ def _rater(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOptio
     return Rater(gateway, judge, inputs.prompt, settings.judging, levels=levels)
 
 
-def _given(examples: Sequence[Example], candidates: Checklist) -> list[Rate]:
+def _given(examples: Sequence[Example], candidates: Checklist) -> list[ToRate]:
     return [
-        Rate(example, question, answer)
+        ToRate(example, question, answer)
         for example in examples
         for question in candidates.questions
         for answer in (False, True)
@@ -231,9 +231,9 @@ def _estimate(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOp
         parts.append((judged.calls, judged.stored, judged.tokens))
     else:
         degrees = _rater(inputs, judge, gateway, settings, settings.answer_levels)
-        parts.append(degrees.estimate(Rate(example, question) for example in examples for question in questions))
+        parts.append(degrees.estimate(ToRate(example, question) for example in examples for question in questions))
     if not inputs.by_people:
-        parts.append(rater.estimate(Rate(example) for example in examples))
+        parts.append(rater.estimate(ToRate(example) for example in examples))
     if settings.estimate == "per-example":
         parts.append(rater.estimate(_given(examples, candidates)))
     return Estimate(
