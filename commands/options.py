@@ -33,16 +33,18 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def settings_options(record: type[BaseModel], *, only: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """Give a command one option for each setting, and ``--config``.
+def settings_options(
+    record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Give a command one option for each setting.
 
     Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
     """
 
     def decorate(function: Function) -> Function:
-        chosen = {name: info for name, info in record.model_fields.items() if not only or name in only}
-        for name, info in reversed(chosen.items()):
-            function = _option(name, info)(function)
+        for name, info in reversed(record.model_fields.items()):
+            if (not only or name in only) and name not in without and not info.exclude:
+                function = _option(name, info)(function)
         return function
 
     return decorate
@@ -53,6 +55,18 @@ def common_options(function: Function) -> Function:
     quiet = click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
     function = quiet(function)
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
+
+
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
+no_cache_option = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")
+
+
+def buying_options(function: Function) -> Function:
+    """``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
+    return no_cache_option(dry_run_option(config_option(common_options(function))))
 
 
 KNOWN = {
@@ -85,21 +99,17 @@ KNOWN = {
 }
 """Every name that a configuration file may hold."""
 
-config_option = click.option(
-    "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
-)
-
 
 def settings(
-    record: type[BaseModel], config: Path | None, given: Mapping[str, Any], other: Mapping[str, Any]
+    record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Merge the file and the command line into (settings of the record, other arguments).
 
     Args:
         record: Whose settings.
         config: The ``--config`` file.
-        given: Options from the command line; None means not given.
-        other: Further names that the file may hold (``checklist``, ``model``, …), with what the command line gave.
+        given: What the command line gave, settings and other arguments (``checklist``, ``model``, …), which the file
+            may hold as well; None or () means not given.
 
     Raises:
         InputError: The file has a name that no command knows. One that another command knows is passed over, so that
@@ -112,10 +122,15 @@ def settings(
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}
-    merged |= {name: value for name, value in given.items() if value is not None and value != ()}
+    rest = {}
+    for name, value in given.items():
+        missing = value is None or value == ()
+        if name not in record.model_fields:
+            rest[name] = values.get(name) if missing else value
+        elif not missing:
+            merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
-    rest = {name: values.get(name) if value is None else value for name, value in other.items()}
     return merged, rest
 
 

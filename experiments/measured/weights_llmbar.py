@@ -17,7 +17,7 @@ from typing import Any
 
 from ...models.base import Model
 from ...optimizer.weights import PreferenceScores, learn_from_pairs, weights_report
-from ...optimizer.weights.judged_pairs import PositionBias, judge_preferences, load_pairs, separate_scores
+from ...optimizer.weights.judged_pairs import PositionBias, load_pairs, prepare_pairs, separate_scores
 from ...prompts.checklist import load_checklist
 from ...prompts.examples import Preference
 from ..command_line import RESULTS, says_errors, write_result
@@ -103,14 +103,14 @@ def _judge(design: Design, pairs: list[Preference]) -> Judged:
     common: dict[str, Any] = {"checklist": CHECKLIST, "model": design.model, "limit": len(pairs)}
     common |= {"cache": design.cache, "api_base": design.api_base, "explain": "never"}
     common |= {"max_concurrency": design.max_concurrency, "timeout": TIMEOUT}
-    alone = judge_preferences(design.data, **common)
+    alone = prepare_pairs(design.data, **common).run()
     hard = separate_scores(pairs, load_checklist(CHECKLIST), alone.evaluation.verdicts, soft=False)
     scores, bought, biases = {"soft": alone.scores, "hard": hard}, [alone], {}
     if design.expected:
-        bought.append(judge_preferences(design.data, scores="expected", **common))
+        bought.append(prepare_pairs(design.data, scores="expected", **common).run())
         scores["expected 1 to 5"] = bought[-1].scores
     if design.pairwise:
-        bought.append(judge_preferences(design.data, pairwise=True, swap=True, **common))
+        bought.append(prepare_pairs(design.data, pairwise=True, swap=True, **common).run())
         kind, bias = "pairwise, both orders", bought[-1].bias
         assert bias is not None
         scores[kind], biases[kind] = bought[-1].scores, bias
