@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import __version__
+from ..evaluation.options import MODEL
 from ..memory.verdict_store import SCHEMA_VERSION, store_path
 from ..models.direct import default_base_url, shown_address
 from ..models.files import cache_directory, known_identity
@@ -23,6 +24,7 @@ from ..models.registry import MODELS, RegisteredModel
 from ..models.resolve import Models
 from ..models.session import run_sync
 from ..prompts.errors import AskanceError, did_you_mean
+from .options import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -189,18 +191,13 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-MODEL_SETTINGS = (
-    *("model", "source", "target", "generator", "judge"),
-    *("note_taker", "deduplicator", "updater", "writer", "rater", "proposer"),
-)
-"""Settings of a configuration file that name a model."""
 SECONDS = 5.0
 """How long a server may take to list its models."""
 
 
 def models_of_config(values: Mapping[str, Any]) -> list[str]:
     """The models that a configuration names, each once."""
-    named = [values.get(name) for name in MODEL_SETTINGS]
+    named = [values.get(name) for name in naming(MODEL)]
     named += values.get("panel") or []
     return list(dict.fromkeys(each for each in named if isinstance(each, str) and each))
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import click
 
 from ..evaluation.options import (
+    FILE,
+    MODEL,
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
@@ -18,6 +20,7 @@ from ..evaluation.options import (
     WeighOptions,
     WriterOptions,
     load_config,
+    settings_naming,
 )
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
@@ -69,35 +72,24 @@ def buying_options(function: Function) -> Function:
     return no_cache_option(dry_run_option(config_option(common_options(function))))
 
 
-KNOWN = {
-    *EvaluateOptions.model_fields,
-    *MigrateOptions.model_fields,
-    *AlignOptions.model_fields,
-    *TuneOptions.model_fields,
-    *WriterOptions.model_fields,
-    *DiagnoseOptions.model_fields,
-    *CompareOptions.model_fields,
-    *("judges", "candidates", "criteria", "panel"),
-    "verdicts",
-    *WeighOptions.model_fields,
-    *SelectOptions.model_fields,
-    *("candidates", "task"),
-    *(
-        "data",
-        "checklist",
-        "model",
-        "prompt",
-        "source",
-        "target",
-        "source_prompt",
-        "run",
-        "output",
-        "dimensions",
-        "ratings",
-    ),
-    *("generator", "judge", "judge_prompt", "checker"),
+INPUTS = {
+    **dict.fromkeys(("model", "source", "target", "generator", "judge"), MODEL),
+    **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
+    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
 }
-"""Every name that a configuration file may hold."""
+"""Arguments of the commands that are no settings, with what they name."""
+RECORDS: tuple[type[BaseModel], ...] = (
+    *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions),
+)
+"""The settings of all commands."""
+
+
+def naming(what: str) -> list[str]:
+    """Every argument and setting that names a ``MODEL`` or a ``FILE``."""
+    settings = (name for record in RECORDS for name in settings_naming(what, record))
+    return list(dict.fromkeys([*(name for name, kind in INPUTS.items() if kind == what), *settings]))
 
 
 def settings(
@@ -116,9 +108,10 @@ def settings(
             one file serves a project.
     """
     values = load_config(config) if config else {}
+    known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:
-        if name not in KNOWN:
-            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, KNOWN)}")
+        if name not in known:
+            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}
@@ -183,23 +176,7 @@ def load_dotenv() -> None:
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:
     """Take the file names in a configuration relative to the configuration file."""
-    files = (
-        "data",
-        "checklist",
-        "candidates",
-        "verdicts",
-        "prompt",
-        "source_prompt",
-        "judge_prompt",
-        "run",
-        "output",
-        "weights",
-        "calibration",
-        "note_taker_program",
-        "ratings",
-        "task",
-    )
-    for name in files:
+    for name in naming(FILE):
         value = values.get(name)
         ready = name == "checklist" and value in READY and not (config.parent / value).is_file()
         if isinstance(value, str) and not ready and not is_on_hub(value):

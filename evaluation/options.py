@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -15,12 +15,21 @@ from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
+MODEL, FILE = "model", "file"
+"""What a setting names, where it is no plain text."""
+ModelName = Annotated[str | None, MODEL]
+FileName = Annotated[str | None, FILE]
+
+
+def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
+    """The settings that name a :data:`MODEL` or a :data:`FILE`."""
+    return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
-    cache: Path | None = Field(
+    cache: Annotated[Path | None, FILE] = Field(
         None, exclude=True, description="File of the answers; default: verdicts.db in the user's cache directory."
     )
     no_cache: bool = Field(
@@ -57,7 +66,7 @@ class JudgeOptions(ModelOptions):
     score_scale: tuple[int, int] = Field(
         (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
     )
-    weights: str | None = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
+    weights: FileName = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
     human_scale: tuple[float, float] | None = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
@@ -101,7 +110,7 @@ class ScoreOptions(JudgeOptions, Where):
     """Settings of ``evaluate``."""
 
     scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
-    calibration: str | None = Field(
+    calibration: FileName = Field(
         None, description="Calibration file of a run; applied to the verdicts of the judge that it was fitted for."
     )
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
@@ -258,7 +267,7 @@ class SelectOptions(JudgeOptions, Where):
         "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
     )
     clusters: int = Field(8, ge=2, description="Clusters, where sampling is clustered.")
-    writer: str | None = Field(None, description="Model that proposes candidates; default: the judge.")
+    writer: ModelName = Field(None, description="Model that proposes candidates; default: the judge.")
     max_candidates: int = Field(40, ge=2, description="Candidates proposed at most.")
     max_rounds: int = Field(12, ge=1, description="Rounds of proposing at most.")
     quiet_rounds: int = Field(2, ge=1, description="Rounds in a row with at most one new question that end proposing.")
