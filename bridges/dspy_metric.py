@@ -129,7 +129,7 @@ def checklist_metric(
         InputError: The checklist, the prompt or the model's name cannot be used.
     """
     judging = judging or Judging()
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     fields = {"output": output, "input": input, "context": context, "reference": reference}
     shown: dict[str, Any] = {
         name: "shown" for name, field in fields.items() if field is not None or name in ("input", "output")

@@ -75,7 +75,7 @@ def checklist_scorer(
     settings = parse_options(JudgeOptions, options)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     shown = Example(
         id="shown",
         input="shown",

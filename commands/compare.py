@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from ..evaluation.compare.judges import JUDGES
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
 from ..prompts.errors import CoverageError
+from ..prompts.rows import write_whole
 from .compare_tables import comparison_tables, estimate_table
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import atomic_text, console, echo_json, require_share, tell_errors
+from .output import console, dump_json, echo_json, require_share, tell_errors
 
 
 @click.command(name="compare")
@@ -61,8 +61,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     with console(quiet) as watcher:
         found = job.run(watcher)
     if output:
-        with atomic_text(Path(output)) as file:
-            file.write(json.dumps(found.to_dict(ratings=True), ensure_ascii=False, indent=1) + "\n")
+        write_whole(output, dump_json(found.to_dict(ratings=True)))
     if as_json:
         echo_json(found.to_dict())
     else:

@@ -10,10 +10,11 @@ import click
 from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
-from ..prompts.verdicts import write_verdicts
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
 from .diagnosis_tables import diagnosis_tables
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
+from .output import check_coverage, console, echo_estimate, echo_json
 
 
 @click.command(name="diagnose")
@@ -48,8 +49,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with console(quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
     if output:
-        with atomic_text(Path(output)) as file:
-            write_verdicts(found.verdicts, file)
+        write_whole(output, dump_verdicts(found.verdicts))
     if as_json:
         echo_json(found.to_dict())
     else:

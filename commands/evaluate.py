@@ -9,9 +9,10 @@ import click
 
 from ..evaluation.evaluate import prepare
 from ..evaluation.options import EvaluateOptions
-from ..prompts.verdicts import write_verdicts
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
+from .output import check_coverage, console, echo_estimate, echo_json
 from .tables import evaluation_tables
 
 
@@ -40,8 +41,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with console(quiet) as watcher:
         found = job.run(watcher)
     if output:
-        with atomic_text(Path(output)) as file:
-            write_verdicts(found.verdicts, file)
+        write_whole(output, dump_verdicts(found.verdicts))
     if as_json:
         echo_json(found.to_dict())
     else:

@@ -10,8 +10,9 @@ import click
 from ..evaluation.options import WriterOptions
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
+from ..prompts.rows import write_whole
 from .options import config_option, load_dotenv, need, no_cache_option, read_task, settings, settings_options
-from .output import atomic_text, console, hush
+from .output import console, hush
 
 
 @click.command(name="questions")
@@ -46,8 +47,7 @@ def command(
         )
     written = dump_checklist(checklist)
     if inputs["output"]:
-        with atomic_text(Path(inputs["output"])) as file:
-            file.write(written)
+        write_whole(inputs["output"], written)
         click.echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
     else:
         click.echo(written, nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,9 @@ from ..evaluation.options import SelectOptions
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
+from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text, console, echo_estimate, echo_json, require_share, tell_errors
+from .output import console, dump_json, echo_estimate, echo_json, require_share, tell_errors
 from .tables import difference_text, table_of
 
 if TYPE_CHECKING:
@@ -85,11 +85,9 @@ def write_selection(found: Selection, output: Path) -> Path:
     Raises:
         AskanceError: One cannot be written.
     """
-    with atomic_text(output) as file:
-        file.write(dump_checklist(found.checklist))
+    write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
-    with atomic_text(beside) as file:
-        file.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    write_whole(beside, dump_json(found.to_dict()))
     return beside
 
 

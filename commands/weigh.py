@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from ..evaluation.options import UNUSED, WeighOptions
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from ..optimizer.weights.weigh import prepare
+from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
+from .output import check_coverage, console, dump_json, echo_estimate, echo_json
 from .weigh_tables import weigh_tables
 
 
@@ -49,8 +49,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         found = job.run(watcher)
     report = found.to_dict()
     if output:
-        with atomic_text(Path(output)) as file:
-            file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+        write_whole(output, dump_json(report))
     if as_json:
         echo_json(report)
     else:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..prompts.errors import AskanceError, InputError, did_you_mean, like_named
-from ..prompts.rows import validate_row
+from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.rows import validate_row, write_whole
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
@@ -112,10 +112,7 @@ class Calibration(BaseModel):
         Raises:
             AskanceError: It cannot be written.
         """
-        try:
-            Path(path).write_text(self.to_json(), encoding="utf-8")
-        except OSError as error:
-            raise AskanceError(f"{path}: cannot be written ({error.strerror}).") from None
+        write_whole(path, self.to_json())
 
     def _check(self, verdict: Verdict) -> None:
         if verdict.question not in self.questions:

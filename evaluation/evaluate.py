@@ -273,7 +273,7 @@ def load_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
     if settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)

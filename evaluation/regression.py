@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
+from ..prompts.rows import write_whole
 from ..stats.differences import Difference, mean_difference
 from .evaluate import Evaluation, EvaluationJob, load_inputs
 from .options import EvaluateOptions, RegressionOptions, parse_options
@@ -235,13 +236,7 @@ def _write(
         for name, row in scores.items()
     )
     text = "{\n" + "\n".join(lines) + '\n  "examples": {\n' + body + "\n  }\n}\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".part")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: the baseline cannot be written ({error.strerror}).") from None
+    write_whole(path, text)
     now = sum(values) / len(values)
     message = f"{path}: baseline of {len(scores)} examples written, mean score {now:.3f}."
     return Regression(None, None, False, None, now, message, found, path)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.options import MODEL, settings_naming
-from ..memory.run_directory import RunDirectory
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
+from ..prompts.rows import write_whole
 from .candidates import Candidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
@@ -48,7 +48,7 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
     text = render_report(read_run(directory))
-    RunDirectory(file.parent).write(file.name, text)
+    write_whole(file, text)
     return file
 
 

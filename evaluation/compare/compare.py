@@ -104,7 +104,7 @@ def prepare(
     """
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
-    questions = _checklist(checklist)
+    questions = None if checklist is None else load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
     if questions is not None and settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
@@ -115,10 +115,9 @@ def prepare(
     if human_dimensions(examples):
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
     text = default_prompt(examples) if prompt is None else load_prompt(prompt)
+    pool = None if candidates is None else load_checklist(candidates)
     asked = (model, tuple(panel))
-    return ComparisonJob(
-        examples, names, questions, _checklist(candidates), text, task, words, targets, *asked, settings
-    )
+    return ComparisonJob(examples, names, questions, pool, text, task, words, targets, *asked, settings)
 
 
 @dataclass(frozen=True)
@@ -209,10 +208,6 @@ class ComparisonJob:
         ]
         watcher.phase("comparing the judges")
         return compare_ratings(judged, self.examples, self.targets, asked.name, self.options, gateway.budget)
-
-
-def _checklist(given: str | Path | Checklist | None) -> Checklist | None:
-    return given if given is None or isinstance(given, Checklist) else load_checklist(given)
 
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:

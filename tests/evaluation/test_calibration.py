@@ -437,8 +437,9 @@ def test_a_calibration_survives_its_file(fit: Any, tmp_path: Path) -> None:
 
 
 def test_a_calibration_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
     with pytest.raises(AskanceError, match="cannot be written"):
-        calibrated("thresholds", threshold=0.5).save(tmp_path / "nowhere" / "calibration.json")
+        calibrated("thresholds", threshold=0.5).save(tmp_path / "file" / "calibration.json")
 
 
 GOOD = json.loads(calibrated("thresholds", threshold=0.5).to_json())
