@@ -132,7 +132,7 @@ def checklist_metric(
     if unknown := sorted(fields.keys() - set(FIELDS)):
         raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
     judging = judging or Judging()
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     named: Mapping[str, Any] = fields
     shown = ["input", *(name for name in FIELDS if named.get(name) is not None)]
     text = prompt_showing(shown) if prompt is None else load_prompt(prompt)

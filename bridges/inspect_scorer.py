@@ -63,7 +63,7 @@ def checklist_scorer(
     settings = parse_options(JudgeOptions, options)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
     text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
     judge = _Judge(model, text, questions, settings, ":memory:" if no_cache else cache)

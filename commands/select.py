@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..optimizer.selection import SelectOptions, estimate_selection, select
+from ..evaluation.options import SelectOptions
+from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
-from .options import common_options, config_option, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text, console, echo_estimate, echo_json, require_share, tell_errors
+from ..prompts.rows import write_whole
+from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
+from .output import console, dump_json, echo_estimate, echo_json, require_share, tell_errors
 from .tables import difference_text, table_of
 
 if TYPE_CHECKING:
@@ -37,40 +38,35 @@ RESULT = "selection.json"
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
 @click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
-@settings_options(SelectOptions, only=tuple(name for name in SelectOptions.model_fields if name not in UNUSED))
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+@buying_options
+@settings_options(SelectOptions, without=UNUSED)
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few questions whose answers tell most about how good the outputs in DATA are.
 
     Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
     number of questions what they tell and how they correlate with people beside the whole checklist.
     """
     load_dotenv()
-    names = ("data", "model", "candidates", "verdicts", "output", "prompt", "task")
-    other = {name: given.pop(name) for name in names} | {"dimensions": given.pop("dimensions") or None}
-    options, inputs = settings(SelectOptions, config, given, other)
+    options, inputs = settings(SelectOptions, config, given)
     need(inputs, "data")
     if inputs["verdicts"] is None:
         need(inputs, "model")
     for name in UNUSED[:-1]:
         options.pop(name, None)  # a project's file may hold them for its other commands
-    output, data = inputs.pop("output"), inputs.pop("data")
+    output = inputs.pop("output")
     inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
     inputs["dimensions"] = inputs["dimensions"] or ()
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
-        estimate, exact = estimate_selection(data, no_cache=no_cache, **inputs, **options)
-        echo_estimate(estimate, as_json=as_json)
-        if not exact and not quiet:
+        job = prepare(**inputs, options=options)
+        echo_estimate(job.estimate(), as_json=as_json)
+        if not job.exact and not quiet:
             click.echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
         return
     if output is None:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
     with console(quiet) as watcher:
-        found = select(data, no_cache=no_cache, watcher=watcher, **inputs, **options)
+        found = select(watcher=watcher, **inputs, **options)
     beside = write_selection(found, Path(output))
     if as_json:
         echo_json(found.to_dict())
@@ -89,11 +85,9 @@ def write_selection(found: Selection, output: Path) -> Path:
     Raises:
         AskanceError: One cannot be written.
     """
-    with atomic_text(output) as file:
-        file.write(dump_checklist(found.checklist))
+    write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
-    with atomic_text(beside) as file:
-        file.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    write_whole(beside, dump_json(found.to_dict()))
     return beside
 
 

@@ -1,7 +1,4 @@
-"""Judge a data set with a checklist and say how far people agree (BinEval §3.2).
-
-What ``evaluate`` comes to: verdicts, scores, and how far people agree.
-"""
+"""``evaluate``: judge a data set with a checklist and say how far people agree (BinEval §3.2)."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
-from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..models.session import run_sync, session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
@@ -29,8 +24,12 @@ from .weights_file import weighted_by
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ..agents.buying import Estimate
+    from ..memory.verdict_store import VerdictStore
     from ..models.base import Model
     from ..models.budget import Budget
+    from ..models.gateway import Gateway
+    from ..models.resolve import Models
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
@@ -164,8 +163,6 @@ def evaluate(
     checklist: str | Path | Checklist,
     model: str | Model,
     prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
@@ -178,8 +175,6 @@ def evaluate(
         checklist: YAML or JSON file, or a checklist.
         model: ``provider/model``, or an object that can be asked.
         prompt: File or prompt; askance's own neutral one by default.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
@@ -190,39 +185,82 @@ def evaluate(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    settings = parse_options(EvaluateOptions, options)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    if human_dimensions(examples):
-        human_targets(examples, questions, settings.human_scale)  # refuses ratings that fit nothing before a call
-    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
-        return run_sync(_evaluate(examples, questions, model, text, store, settings, shown, evaluator))
+    return prepare(data, checklist, model, prompt, options, evaluator).run(watcher, progress)
 
 
-def estimate_evaluation(
+def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
     checklist: str | Path | Checklist,
     model: str | Model,
-    prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
+    prompt: str | Path | Prompt | None,
+    options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
-    **options: Any,
-) -> Estimate:
-    """What :func:`evaluate` would buy; nothing is bought.
+) -> EvaluationJob:
+    """Load and check what :func:`evaluate` is given; nothing is bought.
 
     Raises:
-        InputError: As :func:`evaluate`.
+        InputError: Names the file, line and field at fault.
     """
     settings = parse_options(EvaluateOptions, options)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
 
-    async def estimate(store: VerdictStore) -> Estimate:
-        async with session(settings, store) as (models, gateway):
-            return evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
 
-    with open_store_to_estimate(cache, no_cache=no_cache) as store:
-        return run_sync(estimate(store))
+@dataclass(frozen=True)
+class EvaluationJob:
+    """The inputs of an evaluation, checked."""
+
+    examples: list[Example]
+    checklist: Checklist
+    prompt: Prompt
+    model: str | Model
+    settings: EvaluateOptions
+    evaluator: type[Evaluator] = Evaluator
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy; nothing is bought."""
+
+        async def estimate(store: VerdictStore) -> Estimate:
+            async with session(self.settings, store) as (models, gateway):
+                return self._asking(models, gateway).estimate(self.examples)
+
+        with self.settings.store(to_estimate=True) as store:
+            return run_sync(estimate(store))
+
+    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
+        """Judge the examples; what is raised is as in :func:`evaluate`."""
+        if human_dimensions(self.examples):  # refuses ratings that fit nothing before a call
+            human_targets(self.examples, self.checklist, self.settings.human_scale)
+        with watching(watcher, progress) as shown, self.settings.store() as store:
+            return run_sync(self._run(store, shown))
+
+    def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
+        return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
+
+    async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
+        examples, checklist, settings = self.examples, self.checklist, self.settings
+        calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+        async with session(settings, store, watcher.say) as (models, gateway):
+            asked = self._asking(models, gateway)
+            watcher.watch(gateway.budget)
+            watcher.phase(f"asking {asked.model.name}", len(examples) * len(checklist.questions) * settings.repeat)
+            if settings.adaptive:
+                asking = await _ask_adaptively(asked, examples, settings, watcher)
+                verdicts: Sequence[Verdict] = asking.verdicts
+            else:
+                asking, verdicts = None, await asked.judge(examples, watcher.advance)
+        if calibration is not None:
+            verdicts = calibration.apply(verdicts)
+        scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+        seen = coverage(verdicts)
+        if asking is not None:
+            scores = asking.known(scores, checklist)
+            seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
+        agreement: list[Agreement] = []
+        if human_dimensions(examples):
+            watcher.phase("comparing with the human scores")
+            agreement = _agreement(examples, checklist, scores, settings)
+        name, prompt = asked.model.name, self.prompt.hash
+        return Evaluation(name, prompt, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking)
 
 
 def load_inputs(
@@ -236,48 +274,11 @@ def load_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
     if settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
-
-
-async def _evaluate(
-    examples: list[Example],
-    checklist: Checklist,
-    model: str | Model,
-    prompt: Prompt,
-    store: VerdictStore,
-    settings: EvaluateOptions,
-    watcher: Watcher,
-    evaluator: type[Evaluator],
-) -> Evaluation:
-    calibration = None if settings.calibration is None else load_calibration(settings.calibration)
-    async with session(settings, store, watcher.say) as (models, gateway):
-        judge = models.get(model)
-        watcher.watch(gateway.budget)
-        watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
-        asked = evaluator(gateway, judge, prompt, checklist, settings.judging)
-        if settings.adaptive:
-            asking = await _ask_adaptively(asked, examples, settings, watcher)
-            verdicts: Sequence[Verdict] = asking.verdicts
-        else:
-            asking, verdicts = None, await asked.judge(examples, watcher.advance)
-    if calibration is not None:
-        verdicts = calibration.apply(verdicts)
-    scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
-    seen = coverage(verdicts)
-    if asking is not None:
-        scores = asking.known(scores, checklist)
-        seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
-    agreement: list[Agreement] = []
-    if human_dimensions(examples):
-        watcher.phase("comparing with the human scores")
-        agreement = _agreement(examples, checklist, scores, settings)
-    return Evaluation(
-        judge.name, prompt.hash, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking
-    )
 
 
 async def _ask_adaptively(

@@ -5,10 +5,11 @@ scores are compared with, people's or the source judge's (``Targets``): how they
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents, human_dimensions
+from ..prompts.verdicts import Status
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
@@ -55,9 +56,17 @@ class Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def coverage(verdicts: Iterable[Verdict]) -> Coverage:
+class HasStatus(Protocol):
+    """A verdict, or anything else that was asked for and came or did not."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it is there, and if not why."""
+
+
+def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
     """Count verdicts by status."""
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    counts = dict.fromkeys(get_args(Status), 0)
     for verdict in verdicts:
         counts[verdict.status] += 1
     return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.errors import InputError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
-from ..prompts.rows import read_rows
+from ..prompts.rows import read_rows, write_whole
 from .journal import read_events
 from .run_directory import RunDirectory
 
@@ -291,7 +291,7 @@ def save_json(graph: nx.DiGraph, file: str | Path) -> None:
     import networkx as nx
 
     data = nx.node_link_data(graph, edges="edges")
-    _write(file, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    write_whole(file, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
 def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
@@ -308,12 +308,7 @@ def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
     flat = nx.DiGraph(**_flat(graph.graph))
     flat.add_nodes_from((name, _flat(row)) for name, row in graph.nodes(data=True))
     flat.add_edges_from((here, there, _flat(row)) for here, there, row in graph.edges(data=True))
-    _write(file, "\n".join(nx.generate_graphml(flat, named_key_ids=True)) + "\n")
-
-
-def _write(file: str | Path, text: str) -> None:
-    path = Path(file)
-    RunDirectory(path.parent).write(path.name, text)
+    write_whole(file, "\n".join(nx.generate_graphml(flat, named_key_ids=True)) + "\n")
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:

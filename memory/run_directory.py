@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +14,8 @@ from ..prompts.checklist import dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt
-from ..prompts.verdicts import write_verdicts
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
 from .journal import Journal
 from .verdict_store import VerdictStore
 
@@ -157,9 +155,7 @@ class RunDirectory:
 
     def save_verdicts(self, name: str, verdicts: Iterable[Verdict]) -> None:
         """Keep verdicts in ``verdicts/NAME.jsonl``."""
-        text = StringIO()
-        write_verdicts(verdicts, text)
-        self.write(f"verdicts/{name}.jsonl", text.getvalue())
+        self.write(f"verdicts/{name}.jsonl", dump_verdicts(verdicts))
 
     def read_result(self) -> dict[str, Any] | None:
         """What ``result.json`` holds, or None while the run is not finished.
@@ -176,30 +172,12 @@ class RunDirectory:
             raise InputError(f"{file}: damaged. Make it again without a call: askance resume {self.path}") from None
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
+        """Write a file of the run, as :func:`~askance.prompts.rows.write_whole` does.
 
         Raises:
             AskanceError: It could not be written; what was there before is still there.
         """
-        file = self.path / name
-        partial = file.with_name(file.name + ".part")
-        data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
-        try:
-            if file.is_file() and file.read_bytes() == data:
-                return
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            partial.replace(file)
-        except OSError as error:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise AskanceError(
-                f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run "
-                "the command again."
-            ) from None
+        write_whole(self.path / name, text)
 
     def _make(self) -> None:
         try:

@@ -1,10 +1,15 @@
-"""Tables of records, from a file or the Hugging Face hub, with errors that name the file, line and field."""
+"""Tables of records, read line by line with errors that name the file, line and field; and files written whole.
+
+Tables are JSONL or CSV files, or data sets on the Hugging Face hub, through the package ``datasets``.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -22,6 +27,33 @@ PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 LONGEST_CELL = 2**31 - 1
 """Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
+
+    Raises:
+        AskanceError: It could not be written; what was there before is still there.
+    """
+    file = Path(path)
+    partial = file.with_name(file.name + ".part")
+    data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
+    try:
+        if file.is_file() and file.read_bytes() == data:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise AskanceError(
+            f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
+            "command again."
+        ) from None
 
 
 def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:

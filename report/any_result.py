@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..memory.run_directory import RunDirectory
 from ..prompts.errors import InputError, like_named
+from ..prompts.rows import write_whole
 from .comparison import render_comparison
 from .judging import read_diagnosis, read_evaluation, render_judging
 from .run import write_report
@@ -41,7 +41,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
         return write_report(result.path.parent, output)
     file = Path(output) if output is not None else result.path.with_suffix(".html")
     text = render_result(result, beside or Beside())
-    RunDirectory(file.parent).write(file.name, text)
+    write_whole(file, text)
     return file
 
 

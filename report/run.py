@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..memory.run_directory import RunDirectory
+from ..evaluation.options import MODEL, settings_naming
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
+from ..prompts.rows import write_whole
 from .candidates import Candidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
@@ -47,7 +48,7 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
     text = render_report(read_run(directory))
-    RunDirectory(file.parent).write(file.name, text)
+    write_whole(file, text)
     return file
 
 
@@ -115,21 +116,17 @@ def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
     return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
 
 
-_MODELS = (
-    *("source", "target", "model", "generator", "judge", "checker"),
-    *("note_taker", "deduplicator", "updater", "writer"),
-)
-
-
 def settings(data: RunData) -> list[tuple[str, str, bool]]:
     """(name, value, whether it differs from the default) of every setting that the result depends on."""
     defaults = _defaults(data)
+    mode = mode_of(str(data.result["mode"]))
+    always = {*mode.models, *mode.settings, *settings_naming(MODEL, mode.options)}
     rows = []
     for name, value in data.config.items():
         if value is None or value == {}:
             continue
         changed = name in defaults and value != defaults[name]
-        rows.append((name, public_text(name, value), changed or name in _MODELS))
+        rows.append((name, public_text(name, value), changed or name in always))
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.compare.compare import compare, estimate_comparison
+from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, Judged, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import Rating
@@ -298,14 +298,13 @@ def test_a_second_run_costs_nothing_and_comes_to_the_same(tmp_path: Path) -> Non
 
 def test_a_dry_run_buys_nothing_and_says_what_each_judge_would_take(tmp_path: Path) -> None:
     model = ScriptedModel(world)
-    given: dict[str, Any] = {"model": model, "judges": ["binary", "geval"], "checklist": CHECKLIST}
-    store = tmp_path / "v.db"
-    found = estimate_comparison(rows(), cache=store, **given)
+    options = {"cache": tmp_path / "v.db", "resamples": 200}
+    job = prepare(rows(), model, ["binary", "geval"], CHECKLIST, None, None, None, (), (), options)
+    found = job.estimate()
     assert not model.requests
     assert {name: each.calls for name, each in found.items()} == {"binary": 2 * SIZE, "geval": SIZE + 1}
-    compare(rows(), cache=store, resamples=200, **given)
-    again = estimate_comparison(rows(), cache=store, **given)
-    assert [each.calls for each in again.values()] == [0, 0]
+    job.run()
+    assert [each.calls for each in job.estimate().values()] == [0, 0]
 
 
 def test_a_cap_holds_over_all_judges() -> None:
