@@ -17,12 +17,13 @@ from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.words import number_text
 from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
 from .calibration import load_calibration
 from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import watching
 from .scoring import coverage, human_targets, mean_score, score_examples, to_scale, yes_rates
-from .shown import Shown, View, number_text
+from .shown import Shown, View
 from .weights_file import weighted_by
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
+from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from .evaluate import Evaluation, evaluate, load_inputs
 from .options import ScoreOptions, parse_options
@@ -186,10 +187,9 @@ def _compare(
         )
     dropped = drop.p_value <= LEVEL and -gain.value > tolerance
     means = sum(a for a, _, _ in pairs) / len(pairs), sum(b for _, b, _ in pairs) / len(pairs)
-    interval = "" if gain.low is None or gain.high is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
     message = (
         f"The checklist score ({name}) {'dropped' if dropped else 'held'}: {means[0]:.3f} before, {means[1]:.3f} now, "
-        f"a change of {gain.value:+.3f}{interval} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
+        f"a change of {Figure.of(gain, '+.3f')} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
     )
     if dropped:
         message += _worst(pairs, questions, found, dimension)

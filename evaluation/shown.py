@@ -96,13 +96,6 @@ def html_table(caption: str, rows: Sequence[Mapping[str, Any]], most: int = MOST
     )
 
 
-def number_text(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """``0.812 [0.75, 0.86]``, without the interval where there is none; ``undefined`` where there is no value."""
-    if value is None:
-        return "undefined"
-    return f"{value:.3f}" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "<td></td>"

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...models.budget import count
 from ...prompts.errors import InputError
+from ...prompts.words import number_text
 from ...stats.correlation import correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
-from ..shown import Shown, View, number_text
+from ..shown import Shown, View
 
 if TYPE_CHECKING:
     from ...models.budget import Budget
