@@ -12,7 +12,7 @@ from ..evaluation.options import EvaluateOptions
 from ..prompts.verdicts import write_verdicts
 from .options import common_options, config_option, load_dotenv, need, settings, settings_options
 from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
-from .tables import evaluation_tables
+from .tables import show
 
 
 @click.command(name="evaluate")
@@ -49,7 +49,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_c
     if as_json:
         echo_json(found.to_dict())
     else:
-        evaluation_tables(found)
+        show(found)
+        click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))

@@ -27,12 +27,14 @@ class Figure:
     """As in a format string: ``.3f``, ``+.3f`` for a difference, ``.1%`` for a share."""
     reason: str | None = None
     """Why it is undefined."""
+    measured: bool = False
+    """Whether it is a measurement, which has an interval where one can be given."""
 
     @classmethod
     def of(cls, found: Any, form: str = ".3f", key: str = "value") -> Figure:
         """That of a record, or of a row of a result file, with ``value``, ``low``, ``high`` and ``reason``."""
         row = found if isinstance(found, Mapping) else {name: getattr(found, name) for name in (key, *_BESIDE)}
-        return cls(row[key], row.get("low"), row.get("high"), form, row.get("reason"))
+        return cls(row[key], row.get("low"), row.get("high"), form, row.get("reason"), measured=True)
 
     def span(self, minus: str = MINUS) -> tuple[str, str] | None:
         """The ends of the interval; of plain numbers with one decimal less. None where there is no interval."""
