@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
 from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
+from ..models.budget import spending_of
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
-from .compare_tables import comparison_tables, estimate_table
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, dump_json, echo_json, require_share, tell_errors
+from .tables import show, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..agents.buying import Estimate
 
 
 @click.command(name="compare")
@@ -56,7 +63,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
         inputs["data"] = load_rated(dataset, inputs["data"])
     job = prepare(**inputs, options=options)
     if dry_run:
-        estimate_table(job.estimate(), as_json=as_json)
+        _print_estimates(job.estimate(), as_json=as_json)
         return
     with console(quiet) as watcher:
         found = job.run(watcher)
@@ -65,8 +72,22 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     if as_json:
         echo_json(found.to_dict())
     else:
-        comparison_tables(found)
+        show(found)
+        click.echo(spending_of(found.to_dict()))
     _check_coverage(found, float(options.get("min_coverage", 0.0)))
+
+
+def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:
+    """What each judge would buy."""
+    kinds = {"verdicts": "verdicts", "calls": "calls to buy", "stored": "already there", "tokens": "tokens, about"}
+    if as_json:
+        echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})
+        return
+    rows = table_of("judge", *kinds.values())
+    for name, each in estimates.items():
+        rows.add_row(name, *(f"{getattr(each, kind):,}" for kind in kinds))
+    Console(highlight=False).print(rows)
+    click.echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
 
 
 def _names(given: Any) -> list[str]:

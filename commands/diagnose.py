@@ -12,9 +12,9 @@ from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import dump_verdicts
-from .diagnosis_tables import diagnosis_tables
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import check_coverage, console, echo_estimate, echo_json
+from .tables import show
 
 
 @click.command(name="diagnose")
@@ -53,7 +53,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if as_json:
         echo_json(found.to_dict())
     else:
-        diagnosis_tables(found)
+        show(found)
+        if found.budget is not None:
+            click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))

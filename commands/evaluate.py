@@ -13,7 +13,7 @@ from ..prompts.rows import write_whole
 from ..prompts.verdicts import dump_verdicts
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import check_coverage, console, echo_estimate, echo_json
-from .tables import evaluation_tables
+from .tables import show
 
 
 @click.command(name="evaluate")
@@ -45,7 +45,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if as_json:
         echo_json(found.to_dict())
     else:
-        evaluation_tables(found)
+        show(found)
+        click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))

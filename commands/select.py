@@ -14,11 +14,9 @@ from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
 from .output import console, dump_json, echo_estimate, echo_json, require_share, tell_errors
-from .tables import difference_text, table_of
+from .tables import show
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..optimizer.selection import Selection
 
 UNUSED = ("weights", "explain", "scores", "score_scale", "k")
@@ -71,7 +69,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if as_json:
         echo_json(found.to_dict())
     else:
-        print_selection(found)
+        show(found)
+        click.echo(found.budget.sentence)
         if not quiet:
             click.echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
     tell_errors(found.problems)
@@ -89,55 +88,3 @@ def write_selection(found: Selection, output: Path) -> Path:
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))
     return beside
-
-
-def print_selection(found: Selection) -> None:
-    """The candidates in their order, and what they tell, on standard output."""
-    from rich.console import Console
-
-    out = Console(highlight=False)
-    reports = {each.id: each for each in found.questions}
-    table = table_of("", "question", "bits", "less bias of", "together", "held out", "tokens")
-    for prefix in found.curves[found.method][: max(2 * found.k, 10)]:
-        each = reports[prefix.question]
-        table.add_row(
-            "kept" if each.kept else "",
-            f"{each.id}: {each.text}",
-            _bits(each.bits),
-            _bits(each.bias),
-            _bits(prefix.information),
-            _bits(prefix.held_out),
-            str(each.tokens),
-        )
-    out.print(table, markup=False)
-    out.print(_prefix_table(found), markup=False)
-    for sentence in found.sentences():
-        out.print(sentence, markup=False, soft_wrap=True)
-    for name, correlations in found.agreement.items():
-        spearman = correlations.spearman
-        what = f"the {found.k} kept" if name == "chosen" else f"all {len(found.candidates.questions)}"
-        said = f"undefined ({spearman.reason})" if spearman.value is None else f"{spearman.value:.3f}"
-        if spearman.low is not None and spearman.high is not None:
-            said += f" [{spearman.low:.2f}, {spearman.high:.2f}]"
-        out.print(f"Spearman with people on the sample, {what}: {said}", markup=False, soft_wrap=True)
-    out.print(found.budget.sentence, soft_wrap=True)
-
-
-def _prefix_table(found: Selection) -> Table:
-    """What the first k questions come to, for every k."""
-    curve = found.curves[found.method]
-    people = any(each.less_all is not None for each in curve)
-    columns = ["questions", "information", "tokens"]
-    columns += ["Spearman", f"less that of all {len(curve)}", "held out"] if people else []
-    rows = table_of(*columns)
-    for each in curve:
-        share = "" if each.information_share is None else f"{each.information_share:.0%}"
-        cells = [str(each.k), share, f"{each.cost_share:.0%}"]
-        if each.less_all is not None:
-            cells += [_bits(each.spearman), difference_text(each.less_all), _bits(each.correlation)]
-        rows.add_row(*cells)
-    return rows
-
-
-def _bits(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

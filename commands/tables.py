@@ -2,68 +2,49 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ..evaluation.scoring import yes_rates
+from ..evaluation.shown import cell_text, columns
 from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import spending_of
+from ..prompts.words import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..evaluation.evaluate import Agreement, Evaluation
+    from ..evaluation.shown import Rows, Shown
     from ..optimizer.runner import RunResult
-    from ..stats.differences import Difference
-    from ..stats.resampling import Statistic
 
 
-def evaluation_tables(found: Evaluation) -> None:
-    """Coverage, mean scores, yes-rates and correlations of an evaluation."""
-    out = Console(highlight=False)
-    seen = found.coverage
-    missing = [
-        f"{count} {what}"
-        for count, what in (
-            (seen.abstained, "abstained"),
-            (seen.parse_errors, "not readable"),
-            (seen.api_errors, "failed"),
-        )
-        if count
-    ]
-    what = f" ({', '.join(missing)})" if missing else ""
-    out.print(f"{found.model}: coverage {seen.answered}/{seen.asked} verdicts = {seen.share:.1%}{what}", soft_wrap=True)
-    if found.asking is not None:
-        out.print(_left_out(found), soft_wrap=True)
-    low, high = found.scale
-    scores = table_of("dimension", f"mean score ({low:g} to {high:g})")
-    for name, value in found.means().items():
-        scores.add_row(name, "undefined" if value is None else f"{value:.3f}")
-    out.print(scores)
-    asked = Counter(verdict.question for verdict in found.verdicts)
-    rates = table_of("question", *(["asked"] if found.asking else []), "share of yes")
-    for question, rate in yes_rates(found.verdicts).items():
-        rates.add_row(question, *([str(asked[question])] if found.asking else []), f"{rate:.1%}")
-    out.print(rates)
-    if found.agreement:
-        out.print(_agreement_table(found))
-        for reason in _undefined(found.agreement):
-            out.print(f"undefined: {reason}", soft_wrap=True)
-    out.print(found.budget.sentence)
+def show(found: Shown) -> None:
+    """A result on standard output: its title, its tables, and its sentences last, where they are read."""
+    out, view = Console(highlight=False), found.view()
+    out.print(view.title, markup=False, soft_wrap=True)
+    for name, rows in view.shown_tables().items():
+        out.print(f"\n{view.caption(name)}", markup=False, soft_wrap=True)
+        _rows(out, rows)
+    for line in view.lines:
+        out.print(line, markup=False, soft_wrap=True)
 
 
-def _left_out(found: Evaluation) -> str:
-    """How many verdicts were not asked for, and how far off scores can be."""
-    seen = found.coverage
-    share = seen.not_asked / (seen.asked + seen.not_asked)
-    text = f"Not asked, as it could not matter: {seen.not_asked} verdicts ({share:.1%} of all)."
-    if found.largest_error is None:
-        return text
-    return f"{text} No score is further than {found.largest_error:.3f} from that of all questions."
+def _rows(out: Console, rows: Rows) -> None:
+    """A table, and below it why figures of it are undefined; those with one reason in one line."""
+    names = columns(rows)
+    table = table_of(*(name.replace("_", " ") for name in names))
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        table.add_row(*(Text(cell_text(row.get(name))) for name in names))
+        for name, cell in row.items():
+            if isinstance(cell, Figure) and cell.value is None and cell.reason:
+                reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
+    out.print(table)
+    for reason, where in reasons.items():
+        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", markup=False, soft_wrap=True)
 
 
 def run_summary(done: RunResult) -> None:
@@ -143,9 +124,8 @@ def _calibration(out: Console, calibration: Mapping[str, Any]) -> None:
     for name, side in sides.items():
         for reading in ("uncalibrated", "thresholds", "platt"):
             row = side[reading]
-            errors = [row["errors"][each] for each in ("mean_absolute", "drift")]
-            shown = ["undefined" if value is None else f"{value:+.3f}" for value in errors]
-            table.add_row(name, reading, _measure(row), shown[0].lstrip("+"), shown[1])
+            errors, drift = Figure(row["errors"]["mean_absolute"]), Figure(row["errors"]["drift"], form="+.3f")
+            table.add_row(name, reading, _measure(row), str(errors), str(drift))
     out.print(table)
 
 
@@ -162,80 +142,16 @@ def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[s
         out.print(f"      lesson {name}: {lesson['text']} From {seen}", markup=False, soft_wrap=True)
 
 
-def _agreement_table(found: Evaluation) -> Table:
-    table = table_of("agreement with people", "n", "Spearman", "Kendall", "Pearson")
-    for each in found.agreement:
-        pooled = each.pooled
-        table.add_row(
-            each.dimension,
-            str(pooled.spearman.n),
-            _brief(pooled.spearman),
-            _brief(pooled.kendall),
-            _brief(pooled.pearson),
-        )
-        if each.per_document is not None:
-            average = each.per_document.average
-            name = f"  per document ({each.per_document.used} used, {each.per_document.undefined} undefined)"
-            table.add_row(name, str(average.n), _brief(average), "", "")
-        if each.per_system is not None:
-            system = each.per_system
-            row = (_brief(system.spearman), _brief(system.kendall), _brief(system.pearson))
-            table.add_row("  per system", str(system.spearman.n), *row)
-    return table
-
-
-def _brief(found: Statistic) -> str:
-    """A statistic for a narrow column; why it is undefined stands under the table."""
-    return "undefined" if found.value is None else statistic_text(found)
-
-
-def _undefined(agreement: Iterable[Agreement]) -> list[str]:
-    """Why statistics are undefined, each reason once."""
-    found: list[Statistic] = []
-    for each in agreement:
-        for correlations in (each.pooled, each.per_system):
-            if correlations is not None:
-                found += [correlations.spearman, correlations.kendall, correlations.pearson]
-        if each.per_document is not None:
-            found.append(each.per_document.average)
-    return list(dict.fromkeys(each.reason for each in found if each.value is None and each.reason))
-
-
-def statistic_text(found: Statistic) -> str:
-    """A statistic with its interval, or why it is undefined."""
-    return _with_interval(found, "")
-
-
-def difference_text(found: Difference) -> str:
-    """A difference with its interval, or why it is undefined."""
-    return _with_interval(found, "+")
-
-
-def _with_interval(found: Statistic | Difference, sign: Literal["", "+"]) -> str:
-    if found.value is None:
-        return f"undefined: {found.reason}"
-    if found.low is None or found.high is None:
-        return f"{found.value:{sign}.3f}"
-    return f"{found.value:{sign}.3f} [{found.low:{sign}.2f}, {found.high:{sign}.2f}]"
-
-
 def _measure(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "not looked at"
-    value = row.get("mean", row["spearman"])
-    if value is None:
-        return f"undefined: {row['reason']}"
-    interval = f" [{row['low']:.2f}, {row['high']:.2f}]" if row["low"] is not None else ""
-    return f"{value:.3f}{interval}"
+    return Figure.of(row, key="mean" if "mean" in row else "spearman").told
 
 
 def _gain(row: Mapping[str, Any] | None, result: Mapping[str, Any]) -> str:
     if row is None:
         return "" if result["accepted_edits"] else "the same prompt"
-    if row["value"] is None:
-        return f"undefined: {row['reason']}"
-    interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]" if row["low"] is not None else ""
-    return f"{row['value']:+.3f}{interval}"
+    return Figure.of(row, "+.3f").told
 
 
 def table_of(*columns: str) -> Table:

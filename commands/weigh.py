@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from ..evaluation.options import UNUSED, WeighOptions
+from ..models.budget import spending
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from ..optimizer.weights.weigh import prepare
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, settings, settings_options
 from .output import check_coverage, console, dump_json, echo_estimate, echo_json
-from .weigh_tables import weigh_tables
+from .tables import show
 
 
 @click.command(name="weigh")
@@ -53,7 +54,10 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if as_json:
         echo_json(report)
     else:
-        weigh_tables(found)
+        show(found)
+        if found.judged:
+            spent = ("calls", "cached_calls", "tokens", "cost_usd")
+            click.echo(spending(*(sum(getattr(each.budget, name) for each in found.judged) for name in spent)))
     if output and not quiet:
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
         click.echo(f"The weights are in {output}{use}.", err=True)

@@ -14,6 +14,7 @@ from ..memory.why import SAYS, why
 from ..models.budget import count
 from ..prompts.errors import InputError
 from ..prompts.text import excerpt, shorten
+from ..prompts.words import Figure
 from .output import echo_json
 
 if TYPE_CHECKING:
@@ -208,9 +209,8 @@ def _gate(measured: Measured) -> str:
 
 
 def _interval(gain: dict[str, Any] | None) -> str:
-    if not gain or gain.get("low") is None or gain.get("high") is None:
-        return ""
-    return f", 95% interval [{gain['low']:+.2f}, {gain['high']:+.2f}]"
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
 
 
 def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:

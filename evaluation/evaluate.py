@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
 from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import watching
-from .scoring import coverage, human_targets, mean_score, score_examples, to_scale, yes_rates
-from .shown import Shown, View, number_text
+from .scoring import coverage, coverage_line, human_targets, mean_score, score_examples, to_scale, yes_rates
+from .shown import Shown, View, correlation_figures
 from .weights_file import weighted_by
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from .adaptive import AdaptiveEvaluation
     from .progress import Watcher
     from .scoring import Coverage, ExampleScore
+    from .shown import Rows
 
 
 @dataclass(frozen=True)
@@ -72,39 +75,8 @@ class Evaluation(Shown):
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
-        seen, means = self.coverage, self.means()
-        agreement: list[dict[str, Any]] = [
-            {"dimension": each.dimension, "n": each.pooled.spearman.n}
-            | {name: getattr(each.pooled, name).value for name in ("spearman", "kendall", "pearson")}
-            | {"low": each.pooled.spearman.low, "high": each.pooled.spearman.high}
-            for each in self.agreement
-        ]
-        tables: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
-            "scores": lambda: [
-                {"example": each.example, "overall": to_scale(each.overall, *self.scale)}
-                | {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()}
-                for each in self.scores
-            ],
-            "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
-            "yes_rates": lambda: [{"question": name, "yes": rate} for name, rate in yes_rates(self.verdicts).items()],
-            "agreement": lambda: agreement,
-            "verdicts": lambda: [each.to_dict() for each in self.verdicts],
-        }
-        low, high = self.scale
-        lines = [f"mean score {number_text(means['overall'])} on a scale from {low:g} to {high:g}"]
-        lines.append(f"coverage {seen.answered} of {seen.asked} verdicts = {seen.share:.1%}")
-        if self.asking is not None:
-            lines.append(f"{seen.not_asked} verdicts were not asked for, as they could not matter")
-        lines += [
-            f"Spearman with people, {row['dimension']}: {number_text(row['spearman'], row['low'], row['high'])}"
-            for row in agreement
-        ]
-        brief = f"mean score {number_text(means['overall'])}, coverage {seen.share:.1%}"
-        if agreement:
-            told = (f"{row['dimension']} {number_text(row['spearman'])}" for row in agreement)
-            brief += f", Spearman with people: {', '.join(told)}"
-        title = f"{len(self.scores)} examples by {self.model}"
-        return View(title, lines, tables, ("means", "yes_rates", "agreement"), brief)
+        view = evaluation_view(self.to_dict())
+        return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the verdicts, for ``--json``."""
@@ -126,9 +98,13 @@ class Evaluation(Shown):
                 }
                 for place, each in enumerate(self.scores)
             ],
-            **({} if self.asking is None else {"largest_error": self.largest_error}),
+            **({} if self.asking is None else {"largest_error": self.largest_error, "asked": self._asked()}),
             **self.budget.to_dict(),
         }
+
+    def _asked(self) -> dict[str, int]:
+        """How often each question was asked."""
+        return dict(Counter(each.question for each in self.verdicts))
 
     @property
     def largest_error(self) -> float | None:
@@ -146,15 +122,82 @@ class Evaluation(Shown):
 
 
 def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
-    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled)}
+    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled, all_ends=True)}
     if agreement.per_document is not None:
         row["per_document"] = statistic_dict(agreement.per_document.average) | {
             "documents": agreement.per_document.used,
             "undefined": agreement.per_document.undefined,
         }
     if agreement.per_system is not None:
-        row["per_system"] = correlations_dict(agreement.per_system)
+        row["per_system"] = correlations_dict(agreement.per_system, all_ends=True)
     return row
+
+
+def evaluation_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of an evaluation.
+
+    Args:
+        data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
+    """
+    seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
+    asked, found = data.get("asked", {}), data["agreement"]
+    pooled = {name: each["pooled"] for name, each in found.items()}
+    tables: dict[str, Callable[[], Rows]] = {
+        "scores": lambda: [
+            {"example": each["example"], "overall": each["overall"], **each["dimensions"]} for each in data["scores"]
+        ],
+        "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
+        "yes_rates": lambda: [
+            {"question": name, "asked": asked.get(name), "yes": Figure(rate, form=".1%")}
+            for name, rate in data["yes_rates"].items()
+        ],
+        "agreement": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)} for name, row in pooled.items()
+        ],
+        "per_document": lambda: [
+            {"dimension": name, "documents": row["documents"], "undefined": row["undefined"], "n": row["n"]}
+            | {"spearman": Figure.of(row)}
+            for name, each in found.items()
+            if (row := each.get("per_document"))
+        ],
+        "per_system": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)}
+            for name, each in found.items()
+            if (row := each.get("per_system"))
+        ],
+    }
+    captions = {
+        "means": f"mean score, from {low:g} to {high:g}",
+        "yes_rates": "share of yes",
+        "agreement": "agreement with people",
+        "per_document": "agreement with people inside documents, mean over those where it is defined",
+        "per_system": "agreement with people, of systems' means",
+    }
+    mean = number_text(means["overall"])
+    told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
+    return View(
+        f"{len(data['scores'])} examples by {data['model']}",
+        [
+            f"mean score {mean} on a scale from {low:g} to {high:g}",
+            coverage_line(seen),
+            *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
+            *(f"Spearman with people, {name}: {Figure.of(row, key='spearman')}" for name, row in pooled.items()),
+        ],
+        tables,
+        tuple(captions),
+        f"mean score {mean}, coverage {seen['share']:.1%}"
+        + (f", Spearman with people: {', '.join(told)}" if told else ""),
+        captions,
+    )
+
+
+def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
+    """How many verdicts were not asked for, and how far off scores can be."""
+    share = seen["not_asked"] / (seen["asked"] + seen["not_asked"])
+    text = f"Not asked, as it could not matter: {seen['not_asked']} verdicts ({share:.1%} of all)."
+    if error is None:
+        return text
+    return f"{text} No score is further than {error:.3f} from that of all questions."
 
 
 def evaluate(

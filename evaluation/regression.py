@@ -17,6 +17,7 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
 from ..prompts.rows import write_whole
+from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import Evaluation, EvaluationJob, load_inputs
@@ -176,10 +177,9 @@ def _compare(
         )
     dropped = drop.p_value <= LEVEL and -gain.value > settings.tolerance
     means = sum(a for a, _, _ in pairs) / len(pairs), sum(b for _, b, _ in pairs) / len(pairs)
-    interval = "" if gain.low is None or gain.high is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
     message = (
         f"The checklist score ({name}) {'dropped' if dropped else 'held'}: {means[0]:.3f} before, {means[1]:.3f} now, "
-        f"a change of {gain.value:+.3f}{interval} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
+        f"a change of {Figure.of(gain, '+.3f')} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
     )
     if dropped:
         message += _worst(pairs, questions, found, settings.dimension)

@@ -56,6 +56,14 @@ class Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
+def coverage_line(seen: Mapping[str, Any]) -> str:
+    """The same in words, from a result file; what is missing, and why, in brackets."""
+    kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
+    missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
+    there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {seen['share']:.1%}"
+    return f"{there} ({missing})" if missing else there
+
+
 class HasStatus(Protocol):
     """A verdict, or anything else that was asked for and came or did not."""
 

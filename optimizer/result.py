@@ -12,9 +12,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.shown import View, number_text
+from ..evaluation.shown import View
 from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import count, spending_of
+from ..prompts.words import number_text
 from ..stats.differences import difference_dict
 from .yardsticks import CorrelationYardstick
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .page import interval, number, signed
+from ..prompts.words import interval, number, signed
 from .scores import Scale, figure
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import count
-from .page import interval, number, signed
+from ..prompts.words import interval, number, signed
 from .scores import figure, measured_name
 
 if TYPE_CHECKING:

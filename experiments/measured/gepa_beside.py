@@ -22,6 +22,7 @@ from ...bridges.gepa_parts import ReflectionModel, ReflectionSettings, Search, c
 from ...optimizer.job import model_name
 from ...optimizer.subject import Draft
 from ...prompts.errors import InputError
+from ...prompts.words import Figure, number_text
 from ...stats.differences import difference_dict
 from ..command_line import RESULTS, says_errors, write_result
 from .gepa_runs import MINIBATCH, Limits, Ours, open_again, search
@@ -183,10 +184,10 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
             figures = [_figure(row[split], result["yardstick"]) for split in SPLITS]
             gain = (row.get("gain") or {}).get("test")
             cells = (
-                _number(figures[0]),
-                _interval(figures[1], row["test"]),
-                _interval(gain["value"], gain, sign="+") if gain else "",
-                _number(row["validation_minus_test"], sign="+"),
+                number_text(figures[0]),
+                number_text(figures[1], row["test"]["low"], row["test"]["high"]),
+                str(Figure.of(gain, "+.3f")) if gain else "",
+                str(Figure(row["validation_minus_test"], form="+.3f")),
                 row.get("calls", ""),
                 row.get("tokens", ""),
                 row["prompt_chars"],
@@ -195,7 +196,7 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
             laid_out = (f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
             lines.append(f"{first}{name:<7}" + "".join(laid_out))
         apart = result["gepa_minus_ours"]["test"]
-        lines.append(f"  GEPA - ours on test: {_interval(apart['value'], apart, sign='+')}")
+        lines.append(f"  GEPA - ours on test: {Figure.of(apart, '+.3f')}")
         lines.append(
             f"  GEPA: {found['reflections']} reflections ({found['failed_reflections']} failed), "
             f"{found['accepted_candidates']} candidates accepted, {found['rollouts']} rollouts "
@@ -205,16 +206,6 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 _WIDTHS = (12, 24, 26, 10, 8, 10, 8)
-
-
-def _number(value: float | None, sign: str = "") -> str:
-    return "undefined" if value is None else f"{value:{sign}.3f}"
-
-
-def _interval(value: float | None, row: Mapping[str, Any], sign: str = "") -> str:
-    if value is None or row["low"] is None:
-        return _number(value, sign)
-    return f"{value:{sign}.3f} [{row['low']:{sign}.2f}, {row['high']:{sign}.2f}]"
 
 
 @says_errors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from . import (
     rating_sentences,
     sentences,
     weights_report,
+    weights_view,
 )
 from .judged_pairs import PairsJob, RatingsJob, prepare_pairs, prepare_ratings
 from .rating_plan import rating_method
@@ -59,19 +60,7 @@ class LearnedWeights(Shown):
         return dict(zip(self.result.tests, self.result.weights.tolist(), strict=True))
 
     def _view(self) -> View:
-        found = self.result
-        ends = [[None] * len(found.tests) if each is None else each.tolist() for each in (found.low, found.high)]
-        weights = [
-            {"test": test, "weight": weight, "low": low, "high": high}
-            for (test, weight), low, high in zip(self.weights.items(), *ends, strict=True)
-        ]
-        learners = [asdict(each) for each in found.learners]
-        return View(
-            f"{len(weights)} tests",
-            self.sentences(),
-            {"weights": lambda: weights, "learners": lambda: learners},
-            ("weights",),
-        )
+        return replace(weights_view(self.to_dict()), lines=self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``weights.json``."""
