@@ -246,27 +246,32 @@ class _Builder:
 
     def finish(self) -> nx.DiGraph:
         """Add what stands in other files of the run."""
-        result = self._directory.read_result()
         kept = self._directory.path / "lessons.jsonl"
-        rows = result["lessons"] if result else [row for _, row in read_rows(kept)] if kept.is_file() else []
+        rows = [row for _, row in read_rows(kept)] if kept.is_file() else []
+        about: Row = {"best": self._best, "finished": self._directory.finished}
+        new: dict[str, str] = {}
+        if self._directory.finished:
+            result = self._directory.read_result()
+            rows = [lesson.model_dump() for lesson in result.lessons]
+            checklist = result.best.checklist
+            new = {each.id: each.text for each in checklist.questions} if checklist else {}
+            about |= {"finish_reason": result.finish_reason, "yardstick": result.yardstick}
+            about["gain"] = result.gain.to_dict()
         for row in rows:
             if f"lesson:{row['id']}" in self._graph:
                 self._set_lesson(row)
-        self._add_examples((result or {}).get("best", {}).get("checklist") or {})
-        self._graph.graph |= {"best": self._best, "finished": result is not None}
-        if result:
-            about = {name: result.get(name) for name in ("finish_reason", "yardstick")}
-            self._graph.graph |= about | {"gain": result.get("gain") or {}}
+        self._add_examples(new)
+        self._graph.graph |= about
         return self._graph
 
-    def _add_examples(self, new_checklist: Mapping[str, Any]) -> None:
-        """The texts of examples and questions; ``new_checklist`` has the questions that were written anew."""
+    def _add_examples(self, new_questions: Mapping[str, str]) -> None:
+        """The texts of examples and questions; ``new_questions`` are the texts of those that were written anew."""
         disagreements = [row for _, row in self._graph.nodes(data=True) if row["kind"] == "disagreement"]
         wanted = {row.get("example") for row in disagreements}
         examples, checklist, _ = self._directory.read_inputs()
         by_id = {example.id: example for example in examples if example.id in wanted}
-        questions = {each["id"]: each["text"] for each in new_checklist.get("questions", ())}
-        questions |= {each.id: each.text for each in checklist.questions} if checklist else {}
+        questions = {each.id: each.text for each in checklist.questions} if checklist else {}
+        questions = {**new_questions, **questions}
         for row in disagreements:
             row["question_text"] = questions.get(row.get("question", ""))
             example = by_id.get(row.get("example", ""))

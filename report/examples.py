@@ -133,7 +133,7 @@ def example_data(data: RunData) -> Markup | None:
         "better": [thousandth(each.better) for each in kept.scored],
         "questions": list(texts),
         "texts": {each.example: _texts(data, each.example) for each in kept.scored if each.example in data.examples},
-        "judged": {"mode": data.result["mode"], "changed": kept.best != kept.first},
+        "judged": {"mode": data.result.mode, "changed": kept.best != kept.first},
         "counts": packed(counts),
         "asked": packed_places(asked, len(texts)),
         "first": packed(first),

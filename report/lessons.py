@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..memory.result_file import LessonRecord
     from .candidates import Candidate
     from .run_data import RunData
 
@@ -54,56 +55,56 @@ def lessons(data: RunData, tried: Sequence[Candidate]) -> list[LessonView]:
     joined = [event["kept_as"] for event in data.of("lesson")]
     trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
     made = []
-    for number, row in enumerate(data.result["lessons"], 1):
+    for number, row in enumerate(data.result.lessons, 1):
         status, reason, edit = _fate(row, tried)
-        known = [evidence[key] for key in row["evidence"] if key in evidence]
+        known = [evidence[key] for key in row.evidence if key in evidence]
         cases = group_by_example(known)
         shown = {each.key for _, group in cases[:SHOWN_EXAMPLES] for each in group}
         made.append(
             LessonView(
                 number=number,
-                id=row["id"],
-                text=row["text"],
-                direction=row["direction"],
-                dimension=row["dimension"],
+                id=row.id,
+                text=row.text,
+                direction=row.direction,
+                dimension=row.dimension,
                 status=status,
                 reason=reason,
-                support=len(row["evidence"]),
-                notes=joined.count(row["id"]),
+                support=row.support,
+                notes=joined.count(row.id),
                 cases=cases[:SHOWN_EXAMPLES],
-                further=[key for key in row["evidence"] if key not in shown],
+                further=[key for key in row.evidence if key not in shown],
                 edit=edit,
-                trial=trials.get(row["id"]),
+                trial=trials.get(row.id),
             )
         )
     return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.support))
 
 
-def _fate(row: Mapping[str, Any], tried: Sequence[Candidate]) -> tuple[str, str | None, int | None]:
+def _fate(row: LessonRecord, tried: Sequence[Candidate]) -> tuple[str, str | None, int | None]:
     """What became of a lesson: read off the candidates, because a later merge changes its written status."""
-    if row.get("kind") == "computational":
-        return "beyond the prompt", row.get("kind_reason"), None
+    if not row.promptable:
+        return "beyond the prompt", row.kind_reason, None
     refusal = None
     for candidate in tried:
         for edit in candidate.edits:
-            if row["id"] not in edit.lessons:
+            if row.id not in edit.lessons:
                 continue
-            if candidate.accepted and edit.pruning and edit.pruning["removed"]:
-                return "retired", f"taken out again at the end: {edit.pruning['reason']}", edit.number
+            if candidate.accepted and edit.pruning and edit.pruning.removed:
+                return "retired", f"taken out again at the end: {edit.pruning.reason}", edit.number
             if candidate.accepted:
                 return "applied", candidate.reason, edit.number
             alone = len(candidate.edits) == 1
             refusal = candidate.reason if alone or refusal is None else refusal
-    if row["status"] == "retired":
-        return "retired", row["reason"], None
+    if row.status == "retired":
+        return "retired", row.reason, None
     if refusal is not None:
         return "rejected", refusal, None
-    if row["status"] == "rejected":
-        reason = row["reason"] or ""
+    if row.status == "rejected":
+        reason = row.reason or ""
         if reason.startswith("failed its trial"):
             return "failed its trial", reason.removeprefix("failed its trial: "), None
         return "rejected", reason, None
-    return "not tried", row["reason"] or "no edit was made of it before the run ended, or no room was left for it", None
+    return "not tried", row.reason or "no edit was made of it before the run ended, or no room was left for it", None
 
 
 @dataclass(frozen=True)

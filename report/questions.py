@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..evaluation.scoring import yes_rates
 from ..stats.phi import phi_matrix, relatedness
 from .charts import histogram, tallest_bar
+from .scores import CALIBRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ..memory.result_file import CalibratedRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData
@@ -219,7 +221,7 @@ def spreads(data: RunData) -> list[Spread]:
     ]
     if not whole:
         return []
-    reference = "People" if data.result.get("reference") == "human" else "The source"
+    reference = data.result.whose[0].upper() + data.result.whose[1:]
     columns = [
         (reference, "people", [each.wanted for each in whole]),
         ("Starting prompt", "before", [each.before for each in whole]),
@@ -245,12 +247,11 @@ class Severity:
 
 def severity(data: RunData) -> list[Severity]:
     """How much too high or too low the scores are on average; empty where that was not measured."""
-    drift = data.result.get("drift") or {}
+    drift = data.result.drift
     if "baseline" not in drift or "best" not in drift:
         return []
-    changed = bool(data.result["accepted_edits"])
-    after = drift["best"]["mean_errors"] if changed else {}
-    return [Severity(name, value, after.get(name)) for name, value in drift["baseline"]["mean_errors"].items()]
+    after = drift["best"].mean_errors if data.result.changed else {}
+    return [Severity(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
 
 
 @dataclass(frozen=True)
@@ -259,31 +260,16 @@ class Calibrated:
 
     prompt: str
     reading: str
-    measure: Mapping[str, Any]
-    error: float | None
-    """Mean distance from the wanted score, in [0, 1]."""
-    gain: Mapping[str, Any] | None
-    """Spearman beyond that of the verdicts as they are."""
+    measure: CalibratedRecord
 
 
 def calibrations(data: RunData) -> Sequence[Calibrated]:
     """The verdicts as they are, with thresholds, and Platt-scaled; of the starting and of the new prompt."""
-    found = data.result.get("calibration") or {}
-    sides = [("starting", "baseline"), *([("new", "best")] if data.result["accepted_edits"] else [])]
-    names = {
-        "uncalibrated": "as they are",
-        "thresholds": "a threshold for each question",
-        "platt": "Platt scaling",
-    }
+    found = data.result.calibration
+    sides = [("starting", "baseline"), *([("new", "best")] if data.result.changed else [])]
     return [
-        Calibrated(
-            prompt,
-            label,
-            found[side][name],
-            found[side][name]["errors"]["mean_absolute"],
-            found[side][name].get("gain"),
-        )
+        Calibrated(prompt, label, found[side][name])
         for prompt, side in sides
         if side in found
-        for name, label in names.items()
+        for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
     ]

@@ -22,7 +22,7 @@ from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import calibrations, parity, severity, spreads, together
 from .run_data import read_run
-from .scores import Scale, figure, measured_name, reference_name, scores
+from .scores import Scale, measured_name, scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,11 +65,11 @@ def render_report(data: RunData) -> str:
         who=who(data),
         decision=decide(data.result, data.split_size("test")),
         finish=finish_sentence(data.result),
-        reference=reference_name(data.result),
+        reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
         unit="Spearman" if data.is_judge else "mean score",
         case="disagreement" if data.is_judge else "failure",
-        missing_share=missing_share(data.result["coverage"]),
+        missing_share=missing_share(data.result.coverage),
         pieces=marked_prompt(data.result),
         tried=tried,
         rounds=rounds,
@@ -111,8 +111,8 @@ def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
 
 def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
     """Ends of all intervals of differences, so that the whole report draws them on one axis."""
-    gains: list[Any] = [each.gain for each in tried] + list((data.result.get("gain") or {}).values())
-    return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
+    gains = [*(each.gain for each in tried), data.result.gain.validation, data.result.gain.test]
+    return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
 
 
 _MODELS = (
@@ -135,8 +135,8 @@ def settings(data: RunData) -> list[tuple[str, str, bool]]:
 
 def repeat_command(data: RunData) -> str:
     """The command that runs the same again, from within the run's directory."""
-    mode = mode_of(str(data.result["mode"]))
-    lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"]]
+    mode = mode_of(data.result.mode)
+    lines = [["askance", data.result.mode, "inputs/examples.jsonl"]]
     lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
     lines += [
         [f"--{name}", public_text(name, data.config[name])]
@@ -154,7 +154,7 @@ def repeat_command(data: RunData) -> str:
 
 def _defaults(data: RunData) -> dict[str, Any]:
     """The settings of the run's mode where nothing is said."""
-    options = mode_of(str(data.result["mode"])).options
+    options = mode_of(data.result.mode).options
     return options.model_validate({}).model_dump(mode="json")
 
 
@@ -221,30 +221,28 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     said = []
     what = "correlation" if data.is_judge else "mean score"
     kinds = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
-    counted = result.get("missing") or {}
-    gone = [count(counted[name], what) for name, what in kinds.items() if counted.get(name)]
+    gone = [count(result.missing[name], what) for name, what in kinds.items() if result.missing.get(name)]
     if gone:
         said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
-    versions = [("starting", "baseline")] + ([("accepted", "best")] if result["accepted_edits"] else [])
+    versions = [("starting", result.baseline)] + ([("accepted", result.best)] if result.changed else [])
     for split in ("test", "validation"):
         for label, side in versions:
-            measure = result[side][split]
+            measure = side.test if split == "test" else side.validation
             where = f"{split.capitalize()}, {label} prompt"
             if measure is None:
-                said.append(f"{where}: {result[side].get('reason') or 'not judged'}.")
+                said.append(f"{where}: {side.reason or 'not judged'}.")
                 continue
             size = data.split_size(split)
-            if size is not None and measure["n"] < size:
+            if size is not None and measure.n < size:
                 sides = " on both sides" if data.is_judge else ""
-                said.append(f"{where}: {size - measure['n']} of {count(size, 'example')} have no score{sides}.")
-            undefined = {"all dimensions": measure, **measure["dimensions"]}
+                said.append(f"{where}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
             said += [
-                f"{where}, {name}: the {what} is undefined ({values.get('reason', 'no reason given')})."
-                for name, values in undefined.items()
-                if figure(values) is None
+                f"{where}, {name}: the {what} is undefined ({values.reason or 'no reason given'})."
+                for name, values in {"all dimensions": measure, **measure.dimensions}.items()
+                if values.value is None
             ]
     said += _lost(data, rounds)
-    failures = sum(ledger["failures"] for ledger in (result.get("roles") or {}).values())
+    failures = sum(ledger.failures for ledger in result.roles.values())
     if failures:
         said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
     return said
