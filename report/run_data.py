@@ -152,6 +152,15 @@ class Kept:
     scored: Sequence[Scored] = ()
     """The test examples."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether the best version is another than the first."""
+        return self.best != self.first
+
+    def answers(self, version: int) -> dict[Pair, Verdict]:
+        """A version's verdicts on the test examples, the first replicate of each."""
+        return {(each.example, each.question): each for each in self.of(version, "test") if each.replicate == 0}
+
     def of(self, version: int, split: str) -> Sequence[Verdict]:
         """A version's verdicts; empty where they were not kept."""
         return self.verdicts.get((version, split), ())
