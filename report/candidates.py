@@ -31,7 +31,7 @@ class EditView:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ShownCandidate:
     """A prompt that went through the gate."""
 
     iteration: int
@@ -56,7 +56,7 @@ class Candidate:
         return ", ".join(self.lessons) or "new questions"
 
 
-def candidates(data: RunData) -> list[Candidate]:
+def candidates(data: RunData) -> list[ShownCandidate]:
     """All candidates in the order in which they were tried; the accepted ones' edits are numbered from 1."""
     accepted, rejected = iter(data.result.accepted_edits), iter(data.result.rejected_edits)
     decisions = data.of("decision")
@@ -90,7 +90,9 @@ def candidates(data: RunData) -> list[Candidate]:
             )
         judged = row.judged
         dropped = not passed and judged is not None and size is not None and judged < size
-        made.append(Candidate(row.iteration, passed, row.reason, row.gain, edits, version, judged or None, dropped))
+        made.append(
+            ShownCandidate(row.iteration, passed, row.reason, row.gain, edits, version, judged or None, dropped)
+        )
     return made
 
 

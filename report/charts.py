@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
-    from .candidates import Candidate
+    from .candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -41,7 +41,7 @@ class Point:
     label: str
 
 
-def course(data: RunData, tried: Sequence[Candidate]) -> list[Point]:
+def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
     """The start and every candidate with a known gain, on the validation examples.
 
     A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a

@@ -24,7 +24,7 @@ UNDECIDED_ADVICE = "Until more test examples settle it, the starting prompt is t
 
 
 @dataclass(frozen=True)
-class Decision:
+class Advice:
     """What the first lines of a report say."""
 
     choice: Choice
@@ -34,13 +34,13 @@ class Decision:
     """What a reader has to know before acting on it."""
 
 
-def decide(result: RunRecord, test_size: int | None = None) -> Decision:
+def decide(result: RunRecord, test_size: int | None = None) -> Advice:
     """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
 
     An interval with zero in it, or none, leaves it undecided; so do fewer than ``TOO_FEW`` examples, or fewer than
     the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted edit there is nothing to adopt.
     """
-    return Decision(*_choose(result, test_size), tuple(_cautions(result, test_size)))
+    return Advice(*_choose(result, test_size), tuple(_cautions(result, test_size)))
 
 
 def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]:

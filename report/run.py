@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..memory.run_directory import RunDirectory
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
-from .candidates import Candidate, candidates, marked_prompt
+from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
 from .examples import changes, example_data
@@ -88,7 +88,7 @@ def render_report(data: RunData) -> str:
     )
 
 
-def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
+def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
     """What is said of single questions and examples, as far as the run kept it."""
     points = course(data, tried)
     questions, alike = parity(data), together(data)
@@ -109,7 +109,7 @@ def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
     }
 
 
-def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
+def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
     """Ends of all intervals of differences, so that the whole report draws them on one axis."""
     gains = [*(each.gain for each in tried), data.result.gain.validation, data.result.gain.test]
     return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
@@ -175,7 +175,7 @@ class Iteration:
     """Lessons that were tried on their own disagreements."""
     passed: int
     """Those of them that passed."""
-    tried: Sequence[Candidate]
+    tried: Sequence[ShownCandidate]
 
     @property
     def outcome(self) -> str:
@@ -190,7 +190,7 @@ class Iteration:
         return "no candidate" if self.read else "nothing left to read"
 
 
-def iterations(data: RunData, tried: Sequence[Candidate]) -> list[Iteration]:
+def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
     """Rounds of the loop, as the journal tells them."""
     rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = []
     for event in data.events:
