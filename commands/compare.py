@@ -13,7 +13,7 @@ from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
-from ..models.budget import spending_of
+from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, settings, settings_options
@@ -73,7 +73,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
         echo_json(found.to_dict())
     else:
         show(found)
-        click.echo(spending_of(found.to_dict()))
+        paid = found.paid
+        click.echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
     _check_coverage(found, float(options.get("min_coverage", 0.0)))
 
 

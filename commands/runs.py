@@ -114,7 +114,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         echo_json(done.result)
     else:
         run_summary(done)
-    if any(done.result["missing"].values()):
+    if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):

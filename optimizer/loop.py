@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ..memory.run_directory import FinishReason
+from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .pruning import prune

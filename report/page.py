@@ -21,7 +21,6 @@ from markupsafe import Markup
 from .. import __version__
 from ..models.budget import count
 from ..prompts.words import NONE, interval, money, number, p_value, percent, signed
-from .scores import figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for write in (number, signed, interval, money, p_value, percent, count, clip, figure):
+    for write in (number, signed, interval, money, p_value, percent, count, clip):
         environment.filters[write.__name__] = write
     environment.globals["NONE"] = NONE
     return environment

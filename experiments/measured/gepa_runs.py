@@ -173,7 +173,7 @@ def open_again(directory: Path, command: str, model: str | Model | None, **optio
     """
     ours = RunDirectory(directory)
     config = ours.read_config()["config"]
-    result = ours.read_result()
+    result = ours.read_result().to_dict() if ours.finished else None
     if config["command"] != command:
         raise InputError(f"{directory}: a run of '{config['command']}'; this task needs one of '{command}'.")
     if result is None or result["best"]["test"] is None:
