@@ -338,7 +338,7 @@ def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
     if size != model.bytes:
         said = f"{path} has {size:,} bytes and should have {model.bytes:,}"
         return Checked("embedded models", model.name, "broken", said, again, needed=False)
-    known = known_identity(path, cache_dir=cache)
+    known = known_identity(path)
     if known is None:
         said = f"{path}: size is right, the hash is checked when it is used first"
         return Checked("embedded models", model.name, "ok", said, needed=False)
