@@ -29,13 +29,12 @@ PAPER: dict[str, Any] = {
 """Figures of the paper."""
 
 
-def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 2000) -> list[dict[str, Any]]:
+def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str, Any]]:
     """Table 9: how much more often the first judge agrees with people than each other one, on the same examples.
 
     Args:
         result: As :func:`~askance.experiments.reproduce.common.run` gives it.
-        seed: Of the bootstrap.
-        resamples: Of the bootstrap; examples of one document are resampled together.
+        seed: Of the bootstrap, in which examples of one document are drawn together.
 
     Returns:
         By judge and dimension: difference of the observed agreements in shares, with interval and p-value; nothing of
@@ -59,9 +58,7 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
     rows = []
     for judge in names[1:]:
         for dimension in result["dimensions"]:
-            found = mean_difference(
-                hits(judge, dimension), hits(names[0], dimension), groups=groups, seed=seed, resamples=resamples
-            )
+            found = mean_difference(hits(judge, dimension), hits(names[0], dimension), groups=groups, seed=seed)
             rows.append({"judge": names[0], "than": judge, "dimension": dimension, **(difference_dict(found) or {})})
     return rows
 
