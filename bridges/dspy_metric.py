@@ -1,4 +1,7 @@
-"""A checklist as a metric for DSPy programs: the judge's score, and the questions that failed as feedback."""
+"""A checklist as a metric for DSPy programs: the judge's score, and the questions that failed as feedback.
+
+:func:`open_gateway` is where DSPy's programs and metrics meet askance: one store, caps and ledger for all of them.
+"""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 COMPONENT = "instructions"
 """The one text that GEPA rewrites."""
+WHERE = ("cache", "no_cache")
 KEPT = ("split",)
 """Settings of our loop that mean something here."""
 
@@ -165,8 +166,6 @@ def generator_adapter(
     judge: str | Model | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
     """GEPA improves a generator's prompt; arguments are those of :func:`askance.tune`.
@@ -179,17 +178,18 @@ def generator_adapter(
         judge: The model that answers them.
         judge_prompt: Its prompt.
         checker: Says of an example with its output what passes.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``.
+        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``; and
+            ``cache``, where answers are kept (``verdicts.db`` in the user's cache directory by default), or ``no_cache``,
+            to reuse no answer of an earlier run and keep none for a later one.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, checker or setting.
         MissingExtraError: GEPA is not installed.
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
-    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, _ours(options))
-    with _open(job, cache, no_cache) as adapter:
+    where, settings = _ours(options)
+    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, settings)
+    with _open(job, where) as adapter:
         yield adapter
 
 
@@ -200,8 +200,6 @@ def evaluator_adapter(
     checklist: str | Path | Checklist,
     model: str | Model,
     prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
     """GEPA improves a judge's prompt against human scores; arguments are those of :func:`askance.align`.
@@ -209,18 +207,19 @@ def evaluator_adapter(
     Examples without a human score can have no number and are left out of ``splits``. For the other arguments and the
     errors see :func:`generator_adapter`.
     """
-    job = align.prepare(data, checklist, model, prompt, _ours(options))
-    with _open(job, cache, no_cache) as adapter:
+    where, settings = _ours(options)
+    job = align.prepare(data, checklist, model, prompt, settings)
+    with _open(job, where) as adapter:
         yield adapter
 
 
 @contextmanager
-def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAdapter]:
+def _open(job: Job, where: Mapping[str, Any]) -> Iterator[OpenAdapter]:
     import_gepa("gepa")
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    store = open_store(cache, no_cache=no_cache)
+    store = open_store(**where)
     with (
         store,
         TemporaryDirectory(prefix="askance-gepa-") as folder,
@@ -251,8 +250,8 @@ def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAd
         raise error
 
 
-def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with no lesson memory to open.
+def _ours(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Where answers are kept, and the settings, with no lesson memory to open.
 
     Raises:
         InputError: One belongs to our own loop.
@@ -260,7 +259,8 @@ def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
     for name in options:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
-    return {**options, "embedder": "words"}
+    where = {name: options[name] for name in WHERE if name in options}
+    return where, {"embedder": "words"} | {name: value for name, value in options.items() if name not in WHERE}
 
 
 def _each(splits: SplitExamples) -> tuple[Sequence[Example], Sequence[Example], Sequence[Example]]:

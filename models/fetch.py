@@ -56,18 +56,16 @@ _BROKEN_CONNECTION = (
 )
 
 
-def fetch_from_hub(
-    model: RegisteredModel, source: HubFile, part: Path, progress: Progress, *, probe_seconds: float = PROBE_SECONDS
-) -> str:
+def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress: Progress) -> str:
     """Write the hub's file to ``part``, going on where an earlier call stopped, and return its sha256.
 
     Raises:
-        SourceFailedError: the hub does not answer within ``probe_seconds``, refuses, holds other bytes than
+        SourceFailedError: the hub does not answer within 5 s, refuses, holds other bytes than
             the registered ones, or the connection broke again and again.
     """
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     url = f"{endpoint}/{source.repo}/resolve/{source.revision}/{source.filename}"
-    stated = _stated_sha256(_probe(url, probe_seconds))
+    stated = _stated_sha256(_probe(url))
     if stated is not None and stated != model.sha256:
         raise SourceFailedError(
             f"the hub's {source.repo}/{source.filename} has sha256 {stated}, not the registered {model.sha256}"
@@ -85,14 +83,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _probe(url: str, seconds: float) -> Message:
-    """Return the headers the hub answers with; wait ``seconds`` at most, name look-up included."""
+def _probe(url: str) -> Message:
+    """Return the headers the hub answers with; wait 5 s at most, name look-up included."""
     outcome: list[Message | Exception] = []
 
     def ask() -> None:
         request = urllib.request.Request(url, method="HEAD")
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds) as answer:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=PROBE_SECONDS) as answer:
                 outcome.append(answer.headers)
         except urllib.error.HTTPError as error:
             error.close()
@@ -102,9 +100,9 @@ def _probe(url: str, seconds: float) -> Message:
 
     thread = threading.Thread(target=ask, daemon=True)  # a name look-up cannot be timed out from inside
     thread.start()
-    thread.join(seconds)
+    thread.join(PROBE_SECONDS)
     if not outcome:
-        raise SourceFailedError(f"the hub did not answer within {seconds:g} s")
+        raise SourceFailedError(f"the hub did not answer within {PROBE_SECONDS:g} s")
     answer = outcome[0]
     if isinstance(answer, Exception):
         raise SourceFailedError(f"the hub could not be used ({_reason(answer)})")

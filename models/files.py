@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -34,34 +33,29 @@ def cache_directory() -> Path:
     return Path.home() / ".cache" / "askance"
 
 
-def sha256_of_file(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
-    """Return the sha256 of the file's content in hex; ``on_bytes`` is told the size of each chunk read."""
-    digest = hashlib.sha256()
+def sha256_of_file(path: Path) -> str:
+    """Return the sha256 of the file's content in hex."""
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-            if on_bytes is not None:
-                on_bytes(len(chunk))
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def file_identity(path: Path, *, cache_dir: Path | None = None) -> str:
+def file_identity(path: Path) -> str:
     """Return the sha256 of the file's content in hex, hashing it only if it changed since the last time.
 
     Raises:
         OSError: the file cannot be read.
     """
-    known = known_identity(path, cache_dir=cache_dir)
+    known = known_identity(path)
     if known is not None:
         return known
     stamp = _stamp(path)
     sha256 = sha256_of_file(path)
     if _stamp(path) == stamp:  # a file that changed under our hands is not remembered
-        remember_identity(path, sha256, cache_dir=cache_dir)
+        remember_identity(path, sha256)
     return sha256
 
 
-def known_identity(path: Path, *, cache_dir: Path | None = None) -> str | None:
+def known_identity(path: Path) -> str | None:
     """Return the hash that was computed before, if the file is unchanged since; None where it must be hashed.
 
     Raises:
@@ -69,7 +63,7 @@ def known_identity(path: Path, *, cache_dir: Path | None = None) -> str | None:
     """
     stamp = _stamp(path)
     try:
-        known = json.loads(_memo_path(path, cache_dir).read_text(encoding="utf-8"))
+        known = json.loads(_memo_path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # never written, or cut short
         return None
     if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
@@ -77,9 +71,9 @@ def known_identity(path: Path, *, cache_dir: Path | None = None) -> str | None:
     return None
 
 
-def remember_identity(path: Path, sha256: str, *, cache_dir: Path | None = None) -> None:
+def remember_identity(path: Path, sha256: str) -> None:
     """Keep a hash that was just computed from the file at ``path``, so that it is not computed again."""
-    memo = _memo_path(path, cache_dir)
+    memo = _memo_path(path)
     temporary = memo.with_name(f"{memo.name}.{os.getpid()}")
     try:
         memo.parent.mkdir(parents=True, exist_ok=True)
@@ -94,6 +88,6 @@ def _stamp(path: Path) -> dict[str, object]:
     return {"path": str(path.resolve()), "bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _memo_path(path: Path, cache_dir: Path | None) -> Path:
+def _memo_path(path: Path) -> Path:
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
-    return (cache_dir or cache_directory()) / "identities" / f"{key}.json"
+    return cache_directory() / "identities" / f"{key}.json"

@@ -94,10 +94,10 @@ def yes_no_mass(alternatives: Iterable[tuple[str, float]]) -> tuple[float, float
     return yes, no
 
 
-def p_yes_at(alternatives: Iterable[tuple[str, float]], *, least_mass: float = 0.0) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where both together have no more than ``least_mass``."""
+def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
+    """P(yes) / (P(yes) + P(no)); None where neither has any."""
     yes, no = yes_no_mass(alternatives)
-    return yes / (yes + no) if yes + no > least_mass else None
+    return yes / (yes + no) if yes + no else None
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:

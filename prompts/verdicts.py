@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,21 +46,13 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields in the order of the verdicts file."""
-        row: dict[str, Any] = {
-            "example": self.example,
-            "question": self.question,
-            "model": self.model,
-            "prompt": self.prompt,
-            "answer": self.answer,
-            "p_yes": self.p_yes,
-            "p_yes_from": self.p_yes_from,
-            "explanation": self.explanation,
-            "status": self.status,
-            "error": self.error,
-        }
-        if self.replicate:
-            row["replicate"] = self.replicate
+        row = {name: getattr(self, name) for name in _FIELDS}
+        if not self.replicate:
+            del row["replicate"]
         return row
+
+
+_FIELDS = tuple(field.name for field in fields(Verdict))
 
 
 def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
@@ -150,19 +142,7 @@ class _Row(BaseModel):
         return self
 
     def verdict(self) -> Verdict:
-        p_yes, p_yes_from = self.p_yes, self.p_yes_from
-        if self.answer is not None and p_yes is None:
-            p_yes, p_yes_from = float(self.answer), "hard"
-        return Verdict(
-            self.example,
-            self.question,
-            self.model,
-            self.prompt,
-            self.answer,
-            p_yes,
-            p_yes_from,
-            self.explanation,
-            self.status,
-            self.error,
-            self.replicate,
-        )
+        given = dict(self)
+        if self.answer is not None and self.p_yes is None:
+            given |= {"p_yes": float(self.answer), "p_yes_from": "hard"}
+        return Verdict(**given)

@@ -43,10 +43,10 @@ def _constraints(row: Row) -> dict[str, Any]:
     types, arguments = row.items("instruction_id_list"), row.items("kwargs")
     if len(types) != len(arguments) or not all(each is None or isinstance(each, Mapping) for each in arguments):
         raise InputError(f"{row.where}: 'kwargs' must have one object for each of 'instruction_id_list'.")
-    return {"instruction_id_list": types, "kwargs": [plain_arguments(each or {}) for each in arguments]}
+    return {"instruction_id_list": types, "kwargs": [_plain_arguments(each or {}) for each in arguments]}
 
 
-def plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What a constraint was given: nothing for null, and whole numbers as such (tables write them as 3.0)."""
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value

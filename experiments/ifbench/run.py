@@ -22,6 +22,7 @@ from ...optimizer.modes.checker import Check
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ..command_line import says_errors
+from ..datasets import load_prompts
 from .findings import finding
 from .official import constraint_types, describe, follows, prompts, undecidable
 
@@ -206,14 +207,7 @@ def _with_arguments(example: Example) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _all_examples() -> list[Example]:
-    return [
-        Example(
-            id=f"ifbench-{row['key']}",
-            input=row["prompt"],
-            metadata={"instruction_id_list": row["instruction_id_list"], "kwargs": row["kwargs"]},
-        )
-        for row in prompts()
-    ]
+    return load_prompts("ifbench", prompts())
 
 
 def _known(types: Iterable[str] | None) -> frozenset[str]:

@@ -42,7 +42,7 @@ _PACKAGES = {
 }
 
 
-class Pair(BaseModel):
+class SentencePair(BaseModel):
     """Two sentences and what they are to each other."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,13 +55,13 @@ class Pair(BaseModel):
     b: str
 
 
-def read_pairs(path: Path = PAIRS) -> list[Pair]:
+def read_pairs(path: Path = PAIRS) -> list[SentencePair]:
     """Read labelled pairs.
 
     Raises:
         InputError: The file or a line cannot be used.
     """
-    return [validate_row(Pair, row, f"{path}, line {number}") for number, row in read_rows(path)]
+    return [validate_row(SentencePair, row, f"{path}, line {number}") for number, row in read_rows(path)]
 
 
 def largest_threshold(similarities: NDArray[np.float64], recall: float) -> float | None:
@@ -76,10 +76,10 @@ def area_under_roc(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> f
     return float(((difference > 0) + 0.5 * (difference == 0)).mean())
 
 
-class _Scored:
+class _Similarities:
     """The pairs and the memory of all their sentences, as one embedder sees them."""
 
-    def __init__(self, pairs: Sequence[Pair], embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
+    def __init__(self, pairs: Sequence[SentencePair], embed: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
         self.texts = list(dict.fromkeys(text for pair in pairs for text in (pair.a, pair.b)))
         place = {text: i for i, text in enumerate(self.texts)}
         vectors = embed(self.texts).astype(np.float64)
@@ -119,9 +119,9 @@ class _Scored:
         return nearer
 
 
-def measure(pairs: Sequence[Pair], model: Embedder) -> dict[str, Any]:
+def measure(pairs: Sequence[SentencePair], model: Embedder) -> dict[str, Any]:
     """Recall, candidates, separation and choice of threshold for one embedder."""
-    scored = _Scored(pairs, model.embed)
+    scored = _Similarities(pairs, model.embed)
     duplicates, related = scored.of("duplicate"), scored.of("related")
     opposite = scored.pair[scored.kind == "opposite direction"]
     blocking = []
@@ -210,7 +210,7 @@ def installed_megabytes(packages: Sequence[str]) -> float:
     return round(sum(seen.values()) / 2**20, 1)
 
 
-def run(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Any]:
+def run(names: Sequence[str], pairs: Sequence[SentencePair]) -> dict[str, Any]:
     """Measure every embedder that is installed; the others are listed with the reason."""
     texts = [text for pair in pairs for text in (pair.a, pair.b)]
     measured: dict[str, Any] = {}

@@ -41,7 +41,7 @@ def compare(
     directory: Path,
     *,
     model: str | Model | None = None,
-    reflecting: ReflectionSettings | None = None,
+    reflection: ReflectionSettings | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Let GEPA do what a run of ours did, and measure both.
@@ -50,7 +50,7 @@ def compare(
         task: ``qags`` (or any judge that was held against people) or ``ifbench`` (or any generator).
         directory: Our finished run.
         model: Another way to reach the run's model.
-        reflecting: How the reflection is asked.
+        reflection: How the reflection is asked.
         options: How the model is reached: ``api_base``, ``max_concurrency``, ``timeout``, ``retries``.
 
     Raises:
@@ -61,7 +61,7 @@ def compare(
     with open_again(directory, COMMANDS[task], model, **options) as ours:
         start = ours.set_up.start
         frame, guidance = cut_out_guidance(start.prompt)
-        settings, shared = reflecting or ReflectionSettings(), Search(ours.loop)
+        settings, shared = reflection or ReflectionSettings(), Search(ours.loop)
         metric = metric_for(ours.set_up.yardstick)
         splits = ours.bench.splits
         development, validation = (
@@ -75,9 +75,9 @@ def compare(
             search=shared,
             missing_as_zero=True,
         )
-        reflection = ReflectionModel(ours.bench.gateway, ours.model, settings, ours.job.options.seed, shared)
+        reflector = ReflectionModel(ours.bench.gateway, ours.model, settings, ours.job.options.seed, shared)
         limits = _limits(ours, len(validation))
-        evolved, found = search(guidance, development, validation, adapter, reflection, limits)
+        evolved, found = search(guidance, development, validation, adapter, reflector, limits)
         drafts = {"start": start, "gepa": Draft(frame.prompt(evolved), start.checklist), "ours": ours.best}
         seen: dict[str, dict[str, Observation]] = {}
         budget = ours.bench.gateway.budget
@@ -224,13 +224,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, help="default: results/gepa_beside_TASK.json")
     options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s", level=logging.INFO)
-    reflecting = ReflectionSettings(options.reflection_temperature, options.reflection_max_tokens)
+    reflection = ReflectionSettings(options.reflection_temperature, options.reflection_max_tokens)
     reached = {name: getattr(options, name) for name in ("api_base", "max_concurrency", "timeout", "retries")}
     results = []
     for directory in options.ours:
         if not directory.is_dir():
             raise InputError(f"{directory}: there is no such run directory.")
-        results.append(compare(options.task, directory, model=options.model, reflecting=reflecting, **reached))
+        results.append(compare(options.task, directory, model=options.model, reflection=reflection, **reached))
     output = options.output or RESULTS / f"gepa_beside_{options.task}.json"
     write_result(output, {"task": options.task, "runs": results})
     print(as_text(results))

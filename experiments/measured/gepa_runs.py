@@ -43,82 +43,6 @@ logger = logging.getLogger(__name__)
 
 MINIBATCH = 3
 """Examples that GEPA reflects on at once, by default."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Where a search ends."""
-
-    calls: int
-    """No iteration begins after so many calls; one that has begun is finished, as GEPA's own limit has it."""
-    hard_calls: int
-    """No call is made after so many."""
-    rollouts: int
-    """GEPA's ``max_metric_calls``."""
-
-
-def search(
-    start: str,
-    development: Sequence[Example],
-    validation: Sequence[Example],
-    adapter: AskanceAdapter,
-    reflection: ReflectionModel,
-    limits: Limits,
-) -> tuple[str, dict[str, Any]]:
-    """Run ``gepa.optimize``; everything that is not given here is as GEPA has it.
-
-    Returns:
-        The candidate with the best mean on validation, as GEPA picks it, and the figures of the search.
-
-    Raises:
-        MissingExtraError: GEPA is not installed.
-        AskanceError: An endpoint is down or refuses every call.
-    """
-    gepa = import_gepa("gepa")
-    budget, shared = reflection.gateway.budget, adapter.search
-
-    def enough(state: Any) -> bool:
-        return shared.error is not None or budget.calls >= limits.calls
-
-    budget.max_calls = limits.hard_calls
-    try:
-        result = gepa.optimize(
-            {COMPONENT: start},
-            trainset=list(development),
-            valset=list(validation),
-            adapter=adapter,
-            reflection_lm=reflection,
-            max_metric_calls=limits.rollouts,
-            stop_callbacks=enough,
-            logger=_Log(),
-            seed=reflection.seed,
-            raise_on_exception=False,  # one that ends the search is in `shared`, and what was found is kept
-        )
-    finally:
-        budget.max_calls = None
-    if shared.error is not None and not isinstance(shared.error, BudgetExceededError):
-        raise shared.error
-    return result.best_candidate[COMPONENT], {
-        "metric": adapter.metric.name,
-        "finish_reason": "calls" if budget.calls >= limits.calls else "max_metric_calls",
-        "limits": vars(limits),
-        "calls": budget.calls,
-        "tokens": budget.tokens,
-        "reused": budget.cached_calls,
-        **vars(shared.counts),
-        "accepted_candidates": len(result.candidates) - 1,
-        "best_candidate": result.best_idx,
-        "own_validation_scores": list(result.val_aggregate_scores),
-    }
-
-
-class _Log:
-    """GEPA's log goes where ours goes."""
-
-    def log(self, message: str) -> None:
-        logger.info("%s", message)
-
-
 REACHED = (*NOT_IN_FINGERPRINT, "api_base")
 """Settings that say how the model is reached; all others are those of the run."""
 
@@ -209,3 +133,77 @@ def _take_over(source: Path, target: Path) -> None:
         return
     with closing(sqlite3.connect(source)) as there, closing(sqlite3.connect(target)) as here:
         there.backup(here)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a search ends."""
+
+    calls: int
+    """No iteration begins after so many calls; one that has begun is finished, as GEPA's own limit has it."""
+    hard_calls: int
+    """No call is made after so many."""
+    rollouts: int
+    """GEPA's ``max_metric_calls``."""
+
+
+def search(
+    start: str,
+    development: Sequence[Example],
+    validation: Sequence[Example],
+    adapter: AskanceAdapter,
+    reflection: ReflectionModel,
+    limits: Limits,
+) -> tuple[str, dict[str, Any]]:
+    """Run ``gepa.optimize``; everything that is not given here is as GEPA has it.
+
+    Returns:
+        The candidate with the best mean on validation, as GEPA picks it, and the figures of the search.
+
+    Raises:
+        MissingExtraError: GEPA is not installed.
+        AskanceError: An endpoint is down or refuses every call.
+    """
+    gepa = import_gepa("gepa")
+    budget, shared = reflection.gateway.budget, adapter.search
+
+    def enough(state: Any) -> bool:
+        return shared.error is not None or budget.calls >= limits.calls
+
+    budget.max_calls = limits.hard_calls
+    try:
+        result = gepa.optimize(
+            {COMPONENT: start},
+            trainset=list(development),
+            valset=list(validation),
+            adapter=adapter,
+            reflection_lm=reflection,
+            max_metric_calls=limits.rollouts,
+            stop_callbacks=enough,
+            logger=_Log(),
+            seed=reflection.seed,
+            raise_on_exception=False,  # one that ends the search is in `shared`, and what was found is kept
+        )
+    finally:
+        budget.max_calls = None
+    if shared.error is not None and not isinstance(shared.error, BudgetExceededError):
+        raise shared.error
+    return result.best_candidate[COMPONENT], {
+        "metric": adapter.metric.name,
+        "finish_reason": "calls" if budget.calls >= limits.calls else "max_metric_calls",
+        "limits": vars(limits),
+        "calls": budget.calls,
+        "tokens": budget.tokens,
+        "reused": budget.cached_calls,
+        **vars(shared.counts),
+        "accepted_candidates": len(result.candidates) - 1,
+        "best_candidate": result.best_idx,
+        "own_validation_scores": list(result.val_aggregate_scores),
+    }
+
+
+class _Log:
+    """GEPA's log goes where ours goes."""
+
+    def log(self, message: str) -> None:
+        logger.info("%s", message)

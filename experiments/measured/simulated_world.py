@@ -297,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="worlds an arm")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS), metavar="ARM")
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     command = (
         f"python -m askance.experiments.measured.simulated_world --seeds {given.seeds} --first-seed {given.first_seed}"
@@ -314,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: dict[str, Any] = {}
     for name, row in measure(given.arms, given.seeds, given.first_seed):
         found[name] = row
-        write_result(given.out, header | {"arms": found})
+        write_result(given.output, header | {"arms": found})
 
 
 def _below(run: Run) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from ...prompts.errors import MissingExtraError
+from ...prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,12 +54,7 @@ def style() -> Iterator[None]:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtraError("figures", "matplotlib") from error
-    settings: Any = _SETTINGS
-    with matplotlib.rc_context(settings):
+    with import_optional("matplotlib", "figures", "matplotlib").rc_context(_SETTINGS):
         yield
 
 

@@ -209,7 +209,7 @@ def _rated(given: argparse.Namespace, by: JudgeAccess) -> dict[str, Any] | None:
         return None
     judged, budget = judge(asked, by)
     rows = [
-        direct_row(form or KINDS[kind], examples, each, verdicts, DIMENSIONS[given.dataset], given.seed)
+        direct_row(form or KINDS[kind], each, verdicts, DIMENSIONS[given.dataset], given.seed)
         for (form, kind), each, verdicts in zip(ways, asked, judged, strict=True)
     ]
     head = {"of": "rated examples", "n": len(examples), "metric": "pearson", "tests": _shown(checklist)}

