@@ -15,9 +15,11 @@ from ..stats.resampling import Resampling
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..agents.rating import Rating
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
+    from .compare.protocol import Rating as JudgeRating
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,12 @@ class Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def coverage(verdicts: Iterable[Verdict]) -> Coverage:
-    """Count verdicts by status."""
+def coverage(given: Iterable[Verdict | Rating | JudgeRating]) -> Coverage:
+    """Count verdicts, or ratings, by status."""
     counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for verdict in verdicts:
-        counts[verdict.status] += 1
-    return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
+    for each in given:
+        counts[each.status] += 1
+    return Coverage(sum(counts.values()), *counts.values())
 
 
 def score_examples(

@@ -13,7 +13,7 @@ from ...stats.correlation import METHODS, correlate, per_group, system_level
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
-from ..scoring import Coverage
+from ..scoring import coverage
 from .aspects import NAMELESS
 from .comparison import AgainstFirst, Comparison, Costs, JudgeCost, JudgeRow, OnDimension, WithPeople, break_even, spent
 
@@ -116,14 +116,9 @@ def _row(
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
-    return JudgeRow(judged.name, _coverage(judged), found, _costs(judged, first, examples, options.repeat), average)
-
-
-def _coverage(judged: Judged) -> Coverage:
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for rating in judged.ratings:
-        counts[rating.status] += 1
-    return Coverage(len(judged.ratings), *counts.values())
+    return JudgeRow(
+        judged.name, coverage(judged.ratings), found, _costs(judged, first, examples, options.repeat), average
+    )
 
 
 def _on_dimension(

@@ -68,7 +68,7 @@ class Bought:
     @property
     def coverage(self) -> Coverage:
         """Of the answers."""
-        return coverage(self.verdicts) + rating_coverage(self.degrees)
+        return coverage([*self.verdicts, *self.degrees])
 
     @property
     def problems(self) -> list[str]:
@@ -76,14 +76,6 @@ class Bought:
         errors = [verdict.error for verdict in self.verdicts]
         errors += [rating.error for rating in (*self.degrees, *self.ratings, *self.given)]
         return list(dict.fromkeys(error for error in errors if error))
-
-
-def rating_coverage(ratings: Sequence[Rating]) -> Coverage:
-    """Count ratings by status."""
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for rating in ratings:
-        counts[rating.status] += 1
-    return Coverage(len(ratings), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
 def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
