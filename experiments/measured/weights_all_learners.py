@@ -31,12 +31,12 @@ def beating_uniform(result: WeighResult) -> list[str]:
     return [score.name for score in result.learners if score.difference_low is not None and score.difference_low > 0]
 
 
-def accuracy_of_each_test(pairs: PreferenceScores, *, seed: int = 42, confidence: float = 0.95) -> list[dict[str, Any]]:
+def accuracy_of_each_test(pairs: PreferenceScores, *, seed: int = 42) -> list[dict[str, Any]]:
     """How many decided pairs each test puts in the right order by itself, a score tie being half."""
     compared = pairs.differences()
     decided = compared.take(~compared.is_tie)
     credits = margins_to_credits(decided.differences)
-    low, high = interval(resample_shares(credits, decided.groups, ACCURACY_RESAMPLES, seed), confidence)
+    low, high = interval(resample_shares(credits, decided.groups, ACCURACY_RESAMPLES, seed))
     return [
         {
             "test": test,

@@ -121,9 +121,7 @@ class _Problem:
         return _Point(weights, flip, margins, loss)
 
     def improve(self, point: _Point) -> _Point:
-        """One Fisher scoring step under w ≥ 0, else one step down the scaled gradient, else the point
-        itself.
-        """
+        """One Fisher scoring step under w ≥ 0, else one step down the scaled gradient, else the point itself."""
         now = np.append(point.weights, point.flip) if self.estimate_flip else point.weights
         gradient, curvature = self._derivatives(point)
         steepest = np.maximum(now - gradient / np.maximum(np.diag(curvature), 1e-12), 0.0)
@@ -134,9 +132,7 @@ class _Problem:
         return point
 
     def _along(self, point: _Point, now: Floats, step: Floats, slope: float) -> _Point | None:
-        """The first point, halving ``step`` up to 20 times, at which the loss falls enough (Armijo); else
-        None.
-        """
+        """The first point, halving ``step`` up to 20 times, at which the loss falls enough (Armijo); else None."""
         if slope >= 0.0:
             return None
         for size in 0.5 ** np.arange(20):

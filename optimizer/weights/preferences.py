@@ -64,9 +64,7 @@ class PreferenceScores:
         return dict(Counter(test for pair in self.left_out for test in pair.missing))
 
     def section_names(self, level: Level) -> tuple[str, ...]:
-        """Names of the parts that get weights of their own, in order of first appearance; () for global
-        weights.
-        """
+        """Names of the parts that get weights of their own, in order of first appearance; () for global weights."""
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
     def differences(self, level: Level = "global") -> PairDifferences:
@@ -206,9 +204,7 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
 
 
 class Columns:
-    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the
-    arrays.
-    """
+    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the arrays."""
 
     def __init__(self, *, sides: int = 1) -> None:
         self.rows = 0
