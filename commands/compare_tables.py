@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from ..evaluation.compare.statistics import METHODS
 from ..models.budget import spending
-from ..stats.correlation import METHODS
 from .output import echo_json
 from .tables import difference_text
 from .tables import statistic_text as interval

@@ -1,25 +1,26 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
-scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
+"""From verdicts to scores (BinEval §3.2), and from scores to how far they are from what is wanted.
+
+Scores are per dimension and overall, soft or hard, weighted, on any scale; what is wanted are people's scores or the
+source judge's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents, human_dimensions
+from ..prompts.verdicts import Status
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..agents.rating import Rating
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
-    from .compare.protocol import Rating as JudgeRating
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,20 @@ class Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def coverage(given: Iterable[Verdict | Rating | JudgeRating]) -> Coverage:
-    """Count verdicts, or ratings, by status."""
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for each in given:
-        counts[each.status] += 1
-    return Coverage(sum(counts.values()), *counts.values())
+class HasStatus(Protocol):
+    """A verdict, or anything else that was asked for and came or did not."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it is there, and if not why."""
+
+
+def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
+    """Count verdicts by status."""
+    counts = dict.fromkeys(get_args(Status), 0)
+    for verdict in verdicts:
+        counts[verdict.status] += 1
+    return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
 def score_examples(

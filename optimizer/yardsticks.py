@@ -1,8 +1,7 @@
-"""What held-out examples say of a version: how well a judge ranks, or how well a generator does, and what drifted.
+"""What held-out examples say of a version: how well a judge ranks, or how well a generator does, and how it drifts.
 
-A version may not buy its gain with severity, or one question's success with another's: BinEval's update of Relevance
-lowered the correlation from .505 to .357, as its lessons took a holistic judgement to pieces and the judge became too
-severe.
+A version may not buy its gain with severity, or one question's success with another's. BinEval's update of Relevance
+lowered the correlation from .505 to .357: its lessons took a holistic judgement to pieces and the judge became too severe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Scores for preference pairs and for rated outputs, bought from a judge.
 
 Either each output is judged alone, both outputs of a pair with the same checklist; or the judge sees both outputs of a
-pair and says for each test which does better (``pairwise``), in one order or in both (``swap``). Both orders show
-whether its choice depends on which output it is shown first.
+pair and says for each test which does better (``pairwise``), in one order or in both (``swap``).
+
+Whether a judge's choice between two outputs depends on which of them it is shown first.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ SCHEMA = "askance.weights/1"
 
 
 def weights_report(result: WeighResult) -> dict[str, Any]:
-    """The content of ``weights.json``: JSON types only, an undefined number being None with a reason beside it."""
+    """The content of ``weights.json``: JSON types only, an undefined number being None with a reason beside
+    it.
+    """
     return {
         "schema": SCHEMA,
         "weights": _named(result.tests, result.weights),
@@ -70,8 +72,9 @@ def _verdict(result: WeighResult) -> str:
     if result.verdict == "undefined" or score.difference is None:
         return f"Nothing can be said about {result.method} on held-out pairs: {score.failure}"
     facts = (
-        f"On {result.counts.held_out} held-out pairs {result.method} puts {score.accuracy:.1%} in the right order, "
-        f"uniform weights {uniform.accuracy:.1%}"
+        f"On {result.counts.held_out} held-out pairs {result.method} puts {score.accuracy:.1%} in the "
+        "right order, uniform "
+        f"weights {uniform.accuracy:.1%}"
     )
     if result.verdict == "same":
         return f"{facts}: they order every pair alike, so learning weights bought nothing."
@@ -100,7 +103,8 @@ def _power(result: WeighResult) -> list[str]:
     if power.more == 0:
         return [f"The pairs would suffice to tell a difference of the size seen with {power.learner}; {small}."]
     return [
-        f"To tell a difference of the size seen with {power.learner} about {power.more:,} more decided pairs are "
+        f"To tell a difference of the size seen with {power.learner} about {power.more:,} more decided "
+        "pairs are "
         f"needed; {small}."
     ]
 
@@ -117,7 +121,8 @@ def _heaviest(result: WeighResult) -> str:
         parts.append(f"{result.tests[test]} {result.weights[test]:.2f}{span}")
     said = f"Heaviest tests (weights sum to 1): {', '.join(parts)}."
     if result.stability and result.stability.kendall is not None:
-        said += f" The ranking of the tests agrees with that of resamples at Kendall {result.stability.kendall:.2f}."
+        agreement = f"Kendall {result.stability.kendall:.2f}"
+        said += f" The ranking of the tests agrees with that of resamples at {agreement}."
     return said
 
 
@@ -166,7 +171,8 @@ def rating_sentences(result: RatingWeights) -> list[str]:
         said = [f"Nothing can be said about {result.method} on held-out outputs: {reason}."]
     else:
         said = [
-            f"On {result.outputs} held-out outputs the score by {result.method} reaches a Spearman correlation of "
+            f"On {result.outputs} held-out outputs the score by {result.method} reaches a Spearman "
+            "correlation of "
             f"{score.spearman:.3f} with the ratings, uniform weights {uniform.spearman:.3f}."
         ]
         if score.difference_low is not None and score.difference_high is not None:

@@ -15,7 +15,7 @@ from askance.evaluation.compare.compare import compare, estimate_comparison
 from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, Judged, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import Rating
-from askance.evaluation.compare.statistics import compare_ratings
+from askance.evaluation.compare.statistics import METHODS, compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
 from askance.models.base import Answer, ModelError, Request
@@ -24,7 +24,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
 from askance.report.comparison import render_comparison
-from askance.stats.correlation import METHODS, kendall, spearman
+from askance.stats.correlation import kendall, spearman
 from askance.testing import Reply, ScriptedModel
 
 SIZE = 24
