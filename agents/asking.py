@@ -1,11 +1,13 @@
-"""The two ways to ask for yes or no: one call a question (the paper's), or one call an example.
+"""How questions are put to an evaluator: one call a question (the paper's), or one call an example.
 
-How questions are put to an evaluator, and in what form it has to answer.
+A way to ask (:class:`Asking`) makes the calls for an example and reads what is answered. Here are the two that ask for
+yes or no; those that ask for a number, or for the better of two outputs, are made like the first.
 """
 
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -18,7 +20,7 @@ from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
@@ -154,26 +156,45 @@ def in_blocks(asks: Iterator[Ask]) -> Iterator[list[Ask]]:
         yield block
 
 
-def ask_each(
-    identity: str,
-    example: Example,
-    position: int,
-    replicate: int,
-    framing: Framing,
-    blocks: Iterable[tuple[Question, str]],
-    parameters: Parameters,
-) -> Iterator[Ask]:
-    """One call for each question with its text; the keys share one hash of all that comes before the question."""
-    parameters = _for_replicate(parameters, replicate)
-    keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
-    for index, (question, block) in enumerate(blocks, position):
-        rest = block + framing.after
-        yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters)
+class OneByOne(ABC):
+    """One call a question; the keys share one hash of all that comes before the question."""
+
+    prompt: Prompt
+    questions: tuple[Question, ...]
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """The sentence that says how to answer."""
+
+    @property
+    @abstractmethod
+    def _parameters(self) -> Parameters: ...
+
+    def _block(self, question: Question) -> str:
+        """What is said of one question."""
+        return f"{question_block(question)}\n{self.form}"
+
+    @cached_property
+    def _blocks(self) -> list[str]:
+        return [self._block(question) for question in self.questions]
+
+    def _frame(self, example: Example) -> Framing:
+        """What the questions on an example stand in."""
+        return frame(self.prompt, example)
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """One call for each question."""
+        framing, parameters = self._frame(example), _for_replicate(self._parameters, replicate)
+        keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
+        for index, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True), position):
+            rest = block + framing.after
+            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters)
 
 
 @dataclass(frozen=True)
-class EachAsking:
-    """One call a question."""
+class EachAsking(OneByOne):
+    """One call a question, answered with one word, or in JSON where an explanation is wanted."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -187,21 +208,12 @@ class EachAsking:
         """One word, or JSON where an explanation is wanted."""
         return each_format(explained=self.explained)
 
-    @cached_property
-    def _blocks(self) -> list[str]:
-        return [f"{question_block(question)}\n{self.form}" for question in self.questions]
-
-    @cached_property
+    @property
     def _parameters(self) -> Parameters:
         if self.explained:
             top = 5 if self.logprobs else 0
             return Parameters(200, self.temperature, self.seed, top, EXPLAINED)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
-
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each question."""
-        blocks = zip(self.questions, self._blocks, strict=True)
-        return ask_each(identity, example, position, replicate, frame(self.prompt, example), blocks, self._parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
@@ -212,9 +224,7 @@ class EachAsking:
             return {question: _read_explained(fields, p_yes, need_p=self.logprobs)}
         if not self.logprobs:
             said = read_yes_no(answer.text)
-            if said is None and _abstains(answer.text):
-                return {question: Reading(None, None)}
-            if said is None:
+            if said is None and not _abstains(answer.text):
                 raise ValueError(f"{shown(answer.text)} is neither yes nor no")
             return {question: Reading(said, None)}
         token, alternatives = (answer.logprobs or (("", ()),))[0]

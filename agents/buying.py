@@ -1,8 +1,6 @@
-"""From one ask to its verdicts: bought, read, asked again once where it cannot be read; what a batch left out, alone.
+"""Buying answers: what it would take, the verdicts of one ask, and several workers at it at once.
 
-What judging would take, as far as that can be known before.
-
-Work done by several workers at once: handed out one by one, ended together.
+A reply that cannot be read is asked for again once, and what a batched answer left out is asked alone.
 """
 
 from __future__ import annotations
@@ -179,6 +177,7 @@ def estimate_asks(asks: Iterator[Ask], verdicts: int, store: AnswerStore | None)
 
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitable[object]], workers: int) -> None:
@@ -219,7 +218,26 @@ async def _all_or_first_error(tasks: Sequence[asyncio.Future[None]]) -> None:
         raise
 
 
-async def one_by_one(items: Sequence[Item]) -> AsyncIterator[Item]:
-    """The items of a sequence, as something that :func:`work_together` takes from."""
-    for item in items:
-        yield item
+async def all_together(
+    items: Sequence[Item],
+    do: Callable[[Item], Awaitable[Result]],
+    workers: int,
+    on_done: Callable[[int, int], None] | None = None,
+) -> list[Result]:
+    """What comes of each of the items, in their order; done and ended as by :func:`work_together`.
+
+    ``on_done`` is told how many of how many are done.
+    """
+    results: dict[int, Result] = {}
+
+    async def places() -> AsyncIterator[int]:
+        for place in range(len(items)):
+            yield place
+
+    async def do_one(place: int) -> None:
+        results[place] = await do(items[place])
+        if on_done:
+            on_done(len(results), len(items))
+
+    await work_together(places(), do_one, workers)
+    return [results[place] for place in range(len(items))]

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from ..models.structured import ParseError, ask_for
+from ..models.structured import ParseError
 from ..prompts.templates import template
+from .agent import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
 
 
 class RefusedRuleError(ParseError):
@@ -44,14 +42,10 @@ class Reviewed:
     """What the critique said of the rule as it was."""
 
 
-class Critic:
+class Critic(Agent):
     """A model that checks one rule in one short call: it sees outputs, never documents."""
 
-    def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None) -> None:
-        """Make one; it keeps nothing."""
-        self._gateway = gateway
-        self._model = model
-        self._seed = seed
+    role = "note_taker"
 
     async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> Reviewed:
         """Check a rule.
@@ -67,15 +61,7 @@ class Critic:
             ParseError: The critique itself cannot be used.
             ModelError: No reply.
         """
-        found = await ask_for(
-            self._gateway,
-            "note_taker",
-            self._model,
-            [("system", template("critique")), ("user", case)],
-            Critique,
-            max_tokens=250,
-            seed=self._seed,
-        )
+        found = await self._ask(template("critique"), case, Critique, max_tokens=250)
         reason = " ".join(found.reason.split())
         problem = _problem(found, has_other=has_other)
         if problem is None:

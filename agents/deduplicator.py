@@ -1,6 +1,7 @@
-"""The deduplicator: embeddings find neighbours, the model decides duplicate, merge or new (BinEval §3.3, Dedup).
+"""How two lessons stand to each other: the same, to be merged, new (BinEval §3.3, Dedup), or in contradiction.
 
-Whether two lessons can stand in one prompt. Which of them goes is decided by evidence, not here.
+Embeddings find the neighbours of a lesson, a model decides. Which of two that contradict each other goes is decided by
+evidence, not here.
 """
 
 from __future__ import annotations
@@ -11,15 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from ..models.structured import ask_for
 from ..prompts.templates import render, template
+from .agent import Agent
 from .rules import LENIENT, STRICTER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..models.base import Model
-    from ..models.gateway import Gateway
     from ..prompts.lessons import Lesson
 
 
@@ -31,14 +30,10 @@ class Relation(BaseModel):
     merged: str = Field(max_length=400)
 
 
-class Deduplicator:
+class Deduplicator(Agent):
     """A model that compares a lesson with its neighbours in the memory."""
 
-    def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None) -> None:
-        """Make one; it keeps nothing."""
-        self._gateway = gateway
-        self._model = model
-        self._seed = seed
+    role = "deduplicator"
 
     async def compare(self, lesson: Lesson, neighbours: Sequence[Lesson]) -> tuple[Relation, Lesson | None]:
         """Decide what a lesson is to its neighbours.
@@ -61,19 +56,8 @@ class Deduplicator:
                 )
 
         listed = "\n".join(f"{number}. {each.text}" for number, each in enumerate(neighbours, 1))
-        relation = await ask_for(
-            self._gateway,
-            "deduplicator",
-            self._model,
-            [
-                ("system", template("deduplicator")),
-                ("user", render("deduplicator_case", lesson=lesson.text, listed=listed)),
-            ],
-            Relation,
-            max_tokens=200,
-            seed=self._seed,
-            check=is_complete,
-        )
+        case = render("deduplicator_case", lesson=lesson.text, listed=listed)
+        relation = await self._ask(template("deduplicator"), case, Relation, max_tokens=200, check=is_complete)
         return relation, None if relation.relation == "new" else neighbours[relation.of - 1]
 
 
@@ -97,15 +81,10 @@ class _Reply(BaseModel):
     contradicts: bool
 
 
-class ContradictionFinder:
+class ContradictionFinder(Agent):
     """A model that is shown two lessons that resemble each other."""
 
-    def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None, role: str = "deduplicator") -> None:
-        """``role`` is the ledger that its calls are booked under."""
-        self._gateway = gateway
-        self._model = model
-        self._seed = seed
-        self._role = role
+    role = "deduplicator"
 
     async def compare(self, first: Lesson, second: Lesson) -> Contradiction:
         """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
@@ -119,15 +98,8 @@ class ContradictionFinder:
         if settled := _by_words(first, second):
             return settled
         one, other = sorted((first.text, second.text))
-        reply = await ask_for(
-            self._gateway,
-            self._role,
-            self._model,
-            [("system", template("contradictions")), ("user", render("contradictions_case", first=one, second=other))],
-            _Reply,
-            max_tokens=120,
-            seed=self._seed,
-        )
+        case = render("contradictions_case", first=one, second=other)
+        reply = await self._ask(template("contradictions"), case, _Reply, max_tokens=120)
         return Contradiction(reply.contradicts, " ".join(reply.reason.split()), "model")
 
 

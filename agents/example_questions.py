@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..models.base import CallError
-from ..models.structured import ask_for
 from ..prompts.checklist import Checklist, Question
 from ..prompts.templates import render
 from ..prompts.text import fence
-from .buying import one_by_one, work_together
+from .agent import Agent
+from .buying import all_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,17 +34,17 @@ class _Draft(BaseModel):
     violation: str = Field(min_length=3, max_length=300)
 
 
-class ExampleQuestions:
+class ExampleQuestions(Agent):
     """A model that turns an example's input, read as an instruction, into a checklist of its own."""
+
+    role = "writer"
 
     def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = 6, seed: int | None = None) -> None:
         """``max_questions``: at least 1, for each example."""
         if max_questions < 1:
             raise ValueError(f"max_questions must be at least 1, not {max_questions}.")
-        self._gateway = gateway
-        self._model = model
+        super().__init__(gateway, model, seed=seed)
         self._most = max_questions
-        self._seed = seed
         questions = (list[_Draft], Field(min_length=1, max_length=max_questions))
         self._record: type[BaseModel] = create_model("Questions", questions=questions)
 
@@ -71,37 +71,26 @@ class ExampleQuestions:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
-        written: dict[str, Checklist] = {}
-        done = 0
 
-        async def write_one(example: Example) -> None:
-            nonlocal done
+        async def write_one(example: Example) -> Checklist | None:
             try:
-                written[example.id] = await self._write(example)
+                return await self._write(example)
             except CallError as error:
                 if error.fatal:
                     raise
                 if on_failed:
                     on_failed(example.id, str(error))
-            done += 1
-            if on_done:
-                on_done(done, len(examples))
+                return None
 
-        await work_together(one_by_one(examples), write_one, self._gateway.concurrency(self._model))
-        return {example.id: written[example.id] for example in examples if example.id in written}
+        written = await all_together(examples, write_one, self._gateway.concurrency(self._model), on_done)
+        return {example.id: own for example, own in zip(examples, written, strict=True) if own is not None}
 
     async def _write(self, example: Example) -> Checklist:
-        reply = await ask_for(
-            self._gateway,
-            "writer",
-            self._model,
-            [
-                ("system", render("example_questions", most=str(self._most))),
-                ("user", render("example_questions_case", instruction=fence(example.input))),
-            ],
+        reply = await self._ask(
+            render("example_questions", most=str(self._most)),
+            render("example_questions_case", instruction=fence(example.input)),
             self._record,
             max_tokens=_TOKENS_A_QUESTION * self._most,
-            seed=self._seed,
             check=_ask_something,
         )
         drafts: list[_Draft] = reply.questions  # type: ignore[attr-defined]

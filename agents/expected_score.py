@@ -6,24 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..models.base import Answer, Parameters
+from ..models.base import Parameters
 from ..models.probabilities import alternatives_of_field, expected_score, first_word, score_masses
-from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, explanation_in, json_object, question_block, shown
+from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, explanation_in, json_object, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ..models.base import Answer
     from ..prompts.checklist import Question
-    from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+    from .asking import Ask
 
 TOKENS = 4
 """Tokens of a reply: some tokenizers begin with a blank, and some models with marks around the number."""
 
 
 @dataclass(frozen=True)
-class ExpectedScoreAsking:
+class ExpectedScoreAsking(OneByOne):
     """One call a question, answered with a number; p_yes is the expected number, mapped to [0, 1].
 
     What is read is how likely each number of the scale was where the judge said one, not the number that it said:
@@ -44,20 +45,11 @@ class ExpectedScoreAsking:
         name = "answer_score_explained" if self.explained else "answer_score"
         return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
 
-    @cached_property
-    def _blocks(self) -> list[str]:
-        return [f"{question_block(question)}\n{self.form}" for question in self.questions]
-
-    @cached_property
+    @property
     def _parameters(self) -> Parameters:
         if self.explained:
             return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, explained_schema(self.scale))
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS)
-
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each question."""
-        blocks = zip(self.questions, self._blocks, strict=True)
-        return ask_each(identity, example, position, replicate, frame(self.prompt, example), blocks, self._parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The expected number.

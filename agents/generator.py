@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..models.base import ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
 from ..prompts.prompt import generator_messages
-from .buying import one_by_one, work_together
+from .buying import Estimate, all_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,18 +28,6 @@ class Generated:
     error: str | None = None
     cut_off: bool = False
     """Whether the output ends where ``max_tokens`` ended it."""
-
-
-@dataclass(frozen=True)
-class GenerationEstimate:
-    """What generating would take, as far as that can be known before."""
-
-    calls: int
-    """Calls that would be bought."""
-    stored: int
-    """Outputs that need no call: in the store already, or of the same request as an earlier one."""
-    tokens: int
-    """Of those calls: a quarter of the prompts' characters, plus the longest outputs."""
 
 
 class Generator:
@@ -75,25 +63,17 @@ class Generator:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
-        results: dict[int, Generated] = {}
+        return await all_together(examples, self._write, self._gateway.concurrency(self.model), on_done)
 
-        async def write(place: int) -> None:
-            results[place] = await self._write(examples[place])
-            if on_done:
-                on_done(len(results), len(examples))
-
-        await work_together(one_by_one(range(len(examples))), write, self._gateway.concurrency(self.model))
-        return [results[place] for place in range(len(examples))]
-
-    def estimate(self, examples: Sequence[Example]) -> GenerationEstimate:
-        """What :meth:`generate` would buy now."""
+    def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """What :meth:`generate` would buy now; there are no verdicts."""
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
         store = self._gateway.store
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
-        return GenerationEstimate(len(to_buy), len(requests) - len(to_buy), tokens)
+        return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens)
 
     def _request(self, example: Example) -> Request:
         return make_request(self.model.identity, generator_messages(self.prompt, example), self._parameters)

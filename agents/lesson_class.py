@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from ..models.structured import ask_for
 from ..prompts.templates import render, template
+from .agent import Agent
 
 if TYPE_CHECKING:
-    from ..models.base import Model
-    from ..models.gateway import Gateway
     from ..prompts.lessons import Lesson
 
 LessonKind = Literal["promptable", "computational"]
@@ -86,15 +84,10 @@ _DOUBTFUL = re.compile(
 )
 
 
-class LessonClassifier:
+class LessonClassifier(Agent):
     """Settles the clear cases by rules and asks a model in the others."""
 
-    def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None, role: str = "note_taker") -> None:
-        """``role`` is the ledger that its calls are booked under."""
-        self._gateway = gateway
-        self._model = model
-        self._seed = seed
-        self._role = role
+    role = "note_taker"
 
     async def classify(self, lesson: Lesson) -> LessonClass:
         """The class of a lesson by its text; most take no call.
@@ -103,18 +96,10 @@ class LessonClassifier:
             ParseError: The model's replies cannot be used.
             ModelError: No reply.
         """
-        return class_by_rule(lesson.text) or await self._ask(lesson.text)
-
-    async def _ask(self, text: str) -> LessonClass:
-        reply = await ask_for(
-            self._gateway,
-            self._role,
-            self._model,
-            [("system", template("lesson_class")), ("user", render("lesson_class_case", lesson=text))],
-            _Reply,
-            max_tokens=80,
-            seed=self._seed,
-        )
+        if settled := class_by_rule(lesson.text):
+            return settled
+        case = render("lesson_class_case", lesson=lesson.text)
+        reply = await self._ask(template("lesson_class"), case, _Reply, max_tokens=80)
         return LessonClass(reply.kind, " ".join(reply.reason.split()), "model")
 
 

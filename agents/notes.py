@@ -1,33 +1,92 @@
-"""How notes are taken, by whatever note-taker, and what one comes to.
+"""Notes: what one is taken of, who takes it and how, and what it comes to.
 
-Several samples of one note, and the one with which most of them agree.
+A note-taker is told of a case and asked for a rule. Beyond one call, several samples of a note can be taken, of which the
+one is kept that most of them agree with, and a critique can look at the rule before it becomes a lesson.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
 from ..models.base import CallError
-from ..models.structured import ask_for
+from ..prompts.lessons import Lesson
+from ..prompts.templates import render, template
 from ..prompts.text import fence, shorten
-from .rules import likeness
+from .agent import Agent
+from .critique import Critic, Reviewed
+from .rules import LENIENT, STRICTER, Direction, likeness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from ..models.base import Message, Model
+    from ..models.base import Model
     from ..models.gateway import Gateway
+    from ..prompts.checklist import Question
     from ..prompts.examples import Example
-    from ..prompts.lessons import Lesson
-    from .critique import Reviewed
+    from ..prompts.lessons import Disagreement
 
 
-SHOWN_OUTPUT = 800
-"""Characters of an output that is shown beside the one in question."""
+@dataclass(frozen=True)
+class Case:
+    """A disagreement with all that a note-taker may be told of it."""
+
+    disagreement: Disagreement
+    """What the target and its reference said."""
+    example: Example
+    """What they said it of."""
+    question: Question
+    """What they were asked; for a generator it may be the description of a check."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Explanations under ``target`` and ``reference``, where they were bought."""
+    contrast: Example | None = None
+    """An example on which both gave the answer that is wrong here."""
+
+    @property
+    def direction(self) -> Direction:
+        """Which way a judge's rule has to go."""
+        return STRICTER if self.disagreement.target else LENIENT
+
+    @property
+    def examples(self) -> list[Example]:
+        """The example and, where there is one, the other beside it."""
+        return [self.example, *([self.contrast] if self.contrast else [])]
+
+    def lesson(self, lesson_id: str, text: str, direction: Direction) -> Lesson:
+        """The lesson that was drawn from it."""
+        return Lesson(
+            id=lesson_id,
+            text=text,
+            direction=direction.name,
+            dimension=self.question.dimension,
+            evidence=(self.disagreement.key,),
+        )
+
+
+class TakesNotes(Protocol):
+    """A note-taker: one of ours (:class:`NoteAgent`), or one that was compiled with DSPy."""
+
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """One lesson from one case.
+
+        Raises:
+            ParseError: No usable note, e.g. because the rule copies the example, or its critique refused it
+                (``RefusedRuleError``).
+            ModelError: No reply.
+        """
+        ...
+
+    async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
+        """Get ready for notes on questions that were wrongly answered yes, and on those wrongly answered no.
+
+        Raises:
+            ModelError: Every further call would fail too.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,6 +114,20 @@ class NoteTaking:
             raise ValueError(f"samples is {self.samples}, but at least one note has to be taken")
 
 
+ONE_CALL = NoteTaking()
+"""The settings where none are given."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One usable note: a rule that passed its guards, and what it was drawn from."""
+
+    text: str
+    quote: str
+    fact: str
+    kind: str
+
+
 @dataclass(frozen=True)
 class Note:
     """A lesson with what it was drawn from."""
@@ -71,8 +144,85 @@ class Note:
     """What the critique said, where it was asked."""
 
 
-ONE_CALL = NoteTaking()
-"""The settings where none are given."""
+@dataclass(frozen=True)
+class Assignment:
+    """What a model is asked about a case, and what is made of its replies."""
+
+    system: str
+    """Name of the template."""
+    user: str
+    record: type[BaseModel]
+    """The note's schema."""
+    read: Callable[[Any], Sample]
+    """Raises ``ValueError`` with what is wrong with a note, which is told to the model once."""
+    direction: Direction
+    """Of the lesson."""
+    doubts: Callable[[Sample], str]
+    """What the critique is asked about a sample."""
+    mend: Callable[[str], str]
+    """Makes a rule of the critique's better wording; raises ``ValueError`` where the guards refuse it."""
+
+
+class NoteAgent(Agent, TakesNotes):
+    """A model that takes notes of one case at a time."""
+
+    role = "note_taker"
+
+    def __init__(
+        self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None, settings: NoteTaking = ONE_CALL
+    ) -> None:
+        """``task`` is the checklist's, so that the model knows what is judged."""
+        super().__init__(gateway, model, seed=seed)
+        self._task = task
+        self._settings = settings
+        self._critic = Critic(gateway, model, seed=seed)
+
+    @abstractmethod
+    async def _assignment(self, case: Case) -> Assignment:
+        """What is asked about a case; may itself ask for what has to be known before."""
+
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """Draw one lesson."""
+        return (await self.write_note(case, lesson_id)).lesson
+
+    async def write_note(self, case: Case, lesson_id: str) -> Note:
+        """Like :meth:`take_note`; returns the lesson with the quote, the kind, the support and the critique."""
+        asked = await self._assignment(case)
+        system = template(asked.system)
+
+        async def sample(number: int) -> Sample:
+            reply = await self._ask(system, asked.user, asked.record, max_tokens=400, check=asked.read, number=number)
+            return asked.read(reply)
+
+        samples = await take_samples(sample, self._settings.samples)
+        best, agreeing = most_agreed(samples)
+        review = None
+        if self._settings.critique:
+            has_other = case.contrast is not None
+            review = await self._critic.review(best.text, asked.doubts(best), asked.mend, has_other=has_other)
+        lesson = case.lesson(lesson_id, review.text if review else best.text, asked.direction)
+        return Note(lesson, best.quote, best.fact, best.kind, len(samples), agreeing, review)
+
+    async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
+        """Nothing has to be known before."""
+
+    def _shown_beside(self, case: Case, name: str, **values: str) -> str:
+        """The other example as a paragraph of the case, from a template; empty where it is not to be shown."""
+        if case.contrast is None or not self._settings.contrast:
+            return ""
+        return f"{render(name, output=show_output(case.contrast), **values)}\n"
+
+
+def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
+    """What a critique's case says of the other example: what is right there, and when the rule would wrongly hit it."""
+    if case.contrast is None:
+        return {"contrast": "", "hits_other": "false, as there is no second output."}
+    beside = render("critique_contrast", verdict=verdict, output=show_output(case.contrast))
+    return {"contrast": f"{beside}\n", "hits_other": hits}
+
+
+SHOWN_OUTPUT = 800
+"""Characters of an output that is shown beside the one in question."""
 
 
 def show_output(example: Example, most_chars: int = SHOWN_OUTPUT) -> str:
@@ -80,72 +230,25 @@ def show_output(example: Example, most_chars: int = SHOWN_OUTPUT) -> str:
     return fence(shorten(example.output or "", most_chars))
 
 
-Reply = TypeVar("Reply", bound=BaseModel)
-
 ALIKE = 0.5
 """Shared words over all words from which two rules say the same."""
-SAMPLE_TEMPERATURE = 0.8
-"""Of every sample but the first, which is taken at temperature 0."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One usable note: a rule that passed its guards, and what it was drawn from."""
-
-    text: str
-    quote: str
-    fact: str
-    kind: str
-
-
-async def take_samples(
-    gateway: Gateway,
-    model: Model,
-    messages: Sequence[Message],
-    record: type[Reply],
-    read: Callable[[Reply], Sample],
-    *,
-    count: int = 1,
-    seed: int | None = None,
-) -> list[Sample]:
-    """Ask for a note ``count`` times; returns those that can be used, in the order of their numbers.
-
-    Args:
-        gateway: Pays and keeps.
-        model: Who takes notes.
-        messages: The case.
-        record: The note's schema.
-        read: Makes a sample of a note; raises ``ValueError`` with what is wrong with it, which is told to the model once.
-        count: Number of notes, 1 or more; each has a seed of its own.
-        seed: Of the first one.
+async def take_samples(take: Callable[[int], Awaitable[Sample]], count: int) -> list[Sample]:
+    """Have a note taken ``count`` times at once; returns those that can be used, in the order of their numbers.
 
     Raises:
         ParseError: No note can be used; the message is the first one's.
         ModelError: No reply to any.
     """
-    works = [
-        ask_for(
-            gateway,
-            "note_taker",
-            model,
-            messages,
-            record,
-            max_tokens=400,
-            temperature=SAMPLE_TEMPERATURE if number else 0.0,
-            seed=seed if seed is None else seed + number,
-            replicate=number,
-            check=read,
-        )
-        for number in range(count)
-    ]
-    notes = await asyncio.gather(*works, return_exceptions=True)  # a call under way is paid for: let it end
+    notes = await asyncio.gather(*map(take, range(count)), return_exceptions=True)  # a call under way is paid for
     failures = [note for note in notes if isinstance(note, BaseException)]
     for failure in failures:
         if not isinstance(failure, CallError) or failure.fatal:
             raise failure
     if len(failures) == count:
         raise failures[0]
-    return [read(note) for note in notes if not isinstance(note, BaseException)]
+    return [note for note in notes if not isinstance(note, BaseException)]
 
 
 def most_agreed(samples: Sequence[Sample]) -> tuple[Sample, int]:

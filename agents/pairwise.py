@@ -18,16 +18,15 @@ from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, fill
 from ..prompts.templates import template
 from ..prompts.text import fence
-from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, Reading, ask_each, question_block, shown
+from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..prompts.checklist import Question
     from ..prompts.examples import Preference
     from ..prompts.verdicts import Provenance
+    from .asking import Ask
 
 AS_IT_IS, SWAPPED = "ab", "ba"
 """The orders of a pair: output a first, or output b first."""
@@ -55,7 +54,7 @@ def pairwise_prompt() -> Prompt:
 
 
 @dataclass(frozen=True)
-class PairAsking:
+class PairAsking(OneByOne):
     """One call for each order of a pair and each test, answered with the number of the better output."""
 
     prompt: Prompt
@@ -69,18 +68,9 @@ class PairAsking:
         """One number."""
         return template("answer_first_or_second")
 
-    @cached_property
-    def _blocks(self) -> list[str]:
-        return [f"{question_block(question)}\n{self.form}" for question in self.questions]
-
-    @cached_property
+    @property
     def _parameters(self) -> Parameters:
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
-
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each test."""
-        blocks = zip(self.questions, self._blocks, strict=True)
-        return ask_each(identity, example, position, replicate, self._frame(example), blocks, self._parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """Whether the output shown first does better.

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Parameters, Request, make_request
-from ..models.budget import estimate_tokens
+from ..models.budget import reserved_tokens
 from ..models.probabilities import digit, first_word, score_masses
 from ..prompts.prompt import frame
 from ..prompts.templates import render
 from .asking import LEAST_MASS, TOP_LOGPROBS, question_block, shown
-from .buying import one_by_one, work_together
+from .buying import all_together
 from .expected_score import TOKENS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ToRate:
     """What is to be rated: an output as a whole, given an answer, or one question's criterion."""
 
     example: Example
@@ -88,24 +88,18 @@ class Rater:
         self._judging = judging
         self._role = role
 
-    async def rate(self, wanted: Sequence[Rate], on_ratings: Callable[[int, int], None] | None = None) -> list[Rating]:
+    async def rate(
+        self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
+    ) -> list[Rating]:
         """Rate everything wanted; one rating each, in that order.
 
         Raises:
             BudgetExceededError: A cap was reached; the answers bought so far are in the store.
             ModelError: The endpoint refuses every call or is down.
         """
-        found: dict[int, Rating] = {}
+        return await all_together(wanted, self._rating, self._gateway.concurrency(self.model), on_ratings)
 
-        async def rate_one(place: int) -> None:
-            found[place] = await self._rating(wanted[place])
-            if on_ratings:
-                on_ratings(len(found), len(wanted))
-
-        await work_together(one_by_one(range(len(wanted))), rate_one, self._gateway.concurrency(self.model))
-        return [found[place] for place in range(len(wanted))]
-
-    def estimate(self, wanted: Iterable[Rate]) -> tuple[int, int, int]:
+    def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:
         """Calls that :meth:`rate` would buy now, answers that are there already, and tokens of the calls."""
         calls = stored = tokens = 0
         store = self._gateway.store
@@ -115,8 +109,7 @@ class Rater:
                     stored += 1
                 else:
                     calls += 1
-                    tokens += sum(estimate_tokens(text) for _, text in request.messages)
-                    tokens += request.parameters.max_tokens
+                    tokens += reserved_tokens(request)
         return calls, stored, tokens
 
     def _provenance(self) -> Provenance:
@@ -124,7 +117,7 @@ class Rater:
         asked = self._judging.p_yes
         return self._gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
-    def _requests(self, rate: Rate, provenance: Provenance) -> Iterator[Request]:
+    def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         """The calls for one rating: one, or one for each sample."""
         judging = self._judging
         framing = frame(self.prompt, rate.example)
@@ -138,7 +131,7 @@ class Rater:
             parameters = Parameters(TOKENS, temperature, judging.seed + replicate, top)
             yield make_request(self.model.identity, messages, parameters, replicate)
 
-    def _block(self, rate: Rate) -> str:
+    def _block(self, rate: ToRate) -> str:
         levels = str(self.levels)
         if rate.question is None:
             return render("rate_overall", levels=levels)
@@ -147,7 +140,7 @@ class Rater:
         answer = "yes" if rate.given else "no"
         return render("rate_given", question=rate.question.text, answer=answer, levels=levels)
 
-    async def _rating(self, rate: Rate) -> Rating:
+    async def _rating(self, rate: ToRate) -> Rating:
         """Buy one rating; an unreadable reply is not kept, so that it is asked for again next time."""
         name = (rate.example.id, rate.question.id if rate.question else None, rate.given)
         provenance = self._provenance()
@@ -170,7 +163,7 @@ class Rater:
         mean = tuple(sum(column) / len(read) for column in zip(*read, strict=True))
         return Rating(*name, mean, source)
 
-    async def _without_logprobs(self, rate: Rate) -> Rating:
+    async def _without_logprobs(self, rate: ToRate) -> Rating:
         """Ask again in the way that fits an endpoint that gives no log-probabilities.
 
         Raises:

@@ -1,8 +1,7 @@
-"""How a judge's rule is asked for in either direction, and made of what a model answers.
+"""A judge's rule: how it is asked for in either direction, made of the end of a sentence that a model wrote, and guarded.
 
-From the end of a sentence that a model wrote to one general rule, and the guards that the rule must pass.
-
-Kinds of faults, induced from the checklist: a small model that chooses from a list does not retell the example.
+A rule must be general, and say more than the question. A small model that first chooses one of the kinds of faults that
+a question may be about, listed from the task alone, does not retell the example.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from ..models.base import ModelError
-from ..models.structured import ParseError, ask_for
-from ..prompts.templates import render, template
+from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from ..models.base import Model
-    from ..models.gateway import Gateway
     from ..prompts.checklist import Question
 
 
@@ -152,18 +148,12 @@ class FaultKinds(BaseModel):
     kinds: list[str] = Field(min_length=2, max_length=10)
 
 
-class KindLister:
-    """A model that lists what may be wrong, or what may look wrong and is not, from the task and the question alone."""
+class Kinds:
+    """Kinds of faults that a question may be about, or of differences that are no fault, listed once for each question."""
 
-    def __init__(
-        self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None, truisms: bool = True
-    ) -> None:
-        """``task`` is the checklist's; without ``truisms`` kinds that say no more than the question are left out."""
-        self._gateway = gateway
-        self._model = model
-        self._task = task
-        self._seed = seed
-        self._truisms = truisms
+    def __init__(self, listed: Callable[[Question, bool], Awaitable[list[str]]]) -> None:
+        """``listed`` is asked for a question's kinds, those of harmless differences where the second argument says so."""
+        self._listed = listed
         self._known: dict[tuple[str, bool], list[str]] = {}
 
     async def prepare(self, questions: Iterable[Question], *, harmless: bool = False) -> None:
@@ -174,40 +164,24 @@ class KindLister:
         """
         for question in questions:
             try:
-                await self.kinds(question, harmless=harmless)
+                await self.of(question, harmless=harmless)
             except ModelError as error:
                 if error.fatal:
                     raise
 
-    async def kinds(self, question: Question, *, harmless: bool = False) -> list[str]:
-        """Kinds of faults that a question may be about; ``harmless``: kinds of differences that are no fault.
-
-        Where the model gives no usable list it is empty, and the notes do without.
+    async def of(self, question: Question, *, harmless: bool = False) -> list[str]:
+        """The kinds; empty where there is no usable list, so that the notes do without.
 
         Raises:
             ModelError: No reply.
         """
         key = (question.text, harmless)
         if key not in self._known:
-            self._known[key] = await self._list(question, "harmless_kinds" if harmless else "fault_kinds")
+            try:
+                self._known[key] = await self._listed(question, harmless)
+            except ValueError:
+                self._known[key] = []
         return self._known[key]
-
-    async def _list(self, question: Question, name: str) -> list[str]:
-        try:
-            found = await ask_for(
-                self._gateway,
-                "note_taker",
-                self._model,
-                [("user", render(name, task=self._task, question=question.text))],
-                FaultKinds,
-                max_tokens=200,
-                seed=self._seed,
-            )
-        except ParseError:
-            return []
-        kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
-        own = [kind for kind in kinds if kind and not copied_words(kind, [template(name)], run=4)]
-        return [kind for kind in own if self._truisms or not is_truism(kind, question.text)]
 
 
 def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:

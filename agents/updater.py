@@ -1,11 +1,8 @@
-"""The updater: one lesson becomes one exact edit of the prompt (BinEval §3.3, step 4).
+"""Who writes lessons into a prompt: the updater, one exact edit a lesson (BinEval §3.3, step 4), or the rewriter.
 
-What every edit that a model proposes must pass before a verdict is bought, small edit or rewrite.
-
-The rewriter: all lessons go into the prompt in one call (BinEval App. B); the updater's rival.
-
-What comes back is held to the same guards as a small edit, so that a rewrite can lose no placeholder, no protected
-part and no answer format, and it must keep most of what the prompt said.
+The rewriter takes all lessons in one call (App. B). Both are held to the same guards before a verdict is bought
+(:func:`check_edit`): no placeholder, no protected part and no answer format gets lost, and most of what the prompt said
+is kept.
 """
 
 from __future__ import annotations
@@ -16,11 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from ..models.structured import ParseError, ask_for
+from ..models.structured import ParseError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words
+from .agent import Agent
 from .rules import content_stems
 
 if TYPE_CHECKING:
@@ -93,21 +91,25 @@ class Proposal(BaseModel):
     text: str = Field(min_length=5, max_length=800)
 
 
-class Updater:
-    """A model that names a part of the prompt and its revision.
+class EditAgent(Agent):
+    """A model that proposes edits of a prompt."""
 
-    The parts are the prompt's own lines and sentences, so the old text of an edit is exact by construction: a model
-    that copies a passage with one letter changed cannot spoil it.
-    """
+    role = "updater"
 
     def __init__(
         self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
     ) -> None:
         """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
-        self._gateway = gateway
-        self._model = model
+        super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
-        self._seed = seed
+
+
+class Updater(EditAgent):
+    """A model that names a part of the prompt and its revision.
+
+    The parts are the prompt's own lines and sentences, so the old text of an edit is exact by construction: a model
+    that copies a passage with one letter changed cannot spoil it.
+    """
 
     async def propose(self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = ()) -> Edit:
         """Turn a lesson into an edit that the prompt's guards let through.
@@ -139,19 +141,8 @@ class Updater:
             check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         numbered = "\n".join(f"[{number}] {prompt.text[start:end]}" for number, (start, end) in enumerate(spans, 1))
-        proposal = await ask_for(
-            self._gateway,
-            "updater",
-            self._model,
-            [
-                ("system", template("updater")),
-                ("user", render("updater_case", parts=numbered, lesson=lesson.text)),
-            ],
-            Proposal,
-            max_tokens=400,
-            seed=self._seed,
-            check=passes_guards,
-        )
+        case = render("updater_case", parts=numbered, lesson=lesson.text)
+        proposal = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
         return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
 
 
@@ -221,17 +212,8 @@ class Rewritten(BaseModel):
     prompt: str = Field(min_length=1)
 
 
-class Rewriter:
+class Rewriter(EditAgent):
     """A model that writes lessons into a prompt in one call."""
-
-    def __init__(
-        self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
-    ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
-        self._gateway = gateway
-        self._model = model
-        self._max_prompt_chars = max_prompt_chars
-        self._seed = seed
 
     async def propose(self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = ()) -> Edit:
         """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same.
@@ -257,17 +239,11 @@ class Rewriter:
             check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         listed = "\n".join(f"- {lesson.text}" for lesson in lessons)
-        reply = await ask_for(
-            self._gateway,
-            "updater",
-            self._model,
-            [
-                ("system", template("rewriter")),
-                ("user", render("rewriter_case", prompt=prompt.text, lessons=listed)),
-            ],
+        reply = await self._ask(
+            template("rewriter"),
+            render("rewriter_case", prompt=prompt.text, lessons=listed),
             Rewritten,
             max_tokens=len(prompt.text) // 2 + 200 * len(lessons) + 200,
-            seed=self._seed,
             check=passes_guards,
         )
         return whole_edit(prompt.text, reply.prompt.strip(), [lesson.id for lesson in lessons])

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ..agents.buying import one_by_one, work_together
+from ..agents.buying import all_together
 from ..prompts.errors import InputError
 from .scoring import complete_mean
 
@@ -147,20 +147,17 @@ async def evaluate_adaptively(
     wanted = _in_order(evaluator.checklist, order)
     judges = {each: _for_one(evaluator, each) for each in wanted}
     weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
-    found: dict[int, tuple[AdaptiveScore, list[Verdict]]] = {}
 
-    async def score_one(place: int) -> None:
-        found[place] = await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
-        if on_examples:
-            on_examples(len(found), len(examples))
+    async def score_one(place: int) -> tuple[AdaptiveScore, list[Verdict]]:
+        return await _one(judges, weights[place], examples[place], tolerance, cuts, soft=soft)
 
     workers = min(getattr(evaluator.model, "slots", _AT_ONCE), _AT_ONCE)
-    await work_together(one_by_one(range(len(examples))), score_one, workers)
-    scores = tuple(found[place][0] for place in range(len(examples)))
+    found = await all_together(range(len(examples)), score_one, workers, on_examples)
+    scores = tuple(score for score, _ in found)
     complete = [place for place, score in enumerate(scores) if score.ended != "missing"]
     return AdaptiveEvaluation(
         scores=scores,
-        verdicts=tuple(verdict for place in range(len(examples)) for verdict in found[place][1]),
+        verdicts=tuple(verdict for _, verdicts in found for verdict in verdicts),
         order=tuple(wanted),
         asked=sum(score.asked for score in scores),
         saved=sum(len(weights[place]) - scores[place].asked for place in complete),

@@ -1,7 +1,5 @@
-"""From verdicts to scores (BinEval §3.2), and from scores to how far they are from what is wanted.
-
-Scores are per dimension and overall, soft or hard, weighted, on any scale; what is wanted are people's scores or the
-source judge's.
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
+scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
 """
 
 from __future__ import annotations
@@ -56,6 +54,14 @@ class Coverage:
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+def coverage_line(seen: Mapping[str, Any]) -> str:
+    """The same in words, from a result file; what is missing, and why, in brackets."""
+    kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
+    missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
+    there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {seen['share']:.1%}"
+    return f"{there} ({missing})" if missing else there
 
 
 class HasStatus(Protocol):

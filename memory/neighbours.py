@@ -6,12 +6,11 @@ Exact on purpose: on 10,000 sentences an HNSW graph missed 17 % of the duplicate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..prompts.errors import MissingExtraError
+from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,11 +40,7 @@ class NeighbourIndex:
     """
 
     def __init__(self, dimension: int) -> None:
-        try:
-            faiss = import_module("faiss")
-        except ModuleNotFoundError:
-            raise MissingExtraError("memory", "faiss-cpu") from None
-        self._index: Any = faiss.IndexFlatIP(dimension)
+        self._index: Any = import_optional("faiss", "memory", "faiss-cpu").IndexFlatIP(dimension)
         self._ids: list[str] = []
         self._dimension = dimension
 

@@ -50,6 +50,7 @@ class Acceptance(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class PairedGate:
     """Accept when the yardstick rises and a paired one-sided test reaches the level.
 
@@ -57,85 +58,72 @@ class PairedGate:
     does not raise the share of useless edits let through.
     """
 
-    def __init__(
-        self,
-        yardstick: Yardstick,
-        examples: Sequence[Example],
-        *,
-        level: float,
-        min_gain: float = 0.0,
-        drift: Drift | None = None,
-    ) -> None:
-        """``examples`` are the validation examples.
-
-        Args:
-            yardstick: What is to rise.
-            examples: The validation examples, in the order of the scores.
-            level: Share of useless edits let through.
-            min_gain: Smallest gain, in units of its standard error.
-            drift: Refuses what the yardstick does not see.
-        """
-        self._yardstick = yardstick
-        self._examples = examples
-        self._level = level
-        self._min_gain = min_gain
-        self._drift = drift
+    yardstick: Yardstick
+    """What is to rise."""
+    examples: Sequence[Example]
+    """The validation examples, in the order of the scores."""
+    level: float
+    """Share of useless edits let through."""
+    min_gain: float = 0.0
+    """Smallest gain, in units of its standard error."""
+    drift: Drift | None = None
+    """Refuses what the yardstick does not see."""
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two."""
-        return self._decide(best, candidate, self._yardstick.difference(best, candidate, self._examples))
+        return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
     def _decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore], gain: Difference) -> Decision:
         """The same, where the gain is known."""
         if gain.value is None or gain.p_value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
-        found = f"{self._yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
+        found = f"{self.yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
         if gain.value <= 0:
             return Decision(False, f"no gain on validation ({found})", gain)
-        drifted = self._drift.problem(best, candidate, self._examples) if self._drift else None
+        drifted = self.drift.problem(best, candidate, self.examples) if self.drift else None
         if drifted:
             return Decision(False, f"{drifted} ({found})", gain)
-        if gain.p_value > self._level:
-            return Decision(False, f"a gain within noise ({found}; p must be at most {self._level:g})", gain, True)
-        if gain.standard_error is not None and gain.value < self._min_gain * gain.standard_error:
-            wanted = f"{self._min_gain:g} standard errors of {gain.standard_error:.3f}"
+        if gain.p_value > self.level:
+            return Decision(False, f"a gain within noise ({found}; p must be at most {self.level:g})", gain, True)
+        if gain.standard_error is not None and gain.value < self.min_gain * gain.standard_error:
+            wanted = f"{self.min_gain:g} standard errors of {gain.standard_error:.3f}"
             return Decision(False, f"a gain too small ({found}; it must be at least {wanted})", gain, True)
         return Decision(True, f"better on validation ({found})", gain)
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
         """Whether what was judged so far is enough to drop the candidate."""
         n = len(candidate)
-        gain = self._yardstick.difference(best[:n], candidate, self._examples[:n])
+        gain = self.yardstick.difference(best[:n], candidate, self.examples[:n])
         if gain.value is None:
             return None
         if gain.value > 0:
-            far = n == len(self._examples) and gain.p_value is not None and gain.p_value > FAR * self._level
+            far = n == len(self.examples) and gain.p_value is not None and gain.p_value > FAR * self.level
             return self._decide(best, candidate, gain) if far else None
-        if n >= LATE * len(self._examples):
-            found = f"{self._yardstick.name} {gain.value:+.3f}"
-            part = f"the first {n}" if n < len(self._examples) else f"all {n}"
+        if n >= LATE * len(self.examples):
+            found = f"{self.yardstick.name} {gain.value:+.3f}"
+            part = f"the first {n}" if n < len(self.examples) else f"all {n}"
             return Decision(False, f"no gain on {part} validation examples ({found})", gain)
-        loss = self._yardstick.difference(candidate, best[:n], self._examples[:n])
+        loss = self.yardstick.difference(candidate, best[:n], self.examples[:n])
         if loss.p_value is None or loss.p_value > HOPELESS:
             return None
-        found = f"{self._yardstick.name} {gain.value:+.3f}, p = {loss.p_value:.3f} that it is no worse"
+        found = f"{self.yardstick.name} {gain.value:+.3f}, p = {loss.p_value:.3f} that it is no worse"
         return Decision(False, f"clearly worse on the first {n} validation examples ({found})", gain)
 
 
+@dataclass(frozen=True)
 class HeldOutGate:
     """The papers' way, for comparison: a version is kept unless the held-out figure falls; no test, no second look."""
 
-    def __init__(self, yardstick: Yardstick, examples: Sequence[Example]) -> None:
-        """``examples`` are the validation examples; the paper itself looked at the test set."""
-        self._yardstick = yardstick
-        self._examples = examples
+    yardstick: Yardstick
+    examples: Sequence[Example]
+    """The validation examples; the paper itself looked at the test set."""
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two by their point estimates."""
-        gain = self._yardstick.difference(best, candidate, self._examples)
+        gain = self.yardstick.difference(best, candidate, self.examples)
         if gain.value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
-        found = f"{self._yardstick.name} {gain.value:+.3f}, n = {gain.n}, untested"
+        found = f"{self.yardstick.name} {gain.value:+.3f}, n = {gain.n}, untested"
         kept = gain.value >= 0
         return Decision(kept, f"{'not worse' if kept else 'worse'} on validation ({found})", gain)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -49,68 +49,45 @@ class Race:
 
 
 @dataclass
-class _Tries:
-    """Candidates that may still be tried in a round."""
-
-    left: int
-
-
 class Contest:
     """Measures versions on the validation examples and lets the gate decide."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        gate: Acceptance,
-        validation: Sequence[Example],
-        run: RunDirectory,
-        events: Events,
-        *,
-        racing: bool,
-        bisect: bool,
-        max_prompt_chars: int | None,
-        screening: Screening | None = None,
-    ) -> None:
-        """Nothing is judged yet.
-
-        Args:
-            subject: What is improved.
-            gate: Decides.
-            validation: In an order in which any first part of them is a fair sample.
-            run: Keeps every version.
-            events: Are told.
-            racing: Whether a candidate that is clearly worse is dropped before all of them are judged.
-            bisect: Whether a bundle that fails is taken apart to find the guilty edit.
-            max_prompt_chars: Longest prompt that several edits together may make.
-            screening: Judges the questions of a candidate's lessons before the others; None where every verdict needs
-                all questions, as with a generator.
-        """
-        self._screening = screening if racing else None
-        self._subject = subject
-        self._gate = gate
-        self._validation = validation
-        self._run = run
-        self._events = events
-        self._racing = racing
-        self._bisect = bisect
-        self._max_prompt_chars = max_prompt_chars
-        self._versions = 0
-        self.tried: list[TriedEdits] = []
-        self.accepted: Version | None = None
-        """The last version that was accepted."""
-        self.refused: dict[tuple[str, str], str] = {}
-        """Edits that were rejected, old and new text, with the reason: they are not tried again."""
-        self.untried: dict[tuple[str, str], str] = {}
-        """Edits that could not be tried, or not by themselves, with the reason: nothing is known against them."""
-        self.waiting = Waiting()
-        self._decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = {}
-        """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
+    subject: Subject
+    """What is improved."""
+    gate: Acceptance
+    validation: Sequence[Example]
+    """In an order in which any first part of them is a fair sample."""
+    run: RunDirectory
+    """Keeps every version."""
+    events: Events
+    racing: bool
+    """Whether a candidate that is clearly worse is dropped before all examples are judged."""
+    bisect: bool
+    """Whether a bundle that fails is taken apart to find the guilty edit."""
+    max_prompt_chars: int | None
+    """Longest prompt that several edits together may make."""
+    screening: Screening | None = None
+    """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
+    needs all questions, as with a generator."""
+    tried: list[TriedEdits] = field(default_factory=list, init=False)
+    accepted: Version | None = field(default=None, init=False)
+    """The last version that was accepted."""
+    refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    """Edits that were rejected, old and new text, with the reason: they are not tried again."""
+    untried: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    """Edits that could not be tried, or not by themselves, with the reason: nothing is known against them."""
+    waiting: Waiting = field(default=Waiting(), init=False)
+    _versions: int = field(default=0, init=False)
+    _tries: int = field(default=0, init=False)
+    """Candidates that may still be tried in this round."""
+    _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
+    """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
         number = self._new_version(draft)
-        self._events.phase("judging validation with the starting prompt")
-        seen = await self._subject.observe(draft, self._validation, self._events.advance)
+        self.events.phase("judging validation with the starting prompt")
+        seen = await self.subject.observe(draft, self.validation, self.events.advance)
         return Version(number, draft, seen.scores, verdicts=seen.verdicts)
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
@@ -121,24 +98,25 @@ class Contest:
 
         Returns the best version afterwards.
         """
-        return await self._settle(best, edits, iteration, _Tries(most_tries(len(edits))))
+        self._tries = most_tries(len(edits))
+        return await self._settle(best, edits, iteration)
 
-    async def _settle(self, best: Version, edits: Sequence[Edit], iteration: int, tries: _Tries) -> Version:
+    async def _settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         waiting = self.waiting
         usable = self._candidate(best, edits)
         if not usable:
             for edit in edits:
-                why = problem_of(best.draft.prompt, edit, self._max_prompt_chars)
+                why = problem_of(best.draft.prompt, edit, self.max_prompt_chars)
                 self.untried[edit.old, edit.new] = f"it cannot be applied to the best prompt so far: {why}"
             return best
         key = best.number, frozenset((edit.old, edit.new) for edit in usable)
         decision, winner = self._decided.get(key), best
         if decision is None:
-            if tries.left == 0:
+            if self._tries == 0:
                 why = "not tried alone: the candidates of this round are used up"
                 self.untried |= {(edit.old, edit.new): why for edit in edits}
                 return best
-            tries.left -= 1
+            self._tries -= 1
             decision, winner = await self._decide(best, usable, iteration)
             self._decided[key] = decision
         gain = decision.gain.value if decision.within_noise and decision.gain is not None else None
@@ -148,23 +126,23 @@ class Contest:
         elif gain is not None and gain > waiting.gain:
             self._wait(Waiting(usable, gain, decision.reason), beside=usable)
             names = ", ".join(lesson for edit in usable for lesson in edit.lessons)
-            self._events.say(f"{names}: to be tried again together with further lessons")
-        elif len(new) > 1 and self._bisect:
+            self.events.say(f"{names}: to be tried again together with further lessons")
+        elif len(new) > 1 and self.bisect:
             half = (len(new) + 1) // 2
-            winner = await self._settle(best, new[:half], iteration, tries)
-            winner = await self._settle(winner, new[half:], iteration, tries)
+            winner = await self._settle(best, new[:half], iteration)
+            winner = await self._settle(winner, new[half:], iteration)
         else:
             beside = f"; {waiting.gain:+.3f} without it" if waiting.edits else ""
             self._refuse(new, f"{decision.reason}{beside}")
         left = [edit for edit in edits if edit not in usable]
-        return await self._settle(winner, left, iteration, tries) if left else winner
+        return await self._settle(winner, left, iteration) if left else winner
 
     def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """What is tried together: the edits with those that wait, or alone where none can stand beside them."""
-        beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self._max_prompt_chars)
+        beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self.max_prompt_chars)
         if len(beside) > len(self.waiting.edits):
             return beside
-        return bundle(best.draft.prompt, edits, self._max_prompt_chars)
+        return bundle(best.draft.prompt, edits, self.max_prompt_chars)
 
     def _wait(self, now: Waiting, beside: Sequence[Edit]) -> None:
         """Other edits wait from now on; those that waited and were not tried with the last ones are rejected."""
@@ -197,7 +175,7 @@ class Contest:
         self.tried.append(
             TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged)
         )
-        self._events.emit(
+        self.events.emit(
             VersionDecided(
                 raced.number,
                 best.number,
@@ -217,8 +195,8 @@ class Contest:
     def keep(self, version: Version) -> None:
         """This version is now what the user would get."""
         self.accepted = version
-        if not self._events.journal.replaying:  # else an earlier process has written this version, or a better one
-            self._run.write("prompt.md", version.draft.prompt.text)
+        if not self.events.journal.replaying:  # else an earlier process has written this version, or a better one
+            self.run.write("prompt.md", version.draft.prompt.text)
 
     async def race(
         self, best: Version, draft: Draft, edits: tuple[Edit, ...], changed: Sequence[Edit], stop: Stop | None = None
@@ -236,46 +214,46 @@ class Contest:
             changed: Those that are added to the best version, or taken out of it.
             stop: Says after a part of the verdicts whether the rest is worth its price; by default the gate does.
         """
-        stop = stop or self._gate.hopeless
+        stop = stop or self.gate.hopeless
         number = self._new_version(draft)
-        self._events.phase(f"judging validation with version {number}")
-        examples, screening = self._validation, self._screening
+        self.events.phase(f"judging validation with version {number}")
+        examples, screening = self.validation, self.screening if self.racing else None
         asked = screening.questions(best.draft, draft, changed) if screening is not None else ()
         verdicts: list[Verdict] = []
         scores: list[ExampleScore] = []
         if screening is not None and asked:
             others = [each for each in best.verdicts if each.question not in asked]
             for start, rung in pairwise([0, *self._rungs()]):
-                verdicts += await screening.judge(draft, examples[start:rung], asked, self._events.advance)
+                verdicts += await screening.judge(draft, examples[start:rung], asked, self.events.advance)
                 scores = screening.scores(draft, examples[:rung], [*verdicts, *others])
                 dropped = stop(best.scores, scores)
                 if dropped is not None:
                     return Race(number, replace(dropped, reason=dropped.reason + ON_ITS_OWN), rung, None)
             assert draft.checklist is not None, "a judge answers a checklist"
             rest = [each.id for each in draft.checklist.questions if each.id not in asked]
-            verdicts += await screening.judge(draft, examples, rest, self._events.advance)
+            verdicts += await screening.judge(draft, examples, rest, self.events.advance)
             scores = screening.scores(draft, examples, verdicts)
         else:
             for start, rung in pairwise([0, *self._rungs()]):
-                seen = await self._subject.observe(draft, examples[start:rung], self._events.advance)
+                seen = await self.subject.observe(draft, examples[start:rung], self.events.advance)
                 verdicts += seen.verdicts
                 scores += seen.scores
                 dropped = stop(best.scores, scores) if rung < len(examples) else None
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        return Race(number, self._gate.decide(best.scores, scores), len(examples), version)
+        return Race(number, self.gate.decide(best.scores, scores), len(examples), version)
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""
-        n = len(self._validation)
-        steps = [n // 3, 2 * n // 3] if self._racing else []
+        n = len(self.validation)
+        steps = [n // 3, 2 * n // 3] if self.racing else []
         return [*(step for step in steps if LEAST_RUNG <= step < n), n]
 
     def _new_version(self, draft: Draft) -> int:
         number = self._versions
         self._versions += 1
-        self._run.save_version(number, draft.prompt)
+        self.run.save_version(number, draft.prompt)
         return number
 
 

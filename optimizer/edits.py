@@ -1,12 +1,11 @@
 """From lessons to edits: one edit a lesson, or all lessons in one rewrite (BinEval §3.3 and App. B).
 
-Edits that can stand in one prompt together, and those that wait to be tried together.
+Those that can stand in one prompt together are a bundle; those that gained too little wait to be tried with further ones.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ..models.base import CallError
@@ -14,7 +13,7 @@ from ..prompts.prompt import EditRefusedError, check_length
 from .events import EditProposed, EditRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from ..agents.updater import Rewriter, Updater
     from ..prompts.lessons import Edit, Lesson
@@ -48,47 +47,43 @@ class EditWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class EditByEdit:
     """One small edit a lesson, each against the same prompt."""
 
-    def __init__(self, updater: Updater, events: Events) -> None:
-        """Nothing is asked yet."""
-        self._updater = updater
-        self._events = events
+    updater: Updater
+    events: Events
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The edits, in the order of the lessons."""
-        self._events.phase("writing edits", len(lessons))
+        self.events.phase("writing edits", len(lessons))
         written = WrittenEdits()
         for number, lesson in enumerate(lessons, 1):
-            await _propose(partial(self._updater.propose, prompt, lesson, texts), [lesson.id], written, self._events)
-            self._events.advance(number, len(lessons))
+            await _propose(self.updater.propose(prompt, lesson, texts), [lesson.id], written, self.events)
+            self.events.advance(number, len(lessons))
         return written
 
 
+@dataclass(frozen=True)
 class WholeRewrite:
     """All lessons in one call, which gives one edit."""
 
-    def __init__(self, rewriter: Rewriter, events: Events) -> None:
-        """Nothing is asked yet."""
-        self._rewriter = rewriter
-        self._events = events
+    rewriter: Rewriter
+    events: Events
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The one edit, or none."""
         written = WrittenEdits()
         if lessons:
-            self._events.phase("rewriting the prompt", 1)
+            self.events.phase("rewriting the prompt", 1)
             names = [lesson.id for lesson in lessons]
-            await _propose(partial(self._rewriter.propose, prompt, lessons, texts), names, written, self._events)
+            await _propose(self.rewriter.propose(prompt, lessons, texts), names, written, self.events)
         return written
 
 
-async def _propose(
-    propose: Callable[[], Awaitable[Edit]], lessons: Sequence[str], written: WrittenEdits, events: Events
-) -> None:
+async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Events) -> None:
     try:
-        edit = await propose()
+        edit = await proposal
     except CallError as error:
         if error.fatal:
             raise

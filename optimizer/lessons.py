@@ -1,6 +1,7 @@
 """From disagreements to lessons in the memory: note-taker, then deduplicator (Algorithm 1, lines 12-26).
 
-The other half of a contrastive pair: an example on which both sides gave the answer that is wrong elsewhere.
+A disagreement is made a case, which may be shown beside an example on which both sides gave the answer that is wrong
+here; a lesson that is drawn from it is new, or further evidence of one that is there.
 """
 
 from __future__ import annotations
@@ -8,23 +9,24 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..agents.deduplicator import Relation
+from ..agents.notes import Case
 from ..models.base import CallError
-from ..prompts.lessons import Lesson
 from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
 from .trial import AGREED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from ..agents.batch_notes import BatchNoteTaker
     from ..agents.deduplicator import ContradictionFinder, Deduplicator
     from ..agents.lesson_class import LessonClassifier
+    from ..agents.notes import TakesNotes
     from ..memory.lesson_memory import LessonMemory
-    from ..prompts.checklist import Question
     from ..prompts.examples import Example
-    from ..prompts.lessons import Disagreement
+    from ..prompts.lessons import Disagreement, Lesson
     from .events import Events
     from .signals import Reasons, Signal
     from .subject import Draft, Observation
@@ -64,52 +66,6 @@ def find_contrast(
     return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
-class TakesNotes(Protocol):
-    """A note-taker: :class:`askance.agents.note_taker.NoteTaker`, or one of the user's, e.g. compiled with DSPy."""
-
-    async def take_note(
-        self,
-        disagreement: Disagreement,
-        example: Example,
-        question: Question,
-        reasons: Mapping[str, str],
-        lesson_id: str,
-        *,
-        contrast: Example | None = None,
-    ) -> Lesson:
-        """One lesson from one disagreement; ``contrast`` is an example on which both sides agree.
-
-        Raises:
-            ParseError: No usable note.
-            ModelError: No reply.
-        """
-        ...
-
-    async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Get ready for notes on questions that were wrongly answered yes, and on those wrongly answered no."""
-        ...
-
-
-class TakesNotesInBatches(Protocol):
-    """A note-taker that reads several disagreements on one question together (BinEval App. B)."""
-
-    async def take_notes(
-        self,
-        disagreements: Sequence[Disagreement],
-        examples: Mapping[str, Example],
-        question: Question,
-        reasons: Mapping[str, Mapping[str, str]],
-        lesson_ids: Sequence[str],
-    ) -> list[Lesson]:
-        """A few lessons, each with the disagreements that it stands on.
-
-        Raises:
-            ParseError: No usable notes.
-            ModelError: No reply.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Desk:
     """Who works at it."""
@@ -121,7 +77,7 @@ class Desk:
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
     """Tells lessons that order opposite things; None where nobody looks."""
-    batches: TakesNotesInBatches | None = None
+    batches: BatchNoteTaker | None = None
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     batch: int = 4
     """Disagreements in a batch."""
@@ -165,17 +121,17 @@ class LessonDesk:
         self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
     ) -> list[Lesson]:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
-        examples = {example.id: example for example in seen.examples}
-        works = [_Work((each,), f"L{self._count + number}") for number, each in enumerate(disagreements, 1)]
+        cases = [self._case(draft, seen, each, reasons) for each in disagreements]
+        works = [_Work((each,), f"L{self._count + number}") for number, each in enumerate(cases, 1)]
         if self._desk.batches is not None:
-            works = list(_batches(disagreements, self._desk.batch, self._count))
+            works = list(_batches(cases, self._desk.batch, self._count))
         self._count += len(disagreements)
         done = 0
 
         async def note(work: _Work) -> list[Lesson]:
             nonlocal done
-            lessons = await self._one(work, draft, seen, examples, reasons)
-            done += len(work.disagreements)
+            lessons = await self._one(work)
+            done += len(work.cases)
             self._events.advance(done, len(disagreements))
             return lessons
 
@@ -188,31 +144,26 @@ class LessonDesk:
             if isinstance(each, BaseException):
                 if isinstance(each, CallError) and each.fatal:
                     raise each
-                for disagreement in work.disagreements:
-                    self._events.emit(NoteFailed(disagreement.key, str(each)))
+                for case in work.cases:
+                    self._events.emit(NoteFailed(case.disagreement.key, str(each)))
             else:
                 lessons += each
         return lessons
 
-    async def _one(
-        self, work: _Work, draft: Draft, seen: Observation, examples: Mapping[str, Example], reasons: Reasons
-    ) -> list[Lesson]:
-        given = {
-            each.key: {"target": reasons.mine.get(each.key, ""), "reference": reasons.theirs.get(each.key, "")}
-            for each in work.disagreements
-        }
-        first = work.disagreements[0]
-        question = seen.question(first.example, first.question)
-        if self._desk.batches is not None:
-            ids = [f"{work.lesson_id}{letter}" for letter in "abc"]
-            return await self._desk.batches.take_notes(work.disagreements, examples, question, given, ids)
+    def _case(self, draft: Draft, seen: Observation, disagreement: Disagreement, reasons: Reasons) -> Case:
+        example = next(each for each in seen.examples if each.id == disagreement.example)
         contrast = None
         if self._contrast:
-            answer = None if first.target or first.reference_p_yes != 1.0 else True
-            contrast = find_contrast(first, seen, partial(self._signal.reference, draft), answer=answer)
-        example = examples[first.example]
-        note = self._desk.note_taker.take_note
-        return [await note(first, example, question, given[first.key], work.lesson_id, contrast=contrast)]
+            answer = None if disagreement.target or disagreement.reference_p_yes != 1.0 else True
+            contrast = find_contrast(disagreement, seen, partial(self._signal.reference, draft), answer=answer)
+        key = disagreement.key
+        said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}
+        return Case(disagreement, example, seen.question(disagreement.example, disagreement.question), said, contrast)
+
+    async def _one(self, work: _Work) -> list[Lesson]:
+        if self._desk.batches is not None:
+            return await self._desk.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
+        return [await self._desk.note_taker.take_note(work.cases[0], work.lesson_id)]
 
     async def _remember(self, lesson: Lesson) -> str:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
@@ -314,17 +265,17 @@ class LessonDesk:
 
 @dataclass(frozen=True)
 class _Work:
-    """Disagreements on one question that are read in one call."""
+    """Cases that are read in one call."""
 
-    disagreements: tuple[Disagreement, ...]
+    cases: tuple[Case, ...]
     lesson_id: str
 
 
-def _batches(disagreements: Sequence[Disagreement], size: int, count: int) -> Iterable[_Work]:
-    """Disagreements on the same question and of the same direction, so many at a time."""
-    groups: dict[tuple[str, bool], list[Disagreement]] = {}
-    for each in disagreements:
-        groups.setdefault((each.question, each.target), []).append(each)
+def _batches(cases: Sequence[Case], size: int, count: int) -> Iterable[_Work]:
+    """Cases on the same question and of the same direction, so many at a time."""
+    groups: dict[tuple[str, bool], list[Case]] = {}
+    for each in cases:
+        groups.setdefault((each.question.id, each.disagreement.target), []).append(each)
     number = count
     for group in groups.values():
         for start in range(0, len(group), size):

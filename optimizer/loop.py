@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ..memory.run_directory import FinishReason
+from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .pruning import prune
@@ -43,7 +43,6 @@ class Parts:
     writer: EditWriter
     contest: Contest
     development: Sequence[Example]
-    validation: Sequence[Example]
     run: RunDirectory
     events: Events
     trial: LessonTrial | None = None
@@ -79,15 +78,7 @@ class Loop:
         try:
             await self._iterate(outcome)
             if self._options.prune and outcome.best is not baseline:
-                outcome.best = await prune(
-                    outcome.best,
-                    baseline,
-                    parts.contest,
-                    parts.yardstick,
-                    parts.validation,
-                    parts.events,
-                    outcome.pruned,
-                )
+                outcome.best = await prune(outcome.best, baseline, parts.contest, parts.yardstick, outcome.pruned)
         except BudgetExceededError as error:
             outcome.finish_reason = cast(FinishReason, error.limit)
             parts.events.say(str(error))

@@ -1,10 +1,12 @@
-"""At the end accepted edits are taken out one by one where validation does not get worse: the prompt stays short.
+"""What is tried with an accepted version besides further edits: it without each of its edits, or with other questions.
 
-Questions written anew from an updated prompt (BinEval App. B); the gate decides on them as on any edit.
+At the end edits are taken out one by one where validation does not get worse: the prompt stays short. Questions may be
+written anew from an updated prompt (BinEval App. B); the gate decides on them as on any edit.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from ..agents.question_writer import QuestionWriter
     from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Question
-    from ..prompts.examples import Example
     from .contest import Contest
     from .events import Events
     from .subject import Version
@@ -31,13 +32,7 @@ if TYPE_CHECKING:
 
 
 async def prune(
-    best: Version,
-    baseline: Version,
-    contest: Contest,
-    yardstick: Yardstick,
-    validation: Sequence[Example],
-    events: Events,
-    found: list[PrunedEdit],
+    best: Version, baseline: Version, contest: Contest, yardstick: Yardstick, found: list[PrunedEdit]
 ) -> Version:
     """Try the prompt without each of its edits, the latest first, going on from what is left.
 
@@ -49,8 +44,6 @@ async def prune(
         baseline: The start.
         contest: Judges the candidates.
         yardstick: Says what is no worse.
-        validation: The validation examples.
-        events: Are told.
         found: What became of each edit is added here, so that it is known also where a budget ends the pruning.
 
     Returns:
@@ -59,6 +52,7 @@ async def prune(
     Raises:
         BudgetExceededError: A cap was reached; the last version that the contest kept still stands.
     """
+    validation = contest.validation
 
     def is_missed(before: Sequence[ExampleScore], after: Sequence[ExampleScore]) -> Decision | None:
         """Any loss on the first examples keeps an edit: a place in the prompt is cheaper than the other examples."""
@@ -69,6 +63,10 @@ async def prune(
         said = f"{yardstick.name} {loss.value:+.3f} without it"
         return Decision(False, f"worse on the first {n} validation examples ({said})", loss)
 
+    def note(version: int, pruned: PrunedEdit) -> None:
+        found.append(pruned)
+        contest.events.emit(EditPruned(version, pruned.edit.lessons, pruned.removed, pruned.reason, pruned.gain))
+
     for edit in reversed(best.edits):
         if len(best.edits) == 1:
             break
@@ -76,7 +74,7 @@ async def prune(
         try:
             prompt = _without(edit, best.prompt, left, baseline.prompt)
         except EditRefusedError as error:
-            _note(found, events, best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
+            note(best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
             continue
         raced = await contest.race(best, Draft(prompt, best.draft.checklist), left, [edit], is_missed)
         shorter, gain, reason = raced.version, raced.decision.gain, raced.decision.reason
@@ -86,7 +84,7 @@ async def prune(
             said = "undefined" if gain.value is None else f"{yardstick.name} {gain.value:+.3f} without it"
             removed = gain.value is not None and gain.value >= 0
             reason = f"validation is {'no worse' if removed else 'worse'} ({said})"
-        _note(found, events, raced.number, PrunedEdit(edit, removed, reason, gain))
+        note(raced.number, PrunedEdit(edit, removed, reason, gain))
         if shorter is not None and removed:
             best = shorter
             contest.keep(best)
@@ -107,19 +105,14 @@ def _without(edit: Edit, prompt: Prompt, left: Sequence[Edit], start: Prompt) ->
         return prompt.apply(Edit(old=edit.new, new=edit.old, lessons=edit.lessons))
 
 
-def _note(found: list[PrunedEdit], events: Events, version: int, pruned: PrunedEdit) -> None:
-    found.append(pruned)
-    events.emit(EditPruned(version, pruned.edit.lessons, pruned.removed, pruned.reason, pruned.gain))
-
-
+@dataclass(frozen=True)
 class QuestionsAgain:
     """Proposes a new checklist for an accepted prompt."""
 
-    def __init__(self, writer: QuestionWriter, dimensions: Sequence[str], events: Events) -> None:
-        """``dimensions`` are those that people rated."""
-        self._writer = writer
-        self._dimensions = dimensions
-        self._events = events
+    writer: QuestionWriter
+    dimensions: Sequence[str]
+    """Those that people rated."""
+    events: Events
 
     async def challenge(self, version: Version, contest: Contest, iteration: int) -> Version:
         """Write questions from the version's prompt; returns the version with them where the gate takes them.
@@ -132,15 +125,15 @@ class QuestionsAgain:
         """
         old = version.draft.checklist
         assert old is not None, "questions are written anew where there are some"
-        self._events.phase(f"iteration {iteration}: writing the questions anew")
+        self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
-            written = await self._writer.write(version.prompt.text, self._dimensions)
+            written = await self.writer.write(version.prompt.text, self.dimensions)
         except BudgetExceededError:
             raise
         except AskanceError as error:
             if isinstance(error, CallError) and error.fatal:
                 raise
-            self._events.say(f"the questions stay as they are: {error}")
+            self.events.say(f"the questions stay as they are: {error}")
             return version
         new = keep_known(old, written)
         if new == old:

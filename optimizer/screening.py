@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..evaluation.scoring import score_examples
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 
+@dataclass(frozen=True)
 class Screening:
     """Judges a part of the questions, for a judge that is asked each question on its own."""
 
-    def __init__(self, subject: Subject, memory: LessonMemory, *, soft: bool) -> None:
-        """``memory`` knows the lessons' evidence; ``soft`` is how verdicts become scores."""
-        self._subject = subject
-        self._memory = memory
-        self._soft = soft
+    subject: Subject
+    memory: LessonMemory
+    """Knows the lessons' evidence."""
+    soft: bool
+    """How verdicts become scores."""
 
     def questions(self, before: Draft, after: Draft, edits: Sequence[Edit]) -> tuple[str, ...]:
         """The questions that the lessons of the edits come from, in the checklist's order.
@@ -35,7 +37,7 @@ class Screening:
         """
         if after.checklist is None or after.checklist != before.checklist:
             return ()
-        lessons = [self._memory.get(each) for edit in edits for each in edit.lessons]
+        lessons = [self.memory.get(each) for edit in edits for each in edit.lessons]
         keys = [key for lesson in lessons for key in lesson.evidence]
         asked = [question.id for question in after.checklist.questions]
         found = tuple(each for each in asked if any(key.endswith(f"/{each}") for key in keys))
@@ -57,13 +59,13 @@ class Screening:
         checklist = _checklist(draft)
         chosen = tuple(each for each in checklist.questions if each.id in questions)
         part = Draft(draft.prompt, checklist.model_copy(update={"questions": chosen}))
-        return list((await self._subject.observe(part, examples, on_done)).verdicts)
+        return list((await self.subject.observe(part, examples, on_done)).verdicts)
 
     def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> list[ExampleScore]:
         """The scores of the examples from verdicts on all questions, whichever prompt each comes from."""
         ids = {example.id for example in examples}
         known = [verdict for verdict in verdicts if verdict.example in ids]
-        return score_examples(examples, _checklist(draft), known, soft=self._soft)
+        return score_examples(examples, _checklist(draft), known, soft=self.soft)
 
 
 def _checklist(draft: Draft) -> Checklist:

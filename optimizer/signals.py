@@ -1,8 +1,8 @@
-"""Where what is improved and its reference differ. A mode of the loop is a signal, nothing else.
+"""Where what is improved and its reference differ: what a mode of the loop is held against.
 
-The signal of ``migrate``: another judge's verdicts (BinEval §3.3, Algorithm 1).
-
-The signal of ``align``: people's scores (BinEval App. B).
+``migrate`` is held against another judge's verdicts (BinEval §3.3, Algorithm 1), ``align`` against people's scores
+(App. B); the signal of ``tune`` is in :mod:`.modes.generator`. Both judges' signals read first what the target's leniency
+does not explain, and let questions take turns, so that one does not use up all notes.
 """
 
 from __future__ import annotations
@@ -180,6 +180,7 @@ LEAST_FOR_RANKING = 8
 """Examples from which a question's own correlation with people says something."""
 
 
+@dataclass(frozen=True)
 class HumanSignal:
     """People's scores, mapped to [0, 1].
 
@@ -190,22 +191,12 @@ class HumanSignal:
     for. They are read in the order of what the judge's leniency does not explain.
     """
 
-    def __init__(
-        self,
-        targets: Targets,
-        examples: Sequence[Example],
-        judge: Callable[[Draft], Evaluator] | None,
-        *,
-        threshold: float,
-    ) -> None:
-        """``examples`` are the development examples.
-
-        ``judge`` makes the judge that is being improved; None where no explanations are bought.
-        """
-        self._targets = targets
-        self._examples = examples
-        self._judge = judge
-        self._threshold = threshold
+    targets: Targets
+    examples: Sequence[Example]
+    """The development examples."""
+    judge: Callable[[Draft], Evaluator] | None
+    """Makes the judge that is being improved; None where no explanations are bought."""
+    threshold: float
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Those of questions that run against people first, then widest gap first, questions taking turns."""
@@ -224,18 +215,18 @@ class HumanSignal:
 
     def agrees(self, seen: Observation) -> bool:
         """Whether every score is within the threshold of people's."""
-        distances = [self._off(each, name) for each in seen.scores for name in self._targets.dimensions]
-        return bool(distances) and all(each is not None and abs(each) <= self._threshold for each in distances)
+        distances = [self._off(each, name) for each in seen.scores for name in self.targets.dimensions]
+        return bool(distances) and all(each is not None and abs(each) <= self.threshold for each in distances)
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """People's score on the question's dimension."""
-        return self._targets.wanted.get(example, {}).get(self._dimension(draft, question))
+        return self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """The judge's explanations, and what people gave."""
         mine = {}
-        if self._judge is not None:
-            mine = await explanations(self._judge(draft), disputed(seen, disagreements), self._examples)
+        if self.judge is not None:
+            mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
         theirs = {}
         for each in disagreements:
             name = self._dimension(draft, each.question)
@@ -246,10 +237,10 @@ class HumanSignal:
         """The rated dimension that a question belongs to."""
         assert draft.checklist is not None, "a judge answers a checklist"
         name = draft.checklist.question(question).dimension
-        return name if name in self._targets.dimensions else "overall"
+        return name if name in self.targets.dimensions else "overall"
 
     def _runs_against_people(self, verdicts: Sequence[Verdict], dimension: str) -> bool:
-        wanted = [self._targets.wanted[each.example].get(dimension) for each in verdicts]
+        wanted = [self.targets.wanted[each.example].get(dimension) for each in verdicts]
         if sum(each is not None for each in wanted) < LEAST_FOR_RANKING:
             return False
         found = spearman([each.p_yes for each in verdicts], wanted)
@@ -262,7 +253,7 @@ class HumanSignal:
         pairs = [
             (verdict, wanted)
             for verdict in verdicts
-            if (wanted := self._targets.wanted[verdict.example].get(dimension)) is not None
+            if (wanted := self.targets.wanted[verdict.example].get(dimension)) is not None
         ]
         if not pairs:
             return
@@ -270,9 +261,9 @@ class HumanSignal:
         for verdict, wanted in pairs:
             off = (verdict.p_yes or 0.0) - wanted
             whole = self._off(scores[verdict.example], dimension)
-            is_disputed = whole is not None and abs(whole) > self._threshold and whole * off > 0
+            is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
             answered_so = verdict.answer is (off > 0)  # a doubtful no that is still too high is no wrong yes
-            if abs(off) <= self._threshold or not (is_disputed or against) or not answered_so:
+            if abs(off) <= self.threshold or not (is_disputed or against) or not answered_so:
                 continue
             yield Disagreement(
                 example=verdict.example,
@@ -286,6 +277,6 @@ class HumanSignal:
 
     def _off(self, scores: ExampleScore, dimension: str) -> float | None:
         """The judge's score minus people's."""
-        mine = self._targets.dimension_score(scores, dimension)
-        wanted = self._targets.wanted[scores.example].get(dimension)
+        mine = self.targets.dimension_score(scores, dimension)
+        wanted = self.targets.wanted[scores.example].get(dimension)
         return None if mine is None or wanted is None else mine - wanted

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 MOVED = 0.5
 """Change of log-odds from which a verdict has moved: an odds ratio of 1.65."""
 EVIDENCE = 4
-"""Disagreements that a lesson is tried on at most."""
 CONTROLS = 4
-"""Controls that it is tried on at most."""
 AGREED = 0.25
 """Distance in P(yes) up to which a verdict and its reference agree, and the example may be a control."""
 SURE = 0.02
@@ -52,15 +50,16 @@ class TrialResult:
     """The same of the controls; below 0: away from the reference."""
 
 
+@dataclass(frozen=True)
 class LessonTrial:
     """Tries drafts that hold a lesson."""
 
-    def __init__(self, subject: Subject, signal: Signal, *, evidence: int = EVIDENCE, controls: int = CONTROLS) -> None:
-        """``evidence`` and ``controls`` are the most of each that are asked about."""
-        self._subject = subject
-        self._signal = signal
-        self._evidence = evidence
-        self._controls = controls
+    subject: Subject
+    signal: Signal
+    evidence: int = EVIDENCE
+    """Disagreements that a lesson is tried on at most."""
+    controls: int = CONTROLS
+    """Controls that it is tried on at most."""
 
     async def run(self, before: Draft, after: Draft, lessons: Sequence[Lesson], seen: Observation) -> TrialResult:
         """Compare the verdicts of two drafts on the evidence of the lessons that the second one holds.
@@ -77,12 +76,12 @@ class LessonTrial:
         """
         known = {(each.example, each.question): each for each in seen.verdicts if each.replicate == 0}
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
-        evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self._evidence]
+        evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]
         controls = self._find_controls(before, [known[pair] for pair in evidence], known, lessons)
-        new = await self._subject.probe(after, [*evidence, *controls], seen)
+        new = await self.subject.probe(after, [*evidence, *controls], seen)
 
         def moves(pairs: Sequence[Pair]) -> list[float]:
-            found = (shift(known[pair], new.get(pair), self._signal.reference(before, *pair)) for pair in pairs)
+            found = (shift(known[pair], new.get(pair), self.signal.reference(before, *pair)) for pair in pairs)
             return [move for move in found if move is not None]
 
         tried, checked = moves(evidence), moves(controls)
@@ -105,7 +104,7 @@ class LessonTrial:
         questions = {each.question for each in evidence}
         sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}
         for pair, verdict in known.items():
-            wanted = self._signal.reference(draft, *pair)
+            wanted = self.signal.reference(draft, *pair)
             if pair[1] not in questions or wanted is None or verdict.p_yes is None:
                 continue
             distance = abs(verdict.p_yes - wanted)
@@ -115,9 +114,9 @@ class LessonTrial:
         at_risk = {lesson.direction == "stricter" for lesson in lessons}
         if len(at_risk) == 1:
             first = at_risk.pop()
-            return (ordered[first] or ordered[not first])[: self._controls]
+            return (ordered[first] or ordered[not first])[: self.controls]
         turns = max(map(len, ordered.values()))
-        return [side[turn] for turn in range(turns) for side in ordered.values() if turn < len(side)][: self._controls]
+        return [side[turn] for turn in range(turns) for side in ordered.values() if turn < len(side)][: self.controls]
 
 
 def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:

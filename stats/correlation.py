@@ -197,8 +197,13 @@ def _number(codes: NDArray[np.intp]) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
-def correlations_dict(found: Correlations) -> dict[str, Any]:
-    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's."""
+def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
+    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's.
+
+    Args:
+        found: The correlations.
+        all_ends: Also those of Kendall's and Pearson's, as ``kendall_low`` and so on.
+    """
     row: dict[str, Any] = {
         "spearman": found.spearman.value,
         "kendall": found.kendall.value,
@@ -207,6 +212,9 @@ def correlations_dict(found: Correlations) -> dict[str, Any]:
         "low": found.spearman.low,
         "high": found.spearman.high,
     }
+    if all_ends:
+        others = {"kendall": found.kendall, "pearson": found.pearson}
+        row |= {f"{name}_{end}": getattr(each, end) for name, each in others.items() for end in ("low", "high")}
     reason = found.spearman.reason or found.kendall.reason or found.pearson.reason
     return row | {"reason": reason} if reason else row
 

@@ -11,9 +11,9 @@ from ...models.base import ModelError
 from ...models.structured import ParseError
 from ...prompts.checklist import Question
 from ...prompts.errors import InputError
-from ...prompts.lessons import Lesson
 from ...prompts.rows import explain
-from ..rules import LENIENT, STRICTER, Direction, FaultKinds, RuleMaker, rule_sentence
+from ..notes import Case, TakesNotes
+from ..rules import LENIENT, STRICTER, Direction, FaultKinds, Kinds, RuleMaker, rule_sentence
 from .lm import GatewayLM, Stopped, cause_of, dspy
 from .signatures import fault_kinds_signature, note_taker_signature
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from ...models.base import Model
     from ...models.gateway import Gateway
-    from ...prompts.examples import Example
-    from ...prompts.lessons import Disagreement
+    from ...prompts.lessons import Lesson
 
 
 class NoteTakerProgram(dspy.Module):  # type: ignore[misc]
@@ -54,46 +53,35 @@ class NoteTakerProgram(dspy.Module):  # type: ignore[misc]
         return dspy.Prediction(**await self.write_note.acall(**case, kinds=kinds), kinds=kinds)
 
 
-def note_case(
-    disagreement: Disagreement, example: Example, question: Question, task: str, reasons: Mapping[str, str]
-) -> dict[str, Any]:
-    """The program's input fields for one disagreement; ``reasons`` as in ``NoteTaker.take_note``."""
+def note_case(case: Case, task: str) -> dict[str, Any]:
+    """The program's input fields for one case; ``task`` is the checklist's."""
+    example, disagreement = case.example, case.disagreement
     return {
         "task": task,
         "context": example.context or "",
         "input": example.input,
         "reference": example.reference or "",
         "output": example.output or "",
-        "question": question.text,
+        "question": case.question.text,
         "target_answer": disagreement.target,
-        "target_reason": reasons.get("target", ""),
+        "target_reason": case.reasons.get("target", ""),
         "right_answer": disagreement.reference,
-        "right_reason": reasons.get("reference", ""),
-        "opening": (STRICTER if disagreement.target else LENIENT).opening,
+        "right_reason": case.reasons.get("reference", ""),
+        "opening": case.direction.opening,
     }
 
 
-def note_example(
-    disagreement: Disagreement,
-    example: Example,
-    question: Question,
-    task: str,
-    reasons: Mapping[str, str] | None = None,
-    **labels: str,
-) -> Any:
+def note_example(case: Case, task: str, **labels: str) -> Any:
     """One ``dspy.Example`` of a training set.
 
     Args:
-        disagreement: What the target and its reference said.
-        example: The example they said it of.
-        question: The question they were asked.
+        case: What a note is taken of.
         task: The checklist's task.
-        reasons: Explanations under ``target`` and ``reference``.
         labels: What a good note says, where it is known: ``quote``, ``fact``, ``kind`` and ``rule``, the last one
             without its opening.
     """
-    case = note_case(disagreement, example, question, task, reasons or {})
-    return dspy.Example(**case, **labels, violation=question.violation or "").with_inputs(*case)
+    fields = note_case(case, task)
+    return dspy.Example(**fields, **labels, violation=case.question.violation or "").with_inputs(*fields)
 
 
 def usable_note(
@@ -135,7 +123,7 @@ def load_note_taker(path: str | Path) -> NoteTakerProgram:
     return program
 
 
-class CompiledNoteTaker:
+class CompiledNoteTaker(TakesNotes):
     """Takes notes with a compiled program, in the place of :class:`~askance.agents.note_taker.NoteTaker`.
 
     What the program says passes the same guards, and is asked for once more with what is wrong. Every call is booked
@@ -169,76 +157,41 @@ class CompiledNoteTaker:
         self._program = program if isinstance(program, NoteTakerProgram) else load_note_taker(program)
         self._adapter = adapter or dspy.JSONAdapter()
         self._lm = GatewayLM(gateway, model, role="note_taker", max_tokens=400, seed=seed)
-        self._kinds: dict[str, list[str]] = {}
+        self._kinds = Kinds(self._list_kinds)
 
-    async def take_note(
-        self,
-        disagreement: Disagreement,
-        example: Example,
-        question: Question,
-        reasons: Mapping[str, str],
-        lesson_id: str,
-        *,
-        contrast: Example | None = None,
-    ) -> Lesson:
-        """Draw one lesson, as ``NoteTaker.take_note`` does.
-
-        ``contrast`` is there for ``NoteTaker``'s sake: the program was compiled without such cases and is shown none.
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """Draw one lesson, as ``NoteTaker.take_note`` does; the program was compiled without contrasts and sees none.
 
         Raises:
             ParseError: The program's notes cannot be used, twice.
             ModelError: No reply.
             BudgetExceededError: A cap was reached.
         """
-        direction = STRICTER if disagreement.target else LENIENT
-        kinds = await self.kinds(question) if direction.stricter else []
-        case = note_case(disagreement, example, question, self._task, reasons) | {"kinds": kinds}
+        direction, example = case.direction, case.example
+        kinds = await self._kinds.of(case.question) if direction.stricter else []
+        fields = note_case(case, self._task) | {"kinds": kinds}
         shown = (example.input, example.output or "", example.context or "")
-        maker = _maker(direction, question, shown, self._task, kinds)
+        maker = _maker(direction, case.question, shown, self._task, kinds)
         try:
-            text = _read(maker, await self._ask(self._program.write_note, case))
+            text = _read(maker, await self._ask(self._program.write_note, fields))
         except ValueError as refused:
             again = _asked_again(self._program.write_note)
             try:
-                text = _read(maker, await self._ask(again, case | {"refused": str(refused)}))
+                text = _read(maker, await self._ask(again, fields | {"refused": str(refused)}))
             except ValueError as error:
                 raise ParseError(f"{self._lm.model} gave no usable note, twice: {error}") from None
-        return Lesson(
-            id=lesson_id,
-            text=text,
-            direction=direction.name,
-            dimension=question.dimension,
-            evidence=(disagreement.key,),
-        )
+        return case.lesson(lesson_id, text, direction)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults listed, one question after the other, before notes are taken at once.
 
         ``lenient`` is there for ``NoteTaker``'s sake: the program lists no kinds for these.
-
-        Raises:
-            ModelError: Every further call would fail too.
         """
-        for question in questions:
-            try:
-                await self.kinds(question)
-            except ModelError as error:
-                if error.fatal:
-                    raise
+        await self._kinds.prepare(questions)
 
-    async def kinds(self, question: Question) -> list[str]:
-        """Kinds of faults that a question is about; empty where the program gives no usable list.
-
-        Raises:
-            ModelError: No reply.
-        """
-        if question.text not in self._kinds:
-            try:
-                listed = await self._ask(self._program.list_kinds, {"task": self._task, "question": question.text})
-                self._kinds[question.text] = FaultKinds(kinds=listed.kinds).kinds
-            except ValueError:
-                self._kinds[question.text] = []
-        return self._kinds[question.text]
+    async def _list_kinds(self, question: Question, harmless: bool) -> list[str]:
+        listed = await self._ask(self._program.list_kinds, {"task": self._task, "question": question.text})
+        return FaultKinds(kinds=listed.kinds).kinds
 
     async def _ask(self, predictor: Any, fields: Mapping[str, Any]) -> Any:
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...agents.buying import Estimate, one_by_one, work_together
+from ...agents.buying import Estimate, all_together
 from ...models.base import ModelError
 from ...models.structured import ParseError, ask_for
 from ...prompts.templates import render
@@ -76,7 +76,7 @@ async def name_aspects(ratings: Sequence[Rating], gateway: Gateway, model: Model
             if error.fatal:
                 raise
 
-    await work_together(one_by_one(twice), one, gateway.concurrency(model))
+    await all_together(twice, one, gateway.concurrency(model))
     return found
 
 

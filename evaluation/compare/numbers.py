@@ -8,18 +8,18 @@ What the judges that rate have in common: one question a dimension, worded by a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...agents.asking import Ask, Reading, ask_each, shown
+from ...agents.asking import Ask, OneByOne, Reading, shown
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...models.base import Answer, ModelError, Parameters
 from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
-from ...prompts.prompt import Prompt, frame
+from ...prompts.prompt import Prompt
 from ...prompts.templates import render
 from .protocol import OnDone, Rating, Setup
 from .questionnaire import Questionnaire
@@ -39,7 +39,7 @@ _GOES_ON = re.compile(r"[.,](?!0+(?!\d))\d|\s*(?:-|–|to|or)\s*\d", re.IGNORECA
 
 
 @dataclass(frozen=True)
-class NumberAsking:
+class NumberAsking(OneByOne):
     """One call a question, whose text is the whole instruction; what is read is the number that the judge says."""
 
     prompt: Prompt
@@ -56,11 +56,12 @@ class NumberAsking:
         name = "answer_number" if self.thinking is None else "answer_number_last"
         return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
 
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each question."""
-        blocks = ((question, f"{question.text}\n{self.form}") for question in self.questions)
-        parameters = Parameters(self.thinking or TOKENS, self.temperature, self.seed)
-        return ask_each(identity, example, position, replicate, frame(self.prompt, example), blocks, parameters)
+    @property
+    def _parameters(self) -> Parameters:
+        return Parameters(self.thinking or TOKENS, self.temperature, self.seed)
+
+    def _block(self, question: Question) -> str:
+        return f"{question.text}\n{self.form}"
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The number, mapped to [0, 1].

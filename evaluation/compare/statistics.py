@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...prompts.examples import documents
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, rater_columns, to_points
-from ...stats.correlation import METHODS as METHODS
-from ...stats.correlation import correlate, per_group, system_level
+from ...stats.correlation import METHODS, correlate, per_group, system_level
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
@@ -137,6 +136,10 @@ def _on_dimension(
     return OnDimension(people, itself, fmean(repeats[0]) if repeats[0] else None)
 
 
+def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
+    return Resampling(documents(kept), options.resamples, seed=options.seed)
+
+
 def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
     """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
     if judged.name in NAMELESS:
@@ -234,7 +237,3 @@ def _two_sided(
     if ahead.p_value is None or behind.p_value is None:
         return ahead
     return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
-
-
-def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
-    return Resampling(documents(kept), options.resamples, seed=options.seed)

@@ -15,7 +15,7 @@ from ...stats.agreement import agreement_hits, to_points
 from ...stats.differences import difference_dict, mean_difference
 from ...stats.resampling import Resampling
 from ..command_line import says_errors
-from .common import job_of, parser, run
+from .common import parser, run
 
 JUDGES = "binary,direct,cot,poll,checkeval,random_k,all_candidates"
 PAPER: dict[str, Any] = {
@@ -69,8 +69,8 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the table."""
-    job = job_of(parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments))
-    run(job, PAPER, further=lambda result: {"agreement_gains": agreement_gains(result, job.options["seed"])})
+    given = parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments)
+    run(given, PAPER, further=lambda result: {"agreement_gains": agreement_gains(result, given.seed)})
     return 0
 
 

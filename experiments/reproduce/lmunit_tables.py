@@ -21,7 +21,7 @@ from ...optimizer.weights.pairs import (
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Preference
-from .unit_test_scores import KINDS
+from .unit_tests import KINDS
 
 DECAY = 0.8
 """Each query-level test weighs this much of the one before it (LMUnit, Table 15)."""

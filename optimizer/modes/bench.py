@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...evaluation.options import MODEL, settings_naming
 from ...evaluation.scoring import Coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.lesson_memory import LessonMemory
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
     from ..events import Events
     from ..job import Job, SplitExamples
-
-
-ROLES = ("note_taker", "deduplicator", "updater", "writer")
-"""Roles that may have a model of their own."""
 
 
 @dataclass
@@ -47,7 +44,8 @@ class Bench:
         Raises:
             InputError: There is no model of that name.
         """
-        named = [getattr(self.job.options, role, None) for role in ROLES]
+        options = self.job.options
+        named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):
             self.models.get(model)
 

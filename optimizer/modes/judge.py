@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ...agents.judging import Judging
+    from ...agents.notes import TakesNotes
     from ...evaluation.scoring import Coverage
     from ...models.base import Model
     from ...models.gateway import Gateway
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ...prompts.examples import Example
     from ...prompts.verdicts import Verdict
     from ..job import Job
-    from ..lessons import TakesNotes
     from ..options import LoopOptions
     from ..subject import Outcome, Subject, Version
     from ..yardsticks import CorrelationYardstick

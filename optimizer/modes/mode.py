@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ...memory.run_directory import FinishReason
+from ...memory.result_file import FinishReason
 from ...prompts.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from ...agents.batch_notes import BatchNoteTaker
     from ...agents.buying import Estimate
+    from ...agents.notes import TakesNotes
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
     from ..job import Job, SplitExamples
-    from ..lessons import TakesNotes, TakesNotesInBatches
     from ..options import LoopOptions
     from ..pruning import QuestionsAgain
     from ..screening import Screening
@@ -39,7 +40,7 @@ class SetUp:
     note_taker: TakesNotes
     helper: Model
     """Takes the roles that have no model of their own."""
-    batches: TakesNotesInBatches | None = None
+    batches: BatchNoteTaker | None = None
     classify: bool = False
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"

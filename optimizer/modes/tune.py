@@ -61,7 +61,7 @@ def prepare(
     examples = load_examples(data, fields=settings.field, limit=settings.limit, need_output=False)
     questions = None
     if checklist is not None:
-        questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+        questions = load_checklist(checklist)
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     _check_who_judges(questions, judge, checker, settings)
@@ -151,8 +151,7 @@ class Tune:
         options = _options(job)
         seed, tokens = options.seed, options.max_output_tokens
         writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
-        written = writer.estimate(job.examples)
-        found = Estimate(0, written.calls, written.stored, written.tokens)
+        found = writer.estimate(job.examples)
         if "judge" not in job.models:
             return found
         judge, prompt = models.get(job.models["judge"]), job.prompts["judge_prompt"]

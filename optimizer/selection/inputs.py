@@ -161,7 +161,7 @@ def load_select_inputs(
         InputError: Names the file, line and field at fault.
     """
     every = load_examples(data, fields=settings.field, limit=settings.limit)
-    pool = candidates if isinstance(candidates, Checklist) or candidates is None else load_checklist(candidates)
+    pool = None if candidates is None else load_checklist(candidates)
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
             f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
@@ -200,7 +200,7 @@ def load_given(
     if settings.answer_levels > 2 or settings.estimate == "per-example":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
     every = load_examples(data, fields=settings.field)
-    questions = candidates if isinstance(candidates, Checklist) else load_checklist(candidates)
+    questions = load_checklist(candidates)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import random
-import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...agents.question_writer import name_questions
 from ...memory.neighbours import ROUNDING
 from ...models.base import CallError
-from ...prompts.checklist import Question
 from ...prompts.errors import AskanceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ...agents.question_writer import Proposal, QuestionProposer
+    from ...agents.question_writer import ProposedQuestion, QuestionProposer
     from ...evaluation.options import SelectOptions
     from ...memory.embedders import Embedder
+    from ...prompts.checklist import Question
     from ...prompts.examples import Example
 
 QUIET = 1
@@ -81,7 +81,7 @@ async def propose_pool(
         ModelError: The endpoint refuses every call.
     """
     batches = _batches(examples, settings.shown, settings.seed)
-    kept: list[Proposal] = []
+    kept: list[ProposedQuestion] = []
     vectors = np.zeros((0, 0), dtype=np.float32)
     growth: list[Round] = []
     quiet = 0
@@ -114,20 +114,6 @@ async def propose_pool(
     if not kept:
         raise AskanceError("No usable question was proposed. Use another model (--writer), or bring --candidates.")
     return Pool(tuple(name_questions(kept)), tuple(growth), quiet >= settings.quiet_rounds)
-
-
-def name_questions(proposals: Sequence[Proposal]) -> Iterator[Question]:
-    """Questions with ids made from their dimension and a number."""
-    numbers: dict[str, int] = {}
-    for proposal in proposals:
-        slug = re.sub(r"\W+", "-", proposal.dimension).strip("-") or "question"
-        numbers[slug] = numbers.get(slug, 0) + 1
-        yield Question(
-            id=f"{slug}-{numbers[slug]}",
-            text=proposal.text,
-            dimension=proposal.dimension,
-            violation=proposal.violation,
-        )
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int) -> Iterator[list[Example]]:

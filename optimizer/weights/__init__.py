@@ -11,7 +11,7 @@ from .preferences import PreferenceScores, load_preferences, preference_scores
 from .ratings import RatingScores, load_ratings, rating_scores, ratings_to_pairs
 from .registry import find_learner, learners
 from .result import WeighResult
-from .sentences import rating_report, rating_sentences, sentences, weights_report
+from .sentences import rating_report, rating_sentences, sentences, weights_report, weights_view
 
 __all__ = [
     "Auto",
@@ -37,5 +37,6 @@ __all__ = [
     "learn_from_pairs",
     "weighted_by",
     "weights_report",
+    "weights_view",
     "with_weights",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from askance.agents.batch_notes import BatchNoteTaker
-from askance.agents.notes import ONE_CALL, NoteTaking
+from askance.agents.notes import ONE_CALL, Case, NoteTaking
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.checklist import Question
@@ -25,9 +25,18 @@ EXAMPLES = {
 IDS = ("L1a", "L1b", "L1c")
 
 
-def disagreements(*, target: bool = True, question: str = "q") -> list[Disagreement]:
+REASONS = {"b": {"target": "It rains.", "reference": "The day differs."}}
+
+
+def cases(*, target: bool = True, question: Question = QUESTION) -> list[Case]:
     return [
-        Disagreement(example=each, question=question, target=target, reference=not target, gap=0.5) for each in EXAMPLES
+        Case(
+            Disagreement(example=name, question=question.id, target=target, reference=not target, gap=0.5),
+            example,
+            question,
+            REASONS.get(name, {}),
+        )
+        for name, example in EXAMPLES.items()
     ]
 
 
@@ -47,8 +56,7 @@ async def take(
 
     model = ScriptedModel(script)
     taker = BatchNoteTaker(Gateway(), model, "Summarise.", seed=1, settings=settings)
-    reasons = {"b/q": {"target": "It rains.", "reference": "The day differs."}}
-    return await taker.take_notes(disagreements(target=target), EXAMPLES, QUESTION, reasons, IDS), model
+    return await taker.take_notes(cases(target=target), IDS), model
 
 
 async def test_one_call_gives_several_rules_each_with_the_items_that_support_it() -> None:
@@ -114,11 +122,11 @@ async def test_with_the_critique_truisms_are_refused_and_without_kinds_none_are_
 
 async def test_a_batch_is_about_one_question_in_one_direction() -> None:
     taker = BatchNoteTaker(Gateway(), ScriptedModel([]), "Summarise.")
-    mixed = [*disagreements(), *disagreements(target=False)]
-    for wrong in (mixed, disagreements(question="other")):
+    other = Question(id="other", text="Is it short?")
+    for beside in (cases(target=False), cases(question=other)):
         with pytest.raises(ValueError, match="one question and in one direction"):
-            await taker.take_notes(wrong, EXAMPLES, QUESTION, {}, IDS)
+            await taker.take_notes([*cases(), *beside], IDS)
     with pytest.raises(ValueError, match="no disagreements"):
-        await taker.take_notes([], EXAMPLES, QUESTION, {}, IDS)
+        await taker.take_notes([], IDS)
     with pytest.raises(ValueError, match="2 ids"):
-        await taker.take_notes(disagreements(), EXAMPLES, QUESTION, {}, IDS[:2])
+        await taker.take_notes(cases(), IDS[:2])

@@ -7,7 +7,7 @@ import pytest
 
 from askance.agents.critique import RefusedRuleError
 from askance.agents.generator_notes import GeneratorNoteTaker
-from askance.agents.notes import ONE_CALL, Note, NoteTaking
+from askance.agents.notes import ONE_CALL, Case, Note, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
@@ -45,7 +45,7 @@ async def write(
     model = ScriptedModel(script)
     taker = GeneratorNoteTaker(Gateway(), model, "Respond to the query.", seed=1, settings=settings)
     reasons = {"reference": "The last sentence is another one."}
-    return await taker.write_note(FAILURE, EXAMPLE, QUESTION, reasons, "L3", contrast=contrast), model
+    return await taker.write_note(Case(FAILURE, EXAMPLE, QUESTION, reasons, contrast), "L3"), model
 
 
 async def test_a_failed_check_becomes_an_instruction_to_the_generator() -> None:
@@ -62,7 +62,7 @@ async def test_the_loop_can_use_it_like_any_note_taker() -> None:
     model = ScriptedModel([json.dumps({"quote": "x", "missed": "y", "instruction": GOOD})])
     taker = GeneratorNoteTaker(Gateway(), model, "Respond to the query.")
     await taker.prepare([QUESTION])
-    assert (await taker.take_note(FAILURE, EXAMPLE, QUESTION, {}, "L1")).text == GOOD
+    assert (await taker.take_note(Case(FAILURE, EXAMPLE, QUESTION), "L1")).text == GOOD
     assert "no reason was given" in model.requests[0].messages[-1][1]
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from askance.agents.notes import SAMPLE_TEMPERATURE, Sample, agree, most_agreed, take_samples
+from askance.agents.agent import SAMPLE_TEMPERATURE, Agent
+from askance.agents.notes import Sample, agree, most_agreed, take_samples
 from askance.models.base import ModelError
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.structured import ParseError
@@ -20,17 +21,23 @@ def sample(text: str, kind: str = "") -> Sample:
     return Sample(text, "", "", kind)
 
 
-def read(said: Saying) -> Sample:
-    if said.say == "bad":
-        raise ValueError("that is bad")
-    return sample(said.say)
+class Sayer(Agent):
+    role = "note_taker"
+
+    async def take(self, number: int) -> Sample:
+        said = await self._ask(None, "go", Saying, max_tokens=400, check=self.check, number=number)
+        return sample(said.say)
+
+    def check(self, said: Saying) -> None:
+        if said.say == "bad":
+            raise ValueError("that is bad")
 
 
 async def taken(*replies: Reply, count: int) -> tuple[list[str], ScriptedModel]:
     said = [json.dumps({"say": each}) if isinstance(each, str) else each for each in replies]
     model = ScriptedModel(said, slots=1)
-    gateway = Gateway(retry=RetryPolicy(1))
-    found = await take_samples(gateway, model, [("user", "go")], Saying, read, count=count, seed=5)
+    sayer = Sayer(Gateway(retry=RetryPolicy(1)), model, seed=5)
+    found = await take_samples(sayer.take, count)
     return [each.text for each in found], model
 
 

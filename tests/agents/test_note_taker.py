@@ -8,7 +8,7 @@ import pytest
 
 from askance.agents.critique import RefusedRuleError
 from askance.agents.note_taker import NoteTaker
-from askance.agents.notes import Note, NoteTaking
+from askance.agents.notes import Case, Note, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
@@ -38,7 +38,7 @@ async def take(*endings: str, target: bool = True, kind: str = "a wrong day") ->
     model = ScriptedModel(script)
     disagreement = Disagreement(example="e", question="q", target=target, reference=not target, gap=0.9)
     taker = NoteTaker(Gateway(), model, "Summarise.", seed=1)
-    return await taker.take_note(disagreement, EXAMPLE, QUESTION, REASONS, "L7"), model
+    return await taker.take_note(Case(disagreement, EXAMPLE, QUESTION, REASONS), "L7"), model
 
 
 async def test_a_judge_that_was_too_lenient_learns_to_be_stricter() -> None:
@@ -133,7 +133,7 @@ async def write(
     model = ScriptedModel(script)
     taker = NoteTaker(Gateway(), model, "Summarise.", seed=1, settings=settings)
     disagreement = Disagreement(example="e", question="q", target=target, reference=not target, gap=0.9)
-    return await taker.write_note(disagreement, example, QUESTION, REASONS, "L7", contrast=contrast), model
+    return await taker.write_note(Case(disagreement, example, QUESTION, REASONS, contrast), "L7"), model
 
 
 def fields_of(request: Request) -> set[str]:

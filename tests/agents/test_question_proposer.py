@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from askance.agents.question_writer import Proposal, QuestionProposer
+from askance.agents.question_writer import ProposedQuestion, QuestionProposer
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
 from askance.prompts.examples import Example
@@ -39,7 +39,9 @@ async def test_examples_are_shown_without_their_scores_or_systems() -> None:
 
 async def test_dimensions_are_free_one_or_among_several() -> None:
     free = QuestionProposer(Gateway(), ScriptedModel(lambda _: reply(dimension=" Depth  of  Thought")))
-    assert await free.propose(EXAMPLES[:1], []) == [Proposal(DRAFT["text"], DRAFT["violation"], "depth of thought")]
+    assert await free.propose(EXAMPLES[:1], []) == [
+        ProposedQuestion(DRAFT["text"], DRAFT["violation"], "depth of thought")
+    ]
     one = QuestionProposer(Gateway(), ScriptedModel(lambda _: reply()), dimensions=["style"])
     assert [each.dimension for each in await one.propose(EXAMPLES[:1], [])] == ["style"]
     model = ScriptedModel(lambda _: reply(dimension="style"))

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from askance.agents.judging import Judging
-from askance.agents.rating import Rate, Rater
+from askance.agents.rating import Rater, ToRate
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
@@ -37,7 +37,7 @@ def rater(script: object, *, budget: Budget | None = None, **judging: object) ->
 
 async def test_log_probabilities_give_the_distribution() -> None:
     one, model = rater(lambda _: number(n4=0.5, n5=0.25, nfour=0.05, n2=0.2))
-    (found,) = await one.rate([Rate(EXAMPLES[0])])
+    (found,) = await one.rate([ToRate(EXAMPLES[0])])
     assert found.distribution == pytest.approx((0, 0.2 / 0.95, 0, 0.5 / 0.95, 0.25 / 0.95))
     assert found.expected == pytest.approx((2 * 0.2 + 4 * 0.5 + 5 * 0.25) / 0.95)
     assert (found.source, found.status) == ("logprob", "ok")
@@ -48,7 +48,7 @@ async def test_log_probabilities_give_the_distribution() -> None:
 
 async def test_an_endpoint_without_log_probabilities_is_taken_at_its_word() -> None:
     one, model = rater(lambda _: "4")
-    first, second = await one.rate([Rate(EXAMPLES[0]), Rate(EXAMPLES[1])])
+    first, second = await one.rate([ToRate(EXAMPLES[0]), ToRate(EXAMPLES[1])])
     assert first.distribution == second.distribution == (0, 0, 0, 1, 0)
     assert first.source == "hard"
     assert len(model.requests) == 3, "one call finds out, and is asked again as a hard one"
@@ -57,7 +57,7 @@ async def test_an_endpoint_without_log_probabilities_is_taken_at_its_word() -> N
 async def test_samples_are_counted() -> None:
     replies = {0: "4", 1: "5", 2: "4", 3: "1"}
     one, model = rater(lambda request: replies[request.replicate], p_yes="sampled", samples=4)
-    (found,) = await one.rate([Rate(EXAMPLES[0])])
+    (found,) = await one.rate([ToRate(EXAMPLES[0])])
     assert found.distribution == (0.25, 0, 0, 0.5, 0.25)
     assert found.source == "sampled"
     assert len({request.parameters.seed for request in model.requests}) == 4
@@ -66,10 +66,10 @@ async def test_samples_are_counted() -> None:
 @pytest.mark.parametrize("reply", ["excellent", "7", "4.5", "45", "-4", "0", ""])
 async def test_what_is_no_rating_is_a_failure_and_not_kept(reply: str) -> None:
     one, model = rater(lambda _: reply, p_yes="hard")
-    (found,) = await one.rate([Rate(EXAMPLES[0])])
+    (found,) = await one.rate([ToRate(EXAMPLES[0])])
     assert (found.distribution, found.expected, found.status) == (None, None, "parse_error")
     assert "is no number from 1 to 5" in str(found.error)
-    await one.rate([Rate(EXAMPLES[0])])
+    await one.rate([ToRate(EXAMPLES[0])])
     assert len(model.requests) == 2, "it is asked again"
 
 
@@ -78,7 +78,7 @@ async def test_a_failed_call_is_counted_and_the_others_go_on() -> None:
         return ModelError("down") if "answer 1" in request.messages[-1][1] else number(n3=1.0)
 
     one, _ = rater(script)
-    found = await one.rate([Rate(example) for example in EXAMPLES])
+    found = await one.rate([ToRate(example) for example in EXAMPLES])
     assert [each.status for each in found] == ["ok", "api_error", "ok", "ok"]
     assert [each.example for each in found] == ["e0", "e1", "e2", "e3"]
 
@@ -86,20 +86,20 @@ async def test_a_failed_call_is_counted_and_the_others_go_on() -> None:
 async def test_a_refused_key_ends_it_with_the_error_itself() -> None:
     one, _ = rater(lambda _: ModelError("wrong key", fatal=True))
     with pytest.raises(ModelError, match="wrong key"):
-        await one.rate([Rate(example) for example in EXAMPLES])
+        await one.rate([ToRate(example) for example in EXAMPLES])
 
 
 async def test_insisting_on_log_probabilities_says_what_to_do_where_there_are_none() -> None:
     one, _ = rater(lambda _: "4", p_yes="logprob")
-    (found,) = await one.rate([Rate(EXAMPLES[0])])
+    (found,) = await one.rate([ToRate(EXAMPLES[0])])
     assert found.status == "api_error"
     assert "--p-yes hard" in str(found.error)
 
 
 async def test_a_rating_can_be_asked_given_an_answer_or_for_one_question() -> None:
     one, model = rater(lambda _: number(n3=1.0))
-    found = await one.rate([Rate(EXAMPLES[0], QUESTION, True), Rate(EXAMPLES[0], QUESTION, False)])
-    found += await one.rate([Rate(EXAMPLES[0], QUESTION)])
+    found = await one.rate([ToRate(EXAMPLES[0], QUESTION, True), ToRate(EXAMPLES[0], QUESTION, False)])
+    found += await one.rate([ToRate(EXAMPLES[0], QUESTION)])
     texts = [request.messages[-1][1] for request in model.requests]
     assert "Is it polite?\nThe judge's answer: yes" in texts[0]
     assert "The judge's answer: no" in texts[1]
@@ -109,7 +109,7 @@ async def test_a_rating_can_be_asked_given_an_answer_or_for_one_question() -> No
 
 async def test_ratings_are_paid_once_and_the_estimate_knows() -> None:
     one, model = rater(lambda _: number(n3=1.0))
-    wanted = [Rate(example) for example in EXAMPLES]
+    wanted = [ToRate(example) for example in EXAMPLES]
     assert one.estimate(wanted)[:2] == (4, 0)
     first = await one.rate(wanted)
     assert await one.rate(wanted) == first
@@ -120,9 +120,9 @@ async def test_ratings_are_paid_once_and_the_estimate_knows() -> None:
 async def test_a_cap_ends_it_and_what_was_bought_is_kept() -> None:
     one, model = rater(lambda _: number(n3=1.0), budget=Budget(max_calls=2))
     with pytest.raises(BudgetExceededError):
-        await one.rate([Rate(example) for example in EXAMPLES])
+        await one.rate([ToRate(example) for example in EXAMPLES])
     assert len(model.requests) == 2
-    assert one.estimate([Rate(example) for example in EXAMPLES])[:2] == (2, 2)
+    assert one.estimate([ToRate(example) for example in EXAMPLES])[:2] == (2, 2)
 
 
 def test_a_scale_of_ten_is_refused() -> None:

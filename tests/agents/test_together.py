@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from askance.agents.buying import one_by_one, work_together
+from askance.agents.buying import all_together
 from askance.prompts.errors import BudgetExceededError
 
 
@@ -15,7 +15,7 @@ async def test_every_item_is_done_once() -> None:
         await asyncio.sleep(0)
         done.append(item)
 
-    await work_together(one_by_one(range(20)), do, 3)
+    await all_together(range(20), do, 3)
     assert sorted(done) == list(range(20))
 
 
@@ -31,7 +31,7 @@ async def test_after_the_budget_no_item_is_begun_but_those_under_way_end() -> No
         ended.append(item)
 
     with pytest.raises(BudgetExceededError, match="used up"):
-        await work_together(one_by_one([1, 3, 2, 4, 5]), do, 3)
+        await all_together([1, 3, 2, 4, 5], do, 3)
     assert begun == [1, 3, 2]
     assert ended == [2, 3]
 
@@ -46,5 +46,5 @@ async def test_another_error_ends_the_others_at_once() -> None:
         ended.append(item)
 
     with pytest.raises(KeyError):
-        await asyncio.wait_for(work_together(one_by_one([1, 0, 2]), do, 3), 1)
+        await asyncio.wait_for(all_together([1, 0, 2], do, 3), 1)
     assert ended == []

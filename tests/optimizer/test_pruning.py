@@ -73,7 +73,7 @@ class Garden:
         best = Version(1, Draft(prompt), seen.scores, tuple(self.edits), 0)
         self.contest.keep(best)
         self.subject.left = self.most
-        return await prune(best, self.start, self.contest, self.yardstick, EXAMPLES, self.told, self.found)
+        return await prune(best, self.start, self.contest, self.yardstick, self.found)
 
     @property
     def fates(self) -> dict[str, bool]:

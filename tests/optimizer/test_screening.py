@@ -149,7 +149,7 @@ async def test_an_edit_that_its_own_questions_miss_stays_and_the_others_are_not_
     arena.subject.asked.clear()
     yardstick = MeanYardstick(resamples=100, seed=1)
     found: list[PrunedEdit] = []
-    after = await prune(best, arena.start, arena.contest, yardstick, EXAMPLES, arena.events, found)
+    after = await prune(best, arena.start, arena.contest, yardstick, found)
     assert after is best
     assert arena.subject.asked == [("a", 10), ("b", 10)]
     assert [each.removed for each in found] == [False, False]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from askance.agents.deduplicator import Relation
+from askance.agents.notes import Case
 from askance.agents.updater import Proposal
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
@@ -44,12 +45,13 @@ def example(number: int = 0) -> Example:
     return Example(id=f"e{number}", input=f"On day {number} the mayor of Arles opened a bridge.", output="He did not.")
 
 
-def disagreement(number: int = 0, *, target: bool = True) -> Disagreement:
-    return Disagreement(example=f"e{number}", question="q", target=target, reference=not target, gap=0.9)
+def case(number: int = 0, *, target: bool = True) -> Case:
+    found = Disagreement(example=f"e{number}", question="q", target=target, reference=not target, gap=0.9)
+    return Case(found, example(number), QUESTION, REASONS)
 
 
 def trainset(**labels: str) -> list[Any]:
-    return [note_example(disagreement(n), example(n), QUESTION, TASK, REASONS, **labels) for n in range(4)]
+    return [note_example(case(n), TASK, **labels) for n in range(4)]
 
 
 def model_of(rule: Rule = lambda _: GOOD, kinds: list[str] | None = None) -> ScriptedModel:
@@ -77,7 +79,7 @@ def compiled(model: ScriptedModel, path: Path, cache: Path, **options: Any) -> A
 async def take(model: ScriptedModel, program: Any, gateway: Gateway | None = None, *, target: bool = True) -> Any:
     taker = CompiledNoteTaker(gateway or Gateway(), model, TASK, program, seed=1)
     await taker.prepare([QUESTION] if target else [])
-    return await taker.take_note(disagreement(9, target=target), example(9), QUESTION, REASONS, "L7")
+    return await taker.take_note(case(9, target=target), "L7")
 
 
 async def test_a_note_taker_is_compiled_saved_loaded_and_put_back(tmp_path: Path) -> None:
