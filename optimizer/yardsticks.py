@@ -6,6 +6,7 @@ lowered the correlation from .505 to .357: its lessons took a holistic judgement
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..evaluation.scoring import dimension_errors, mean_score, measure
@@ -43,16 +44,15 @@ class Yardstick(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class CorrelationYardstick:
     """Spearman with the wanted scores; a judge whose scores are constant counts as one that ranks nothing."""
 
+    targets: Targets
+    """Must know every example that is measured."""
+    resamples: int
+    seed: int
     name = "Spearman"
-
-    def __init__(self, targets: Targets, *, resamples: int, seed: int) -> None:
-        """``targets`` must know every example that is measured."""
-        self.targets = targets
-        self._resamples = resamples
-        self._seed = seed
 
     def value(self, scores: Sequence[ExampleScore]) -> float | None:
         """Spearman over all dimensions."""
@@ -61,7 +61,7 @@ class CorrelationYardstick:
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
         """Spearman, Kendall and Pearson over all dimensions and on each, with intervals."""
-        found = measure(scores, self.targets, examples, resamples=self._resamples, seed=self._seed)
+        found = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed)
         return found.to_dict()
 
     def difference(
@@ -72,20 +72,18 @@ class CorrelationYardstick:
             [self.targets.score(each) for each in before],
             [self.targets.score(each) for each in after],
             [self.targets.overall(each.example) for each in before],
-            Resampling(documents(examples), self._resamples, seed=self._seed),
+            Resampling(documents(examples), self.resamples, seed=self.seed),
             undefined_as_zero=True,
         )
 
 
+@dataclass(frozen=True)
 class MeanYardstick:
     """The mean score of what a generator makes, in [0, 1]."""
 
+    resamples: int
+    seed: int
     name = "mean score"
-
-    def __init__(self, *, resamples: int, seed: int) -> None:
-        """The settings of the paired test and its interval."""
-        self._resamples = resamples
-        self._seed = seed
 
     def value(self, scores: Sequence[ExampleScore]) -> float | None:
         """Mean over the examples that have a score."""
@@ -114,7 +112,7 @@ class MeanYardstick:
     def _difference(
         self, before: list[float | None], after: list[float | None], examples: Sequence[Example]
     ) -> Difference:
-        return mean_difference(before, after, Resampling(documents(examples), self._resamples, seed=self._seed))
+        return mean_difference(before, after, Resampling(documents(examples), self.resamples, seed=self.seed))
 
 
 class Drift(Protocol):
@@ -127,25 +125,25 @@ class Drift(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class SeverityDrift:
     """A judge's mean score against people's: one that moves away without ranking better has only become severer."""
 
-    def __init__(self, yardstick: CorrelationYardstick, limit: float) -> None:
-        """``limit``: how far a dimension's mean may move away from the wanted mean, in units of the score."""
-        self._yardstick = yardstick
-        self._limit = limit
+    yardstick: CorrelationYardstick
+    limit: float
+    """How far a dimension's mean may move away from the wanted mean, in units of the score."""
 
     def problem(
         self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
     ) -> str | None:
         """The first dimension whose mean moved away by more than the limit and whose ranking is no better for it."""
-        targets = self._yardstick.targets
+        targets = self.yardstick.targets
         was, now = dimension_errors(before, targets), dimension_errors(after, targets)
-        first = self._yardstick.measure(before, examples)["dimensions"]
-        second = self._yardstick.measure(after, examples)["dimensions"]
+        first = self.yardstick.measure(before, examples)["dimensions"]
+        second = self.yardstick.measure(after, examples)["dimensions"]
         for name in targets.dimensions:
             old, new = was[name].drift, now[name].drift
-            if old is None or new is None or abs(new) - abs(old) <= self._limit:
+            if old is None or new is None or abs(new) - abs(old) <= self.limit:
                 continue
             if (second[name]["spearman"] or 0.0) <= (first[name]["spearman"] or 0.0):
                 way = "more severe" if new < old else "more lenient"
@@ -156,12 +154,12 @@ class SeverityDrift:
         return None
 
 
+@dataclass(frozen=True)
 class QuestionDrift:
     """A generator's pass rate per dimension: none may fall by more than the limit while the mean rises."""
 
-    def __init__(self, limit: float) -> None:
-        """``limit`` in units of the pass rate."""
-        self._limit = limit
+    limit: float
+    """In units of the pass rate."""
 
     def problem(
         self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
@@ -171,7 +169,7 @@ class QuestionDrift:
         losses = {
             name: old - new
             for name, old in was.items()
-            if old is not None and (new := now.get(name)) is not None and old - new > self._limit
+            if old is not None and (new := now.get(name)) is not None and old - new > self.limit
         }
         if not losses:
             return None

@@ -23,7 +23,6 @@ from ...prompts.checklist import Checklist
 from ...prompts.examples import Preference
 from .unit_tests import KINDS
 
-CONFIDENCE = 0.95
 DECAY = 0.8
 """Each query-level test weighs this much of the one before it (LMUnit, Table 15)."""
 Row = dict[str, Any]
@@ -67,7 +66,7 @@ def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
     if not len(credits[0]):
         return {"value": None, "reason": "no decided pair has both kinds of score"}
     shares = resample_shares(np.column_stack(credits), _codes(groups), ACCURACY_RESAMPLES, seed)
-    low, high = interval(shares[:, :1] - shares[:, 1:], CONFIDENCE)
+    low, high = interval(shares[:, :1] - shares[:, 1:])
     value = float(credits[0].mean() - credits[1].mean())
     return {"value": value, "low": float(low[0]), "high": float(high[0]), "n": len(credits[0])}
 
@@ -198,7 +197,7 @@ def _row(name: str, credits: Floats, sections: Sequence[str], groups: Sequence[s
 def _cell(credits: Floats, groups: Sequence[str], seed: int) -> Row:
     if not len(credits):
         return _nothing()
-    low, high = interval(resample_shares(credits[:, None], _codes(groups), ACCURACY_RESAMPLES, seed), CONFIDENCE)
+    low, high = interval(resample_shares(credits[:, None], _codes(groups), ACCURACY_RESAMPLES, seed))
     return {
         "accuracy": float(credits.mean()),
         "low": float(low[0]),

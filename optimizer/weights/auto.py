@@ -1,6 +1,4 @@
-"""Choose a learner, and how far to shrink its weights to uniform, by cross-validation inside the
-development pairs.
-"""
+"""Choose a learner, and how far to shrink its weights to uniform, by cross-validation inside the development pairs."""
 
 from __future__ import annotations
 
@@ -82,9 +80,7 @@ class Auto:
     learners: tuple[WeightLearner, ...] = field(default_factory=lambda: (Robust(), Logistic(), BestSingle()))
     folds: int = 5
     most_pairs: int = 20_000
-    """With more development pairs the choice is made on a seeded sample of whole groups of about this
-    size.
-    """
+    """With more development pairs the choice is made on a seeded sample of whole groups of about this size."""
     name: str = "auto"
     quick: bool = True
 

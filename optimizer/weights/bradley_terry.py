@@ -32,20 +32,16 @@ _TOLERANCE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class BradleyTerryFit:
-    """A fit: weights on the logit scale and the rate of flipped labels."""
+    """Weights on the logit scale and the rate of flipped labels, and how well they fit."""
 
     weights: Floats
     """Shape (tests,), not negative, on the logit scale."""
     flip_rate: float
     """ε in [0, 0.45]."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    weights: Floats
-    flip: float
     margins: Floats
+    """Shape (pairs,), of the pairs it was fitted to."""
     loss: float
+    """Minus the log-likelihood, with the penalty."""
 
 
 def fit_bradley_terry(
@@ -79,7 +75,7 @@ def fit_bradley_terry(
             break
     if not point.weights.any():
         raise LearningFailedError("no test points the way people preferred, so every non-negative weight is 0")
-    return BradleyTerryFit(point.weights, point.flip)
+    return point
 
 
 class _Problem:
@@ -102,7 +98,7 @@ class _Problem:
             self.rows, part = slice(None), self.total
         self.scale_up = self.total / part
 
-    def first(self, start: Floats | None, flip: float) -> _Point:
+    def first(self, start: Floats | None, flip: float) -> BradleyTerryFit:
         """The best of a few scales of the direction ``start``: weights are known only up to their scale."""
         tests = self.differences.shape[1]
         direction = np.full(tests, 1.0 / tests) if start is None else start / start.sum()
@@ -111,20 +107,18 @@ class _Problem:
         tried = [self._at(scale * direction, flip, scale * margins) for scale in scales]
         return min(tried, key=lambda point: point.loss)
 
-    def at(self, weights: Floats, flip: float) -> _Point:
+    def at(self, weights: Floats, flip: float) -> BradleyTerryFit:
         """Loss at these weights and flip rate."""
         return self._at(weights, flip, self.differences @ weights)
 
-    def _at(self, weights: Floats, flip: float, margins: Floats) -> _Point:
+    def _at(self, weights: Floats, flip: float, margins: Floats) -> BradleyTerryFit:
         chance = flip + (1.0 - 2.0 * flip) * _logistic(margins)
         loss = -float(self.counts @ np.log(np.maximum(chance, 1e-300))) + self.ridge / 2 * float(weights @ weights)
-        return _Point(weights, flip, margins, loss)
+        return BradleyTerryFit(weights, flip, margins, loss)
 
-    def improve(self, point: _Point) -> _Point:
-        """One Fisher scoring step under w ≥ 0, else one step down the scaled gradient, else the point
-        itself.
-        """
-        now = np.append(point.weights, point.flip) if self.estimate_flip else point.weights
+    def improve(self, point: BradleyTerryFit) -> BradleyTerryFit:
+        """One Fisher scoring step under w ≥ 0, else one step down the scaled gradient, else the point itself."""
+        now = np.append(point.weights, point.flip_rate) if self.estimate_flip else point.weights
         gradient, curvature = self._derivatives(point)
         steepest = np.maximum(now - gradient / np.maximum(np.diag(curvature), 1e-12), 0.0)
         for target in (_non_negative_minimum(gradient, curvature, now), steepest):
@@ -133,26 +127,24 @@ class _Problem:
                 return better
         return point
 
-    def _along(self, point: _Point, now: Floats, step: Floats, slope: float) -> _Point | None:
-        """The first point, halving ``step`` up to 20 times, at which the loss falls enough (Armijo); else
-        None.
-        """
+    def _along(self, point: BradleyTerryFit, now: Floats, step: Floats, slope: float) -> BradleyTerryFit | None:
+        """The first point, halving ``step`` up to 20 times, at which the loss falls enough (Armijo); else None."""
         if slope >= 0.0:
             return None
         for size in 0.5 ** np.arange(20):
             tried = now + size * step
-            flip = min(float(tried[-1]), FLIP_MOST) if self.estimate_flip else point.flip
+            flip = min(float(tried[-1]), FLIP_MOST) if self.estimate_flip else point.flip_rate
             candidate = self.at(tried[: len(point.weights)], flip)
             if candidate.loss <= point.loss + 1e-4 * size * slope:
                 return candidate
         return None
 
-    def _derivatives(self, point: _Point) -> tuple[Floats, Floats]:
+    def _derivatives(self, point: BradleyTerryFit) -> tuple[Floats, Floats]:
         """Gradient and expected curvature in the weights (and the flip rate, last, where it is estimated)."""
         tests = len(point.weights)
         logistic = _logistic(point.margins)
-        chance = np.maximum(point.flip + (1.0 - 2.0 * point.flip) * logistic, 1e-12)
-        by_margin = (1.0 - 2.0 * point.flip) * logistic * (1.0 - logistic)
+        chance = np.maximum(point.flip_rate + (1.0 - 2.0 * point.flip_rate) * logistic, 1e-12)
+        by_margin = (1.0 - 2.0 * point.flip_rate) * logistic * (1.0 - logistic)
         by_flip = 1.0 - 2.0 * logistic
         gradient = self.ridge * point.weights - self.differences.T @ (self.counts * by_margin / chance)
         # All of the curvature comes from the same pairs: a matrix of parts from different pairs may be

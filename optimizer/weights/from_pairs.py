@@ -13,6 +13,7 @@ from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, ra
 from .learners import LearningFailedError, Uniform, WeightLearner
 from .pairs import (
     ACCURACY_RESAMPLES,
+    CONFIDENCE,
     SCORE_TIE,
     Codes,
     Floats,
@@ -72,16 +73,14 @@ def try_learner(
     return HeldOutTrial(learner.name, np.concatenate(credits), seconds / len(splits), weights)
 
 
-def score_trials(
-    trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, confidence: float, seed: int
-) -> list[LearnerScore]:
+def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, seed: int) -> list[LearnerScore]:
     """Every learner on the same resamples of the same held-out pairs."""
     assert baseline.credits is not None
     worked = [trial for trial in trials if trial.credits is not None]
     credits = np.column_stack([baseline.credits, *(trial.credits for trial in worked if trial.credits is not None)])
     shares = resample_shares(credits, groups, ACCURACY_RESAMPLES, seed)
-    lows, highs = interval(shares, confidence)
-    gain_lows, gain_highs = interval(shares - shares[:, :1], confidence)
+    lows, highs = interval(shares)
+    gain_lows, gain_highs = interval(shares - shares[:, :1])
     scores = []
     for trial in trials:
         if trial.credits is None:
@@ -161,7 +160,6 @@ def learn_from_pairs(
     pooling: Pooling = "partial",
     folds: int | None = None,
     resamples: int | None = None,
-    confidence: float = 0.95,
     seed: int = 42,
 ) -> WeighResult:
     """Learn how test scores add up, judged on held-out pairs beside simpler ways (LMUnit §3.5, A.3.5).
@@ -180,7 +178,6 @@ def learn_from_pairs(
             pairs.
         resamples: Bootstrap resamples for the weights; None: 200, or 50 over 500,000 scores, or none for a
             slow learner.
-        confidence: Of all intervals, in (0, 1).
         seed: Decides splits, searches and resamples.
 
     Raises:
@@ -188,8 +185,8 @@ def learn_from_pairs(
         LearningFailedError: The method finds no weights for these pairs.
         MissingExtraError: The method needs a package that is not installed.
     """
-    if not 0.0 < confidence < 1.0 or (folds is not None and folds < 1):
-        raise InputError("confidence must lie between 0 and 1, and folds must be at least 1.")
+    if folds is not None and folds < 1:
+        raise InputError(f"folds is {folds}; it must be at least 1.")
     chosen = find_learner(method)
     others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
     pairs, names = prefs.differences(level), prefs.section_names(level)
@@ -204,7 +201,7 @@ def learn_from_pairs(
     baseline = try_learner(Uniform(), pairs, splits, 0, pooling, seed)
     trials = [try_learner(each, pairs, splits, len(names), pooling, seed) for each in (chosen, *others)]
     trials = [baseline, *trials[1:]] if chosen.name == "uniform" else [trials[0], baseline, *trials[1:]]
-    scores = score_trials(trials, baseline, pairs.groups[tested], confidence, seed)
+    scores = score_trials(trials, baseline, pairs.groups[tested], seed)
 
     recipe, reason = prepare(pairs, chosen, sections=len(names), pooling=pooling, seed=seed)
     fitted = recipe.fit(pairs, seed=seed)
@@ -214,7 +211,7 @@ def learn_from_pairs(
     if resamples and recipe.learns:
         samples = bootstrap_weights(recipe, pairs, fitted, resamples=resamples, seed=seed)
     usable = samples if samples is not None and samples.usable else None
-    low, high = interval(usable.overall, confidence) if usable else (None, None)
+    low, high = interval(usable.overall) if usable else (None, None)
     return WeighResult(
         method=chosen.name,
         learner=recipe.overall.name,
@@ -225,8 +222,8 @@ def learn_from_pairs(
         low=low,
         high=high,
         no_interval=_no_interval(samples, recipe),
-        sections=_section_weights(names, pairs, fitted, usable, confidence),
-        stability=rank_stability(fitted.overall, usable.overall, confidence) if usable else None,
+        sections=_section_weights(names, pairs, fitted, usable),
+        stability=rank_stability(fitted.overall, usable.overall) if usable else None,
         learners=tuple(scores),
         verdict=against_uniform(trials[0], baseline, scores[0]),
         power=pairs_to_tell(trials, baseline, pairs.groups[tested], pairs.decided_pairs),
@@ -234,7 +231,7 @@ def learn_from_pairs(
         folds=len(splits),
         resamples=resamples,
         failed_resamples=samples.failed if samples else 0,
-        confidence=confidence,
+        confidence=CONFIDENCE,
         seed=seed,
     )
 
@@ -262,13 +259,12 @@ def _section_weights(
     pairs: PairDifferences,
     fitted: Weighting,
     samples: WeightSamples | None,
-    confidence: float,
 ) -> tuple[SectionWeights, ...]:
     if fitted.by_section is None:
         return ()
     low = high = None
     if samples is not None and samples.by_section is not None:
-        low, high = interval(samples.by_section, confidence)
+        low, high = interval(samples.by_section)
     decided = np.bincount(pairs.sections[~pairs.is_tie], minlength=len(names))
     return tuple(
         SectionWeights(

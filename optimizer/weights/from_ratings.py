@@ -12,7 +12,7 @@ from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
 from .learners import LearningFailedError
-from .pairs import Floats, PairDifferences, codes_of, interval, margins_to_credits
+from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, interval, margins_to_credits
 from .preferences import PreferenceScores
 from .rating_plan import (
     METHODS,
@@ -82,7 +82,6 @@ def learn_from_ratings(
     pair_share: float = 0.5,
     folds: int = 5,
     resamples: int = 100,
-    confidence: float = 0.95,
     seed: int = 42,
 ) -> RatingWeights:
     """Learn weights from ratings, or from ratings and pairs together, judged on held-out data beside
@@ -98,7 +97,6 @@ def learn_from_ratings(
         pair_share: Weight of the pairs in the objective, in [0, 1].
         folds: Cross-validation folds, whole groups at a time.
         resamples: Bootstrap resamples for the weights (whole groups).
-        confidence: Of all intervals.
         seed: Decides folds and resamples.
 
     Raises:
@@ -112,12 +110,12 @@ def learn_from_ratings(
     data = _together(ratings, pairs)
     if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
         raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
-    scores, verdict = _held_out(data, method, share, folds, confidence, seed)
+    scores, verdict = _held_out(data, method, share, folds, seed)
     plan = plan_for(data, method, share, seed)
     weights = learn_plan(data, plan, share)
     low = high = None
     if resamples >= 2 and plan.method != "uniform":
-        low, high = interval(resampled_weights(data, plan, share, resamples, seed), confidence)
+        low, high = interval(resampled_weights(data, plan, share, resamples, seed))
     return RatingWeights(
         method=method,
         learner=plan.name,
@@ -132,7 +130,7 @@ def learn_from_ratings(
         left_out=len(ratings.left_out),
         pair_share=share,
         resamples=resamples,
-        confidence=confidence,
+        confidence=CONFIDENCE,
         seed=seed,
     )
 
@@ -153,7 +151,7 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingDa
 
 
 def _held_out(
-    data: RatingData, method: RatingMethod, share: float, folds: int, confidence: float, seed: int
+    data: RatingData, method: RatingMethod, share: float, folds: int, seed: int
 ) -> tuple[tuple[RatingLearnerScore, ...], Conclusion]:
     """Each method's scores for every output (and pair) from weights learned without its group."""
     predicted: dict[RatingMethod, Floats] = {name: np.full(len(data.ratings), np.nan) for name in METHODS}
@@ -175,7 +173,7 @@ def _held_out(
             if data.pairs is not None:
                 held = data.pairs.take(~inside[data.pairs.groups] & ~data.pairs.is_tie)
                 credits[name].append(margins_to_credits(held.differences @ weights))
-    scores = _compare(data, parts, predicted, credits, failed, confidence, seed)
+    scores = _compare(data, parts, predicted, credits, failed, seed)
     return scores, _verdict(next(score for score in scores if score.name == method))
 
 
@@ -185,12 +183,9 @@ def _compare(
     predicted: dict[RatingMethod, Floats],
     credits: dict[RatingMethod, list[Floats]],
     failed: dict[RatingMethod, str],
-    confidence: float,
     seed: int,
 ) -> tuple[RatingLearnerScore, ...]:
-    """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole
-    groups.
-    """
+    """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole groups."""
     working = [name for name in METHODS if name not in failed]
     kernels = [_mean_correlation("spearman", predicted[name], data.ratings, parts) for name in working]
     _, codes = np.unique(data.groups, return_inverse=True)
@@ -206,8 +201,8 @@ def _compare(
             scores.append(RatingLearnerScore(name, reason=reason))
             continue
         mine = draws[working.index(name)]
-        low, high = _span(mine, confidence)
-        gain_low, gain_high = _span(mine - base, confidence)
+        low, high = _span(mine)
+        gain_low, gain_high = _span(mine - base)
         scores.append(
             RatingLearnerScore(
                 name=name,
@@ -239,12 +234,12 @@ def _mean_correlation(
     return kernel
 
 
-def _span(draws: Floats, confidence: float) -> tuple[float | None, float | None]:
+def _span(draws: Floats) -> tuple[float | None, float | None]:
     """Percentile interval of the defined draws; None where none is."""
     defined = draws[~np.isnan(draws)]
     if not len(defined):
         return None, None
-    low, high = interval(defined, confidence)
+    low, high = interval(defined)
     return float(low), float(high)
 
 

@@ -1,6 +1,4 @@
-"""How sure the weights are: bootstrap over pairs, stability of the ranking of tests, and pairs needed to
-tell.
-"""
+"""How sure the weights are: bootstrap over pairs, stability of the ranking of tests, and pairs needed to tell."""
 
 from __future__ import annotations
 
@@ -114,10 +112,10 @@ def bootstrap_weights(
     return WeightSamples(np.array(overall).reshape(-1, tests), np.array(by_section) if by_section else None, failed)
 
 
-def rank_stability(weights: Floats, samples: Floats, confidence: float) -> Stability:
+def rank_stability(weights: Floats, samples: Floats) -> Stability:
     """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
     ranks = _ranks(samples)
-    low, high = interval(ranks.astype(np.float64), confidence)
+    low, high = interval(ranks.astype(np.float64))
     leaders = ranks == 1
     first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
     now = _ranks(weights[None, :])[0]

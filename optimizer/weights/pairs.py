@@ -69,17 +69,13 @@ class PairDifferences:
         return replace(self, counts=counts)
 
     def decided(self) -> tuple[Floats, Floats]:
-        """Differences (pairs, tests) and counts (pairs,) of the pairs in which people preferred one
-        output.
-        """
+        """Differences (pairs, tests) and counts (pairs,) of the pairs in which people preferred one output."""
         if not self.is_tie.any():
             return self.differences, self.counts
         return self.differences[~self.is_tie], self.counts[~self.is_tie]
 
     def with_ties_as_halves(self) -> tuple[Floats, Floats]:
-        """As ``decided``, and each data tie as half a win for either side: two mirrored rows that count one
-        half.
-        """
+        """As ``decided``, and each data tie as half a win for either side: two mirrored rows that count one half."""
         if not self.is_tie.any():
             return self.differences, self.counts
         won, won_counts = self.decided()
@@ -104,6 +100,8 @@ def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
     return float(counts @ credits / counts.sum())
 
 
+CONFIDENCE = 0.95
+"""Of all intervals."""
 ACCURACY_RESAMPLES = 2_000
 """Resamples behind an interval of a held-out accuracy."""
 ABOUT_AS_GOOD = 0.5
@@ -153,9 +151,8 @@ def _places(groups: Codes, seed: int) -> Floats:
     count = int(groups.max()) + 1 if len(groups) else 0
     if count < 2:
         raise InputError(
-            "All pairs belong to one group, so none can be held out. Pairs with the same 'input' are one "
-            "group "
-            "unless each line names a 'group'; give different groups to pairs that do not share a context."
+            "All pairs belong to one group, so none can be held out. Pairs with the same 'input' are one group unless "
+            "each line names a 'group'; give different groups to pairs that do not share a context."
         )
     order = np.random.default_rng(seed).permutation(count)
     sizes = np.bincount(groups, minlength=count)[order]
@@ -230,8 +227,8 @@ def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
     return best, close
 
 
-def interval(samples: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Percentile interval along the first axis of ``samples``."""
-    tail = (1.0 - confidence) / 2.0
+def interval(samples: Floats) -> tuple[Floats, Floats]:
+    """Percentile interval along the first axis of ``samples``, with the coverage :data:`CONFIDENCE`."""
+    tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
     return low, high

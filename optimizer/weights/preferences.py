@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -64,9 +64,7 @@ class PreferenceScores:
         return dict(Counter(test for pair in self.left_out for test in pair.missing))
 
     def section_names(self, level: Level) -> tuple[str, ...]:
-        """Names of the parts that get weights of their own, in order of first appearance; () for global
-        weights.
-        """
+        """Names of the parts that get weights of their own, in order of first appearance; () for global weights."""
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
     def differences(self, level: Level = "global") -> PairDifferences:
@@ -128,23 +126,9 @@ def preference_scores(
     Raises:
         InputError: Names the pair and test of the first problem.
     """
-    pairs = len(ids)
     a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
-    columns = {"scores_a": a, "scores_b": b, "preferred": preferred, "groups": groups}
-    for name, column in (columns | {"sections": sections, "datasets": datasets}).items():
-        if column is not None and len(column) != pairs:
-            raise InputError(f"There are {pairs} pairs, but '{name}' has {len(column)} entries.")
-    for what, names in (("pair", ids), ("test", tests)):
-        repeated = [name for name, times in Counter(names).items() if times > 1]
-        if repeated:
-            raise InputError(f"The {what} id '{repeated[0]}' is used more than once.")
-    for name, scores in (("scores_a", a), ("scores_b", b)):
-        wrong = np.argwhere((scores < 0) | (scores > 1))
-        if len(wrong):
-            row, test = wrong[0]
-            raise InputError(
-                f"Pair '{ids[row]}', {name}.{tests[test]}: {scores[row, test]} is outside [0, 1]; rescale the scores."
-            )
+    others = {"preferred": preferred, "groups": groups, "sections": sections, "datasets": datasets}
+    check_tables("pair", ids, tests, {"scores_a": a, "scores_b": b}, others)
     signs = [_SIGN.get(answer) for answer in preferred]
     if None in signs:
         at = signs.index(None)
@@ -152,7 +136,6 @@ def preference_scores(
     absent = np.isnan(a) | np.isnan(b)
     keep = ~absent.any(axis=1)
     kept: list[int] = np.flatnonzero(keep).tolist()
-    dropped: list[int] = np.flatnonzero(~keep).tolist()
     names_of_groups = list(ids) if groups is None else list(groups)
     return PreferenceScores(
         ids=tuple(ids[row] for row in kept),
@@ -164,9 +147,33 @@ def preference_scores(
         sections=tuple(sections[row] if sections is not None else None for row in kept),
         datasets=tuple(datasets[row] if datasets is not None else None for row in kept),
         left_out=tuple(
-            LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(absent[row]).tolist())) for row in dropped
+            LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(absent[row]).tolist()))
+            for row in np.flatnonzero(~keep).tolist()
         ),
     )
+
+
+def check_tables(
+    what: str,
+    ids: Sequence[str],
+    tests: Sequence[str],
+    scores: Mapping[str, Floats],
+    others: Mapping[str, Sized | None],
+) -> None:
+    """Raise InputError unless ids are unique, every column has an entry for each, and scores (rows, tests) are in [0, 1]."""
+    for name, column in {**scores, **others}.items():
+        if column is not None and len(column) != len(ids):
+            raise InputError(f"There are {len(ids)} {what}s, but '{name}' has {len(column)} entries.")
+    for each, names in ((what, ids), ("test", tests)):
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InputError(f"The {each} id '{repeated[0]}' is used more than once.")
+    for name, table in scores.items():
+        wrong = np.argwhere((table < 0) | (table > 1))
+        if len(wrong):
+            row, test = wrong[0]
+            where = f"{what.capitalize()} '{ids[row]}', {name}.{tests[test]}"
+            raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
 
 
 def load_preferences(path: str | Path, *, limit: int | None = None) -> PreferenceScores:
@@ -179,17 +186,12 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
-    path = Path(path)
     columns = Columns(sides=2)
-    ids: dict[str, int] = {}
+    ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
-    for number, row in islice(read_rows(path), limit):
-        where = f"{path}, line {number}"
-        identity = identity_of(row, where)
-        if identity in ids:
-            raise InputError(f"{where}: the id '{identity}' was used before, in line {ids[identity]}.")
-        ids[identity] = number
+    for where, identity, row in identified_rows(Path(path), limit, "pairs"):
+        ids.append(identity)
         if row.get("preferred") not in _SIGN:
             raise InputError(f"{where}: {_wrong_preferred(row)}")
         preferred.append(row["preferred"])
@@ -197,20 +199,12 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
         groups.append(group_of(row, identity, where))
         sections.append(_label(row, "section", where))
         datasets.append(_label(row, "dataset", where))
-    if not ids:
-        raise InputError(f"{path}: there are no pairs in it.")
-    if not columns.tests:
-        raise InputError(f"{path}: the scores are empty; 'scores_a' must hold a number for each test.")
-    a, b = columns.tables()
-    return preference_scores(
-        list(ids), columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets
-    )
+    a, b = columns.tables(f"{path}: the scores are empty; 'scores_a' must hold a number for each test.")
+    return preference_scores(ids, columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets)
 
 
 class Columns:
-    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the
-    arrays.
-    """
+    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the arrays."""
 
     def __init__(self, *, sides: int = 1) -> None:
         self.rows = 0
@@ -231,13 +225,32 @@ class Columns:
                 column.append(values.get(test, nan))
         self.rows += 1
 
-    def tables(self) -> list[Floats]:
-        """One table for each side, shape (rows, tests), NaN where a score is missing."""
+    def tables(self, empty: str) -> list[Floats]:
+        """One table for each side, shape (rows, tests), NaN where a score is missing; InputError(empty) without any."""
+        if not self.tests:
+            raise InputError(empty)
         return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
 
 
-def identity_of(row: dict[str, Any], where: str) -> str:
-    """The row's ``id`` as text; raises InputError."""
+def identified_rows(path: Path, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each row of a file, with where it stands and its id.
+
+    Raises:
+        InputError: There are no rows, or an id is missing, no text, or used twice.
+    """
+    lines: dict[str, int] = {}
+    for number, row in islice(read_rows(path), limit):
+        where = f"{path}, line {number}"
+        identity = _identity(row, where)
+        if identity in lines:
+            raise InputError(f"{where}: the id '{identity}' was used before, in line {lines[identity]}.")
+        lines[identity] = number
+        yield where, identity, row
+    if not lines:
+        raise InputError(f"{path}: there are no {what} in it.")
+
+
+def _identity(row: dict[str, Any], where: str) -> str:
     if "id" not in row:
         raise InputError(f"{where}: the field 'id' is missing.{did_you_mean('id', row)}")
     if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)) or row["id"] == "":

@@ -56,9 +56,7 @@ class Objective:
 
 
 def maximise(objective: Objective, start: Floats, *, sweeps: int = 6, grid: int = 17) -> Floats:
-    """Coordinate search from ``start`` (tests,): a grid on one weight's share at a time, finer in each
-    sweep.
-    """
+    """Coordinate search from ``start`` (tests,): a grid on one weight's share at a time, finer in each sweep."""
     weights: Floats = start / start.sum()
     best = float(objective.values(weights[None, :])[0])
     width = 1.0
@@ -129,9 +127,7 @@ class Plan:
 
 
 def plan_for(data: RatingData, method: RatingMethod, share: float, seed: int) -> Plan:
-    """Resolve ``auto`` by cross-validation inside ``data``; of what is about as good as the best the most
-    uniform.
-    """
+    """Resolve ``auto`` by cross-validation inside ``data``; of what is about as good as the best the most uniform."""
     if method != "auto":
         return Plan(method)
     groups = len(np.unique(data.groups))

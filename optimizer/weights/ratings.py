@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from .preferences import (
     Columns,
     LeftOut,
     PreferenceScores,
+    check_tables,
     group_of,
-    identity_of,
+    identified_rows,
     preference_scores,
     scores_of,
 )
@@ -68,16 +68,7 @@ def rating_scores(
     table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
     rated = np.asarray(ratings, dtype=np.float64)
     names = list(ids) if groups is None else list(groups)
-    for what, length in (("scores", len(table)), ("ratings", len(rated)), ("groups", len(names))):
-        if length != len(ids):
-            raise InputError(f"There are {len(ids)} outputs, but '{what}' has {length} entries.")
-    for what, entries in (("output", ids), ("test", tests)):
-        if len(set(entries)) < len(entries):
-            raise InputError(f"An {what} id is used more than once.")
-    wrong = np.argwhere((table < 0) | (table > 1))
-    if len(wrong):
-        row, test = wrong[0]
-        raise InputError(f"Output '{ids[row]}', scores.{tests[test]}: {table[row, test]} is outside [0, 1].")
+    check_tables("output", ids, tests, {"scores": table}, {"ratings": rated, "groups": names})
     missing = np.isnan(table)
     keep = ~(missing.any(axis=1) | np.isnan(rated))
     return RatingScores(
@@ -108,24 +99,17 @@ def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int |
     path = Path(path)
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns = Columns()
-    ids: dict[str, int] = {}
+    ids: list[str] = []
     ratings, groups = [], []
-    for number, row in islice(read_rows(path), limit):
-        where = f"{path}, line {number}"
-        identity = identity_of(row, where)
-        if identity in ids:
-            raise InputError(f"{where}: the id '{identity}' was used before, in line {ids[identity]}.")
-        ids[identity] = number
+    for where, identity, row in identified_rows(path, limit, "rated outputs"):
+        ids.append(identity)
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
         columns.add(scores_of(given, "scores", where))
         ratings.append(_rating(row, dimension, where))
         groups.append(group_of(row, identity, where))
-    if not ids:
-        raise InputError(f"{path}: there are no rated outputs in it.")
-    if not columns.tests:
-        raise InputError(f"{path}: the scores are empty; 'scores' must hold a number for each test.")
-    return rating_scores(list(ids), columns.tests, columns.tables()[0], ratings, groups=groups)
+    [scores] = columns.tables(f"{path}: the scores are empty; 'scores' must hold a number for each test.")
+    return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
 
 
 def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:

@@ -31,16 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Exact coordinate search on the 0-1 objective of LMUnit (eq. 8), from a logistic fit and from uniform
-    weights.
-    """
+    """Exact coordinate search on the 0-1 objective of LMUnit (eq. 8), from a logistic fit and from uniform weights."""
 
     sweeps: int = 10
     """Most passes over the tests from each start; it ends earlier when a pass improves nothing."""
     most_pairs: int = 20_000
-    """With more pairs a seeded sample of this size is searched: its sampling error is far below that of the
-    labels.
-    """
+    """With more pairs a seeded sample of this size is searched: its sampling error is far below that of the labels."""
     name: str = "local-search"
     quick: bool = True
 

@@ -9,7 +9,7 @@ different weights make a whole from which little can be learned.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -49,28 +49,21 @@ class Recipe:
     """How weights are learned once every choice is made; cheap enough to repeat on bootstrap resamples."""
 
     overall: WeightLearner
-    section: WeightLearner | tuple[WeightLearner, ...] | None = None
-    """Learner of the sections' own weights, one for all or one for each; None for global weights."""
-    sections: int = 0
+    own: tuple[WeightLearner, ...] = ()
+    """Learner of each section's own weights; none for global weights."""
     strength: float = float("inf")
     """τ, in pairs."""
 
     @property
     def quick(self) -> bool:
         """Whether all learners are quick."""
-        return all(each.quick for each in (self.overall, *self._of_sections()))
+        return all(each.quick for each in (self.overall, *self.own))
 
     @property
     def learns(self) -> bool:
         """Whether the weights depend on the pairs at all."""
-        own = () if np.isinf(self.strength) else self._of_sections()
+        own = () if np.isinf(self.strength) else self.own
         return any(not isinstance(each, (Uniform, Decay)) for each in (self.overall, *own))
-
-    def _of_sections(self) -> tuple[WeightLearner, ...]:
-        """The sections' learners."""
-        if self.section is None:
-            return ()
-        return self.section if isinstance(self.section, tuple) else (self.section,) * self.sections
 
     def fit(self, pairs: PairDifferences, *, seed: int, start: Weighting | None = None) -> Weighting:
         """Learn from ``pairs``.
@@ -80,20 +73,18 @@ class Recipe:
                 be learned gets the overall ones.
         """
         overall = self.overall.learn(pairs, seed=seed, start=None if start is None else start.overall)
-        if self.section is None:
+        if not self.own:
             return Weighting(overall)
         if np.isinf(self.strength):
-            return Weighting(overall, np.tile(overall, (self.sections, 1)))
-        own, sizes = self._own(pairs, overall, seed)
+            return Weighting(overall, np.tile(overall, (len(self.own), 1)))
+        own, sizes = self.unpooled(pairs, overall, seed)
         return Weighting(overall, _pool(own, overall, sizes, self.strength))
 
-    def _own(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
-        """Unpooled weights (sections, tests) and decided pairs (sections,); size 0 where a section decides
-        nothing.
-        """
-        own = np.tile(overall, (self.sections, 1))
-        sizes = np.zeros(self.sections)
-        for section, learner in enumerate(self._of_sections()):
+    def unpooled(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
+        """Weights (sections, tests) and decided pairs (sections,); size 0 where a section decides nothing."""
+        own = np.tile(overall, (len(self.own), 1))
+        sizes = np.zeros(len(self.own))
+        for section, learner in enumerate(self.own):
             part = _of_section(pairs, section)
             if not part.decided_pairs:
                 continue
@@ -129,19 +120,19 @@ def prepare(
     if not sections:
         return Recipe(overall), reason
     if isinstance(overall, Uniform) and pairs.decided_pairs < FEW_PAIRS:
-        return Recipe(overall, overall, sections), reason
+        return Recipe(overall, (overall,) * sections), reason
     if pooling == "none":
         return _keep_apart(pairs, learner, overall, sections, reason, seed)
     sample = take_groups(pairs, MOST_PAIRS, seed)
-    chosen, strength = _choose_pooling(sample, [Recipe(overall, each, sections) for each in own], seed)
+    recipe = _choose_pooling(sample, [Recipe(overall, (each,) * sections) for each in own], seed)
     how = (
         "every section gets the overall weights"
-        if np.isinf(strength)
-        else f"a section's own weights{f' ({chosen.name})' if len(own) > 1 else ''} count as its pairs against "
-        f"{strength:.0f} pairs of the whole"
+        if np.isinf(recipe.strength)
+        else f"a section's own weights{f' ({recipe.own[0].name})' if len(own) > 1 else ''} count as its pairs against "
+        f"{recipe.strength:.0f} pairs of the whole"
     )
     said = "; ".join(filter(None, [reason, f"partial pooling: {how}"]))
-    return Recipe(overall, chosen, sections, strength), said
+    return recipe, said
 
 
 def _keep_apart(
@@ -149,11 +140,11 @@ def _keep_apart(
 ) -> tuple[Recipe, str]:
     """Every section on its own; ``Auto`` chooses in each."""
     if not isinstance(learner, Auto):
-        return Recipe(overall, learner, sections, 0.0), reason
+        return Recipe(overall, (learner,) * sections, 0.0), reason
     own = tuple(learner.choose(_of_section(pairs, section), seed=seed).learner for section in range(sections))
     learned = sum(not isinstance(each, Uniform) for each in own)
     said = f"sections apart: {learned} of {sections} have learned weights, the others uniform ones"
-    return Recipe(overall, own, sections, 0.0), f"{reason}; {said}"
+    return Recipe(overall, own, 0.0), f"{reason}; {said}"
 
 
 def _of_section(pairs: PairDifferences, section: int) -> PairDifferences:
@@ -167,25 +158,16 @@ def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Float
     return trust * own + (1.0 - trust) * overall
 
 
-def _choose_pooling(
-    pairs: PairDifferences, recipes: Sequence[Recipe], seed: int, folds: int = 5
-) -> tuple[WeightLearner, float]:
-    """The sections' learner and τ with the best cross-validated share of right pairs.
+def _choose_pooling(pairs: PairDifferences, recipes: Sequence[Recipe], seed: int) -> Recipe:
+    """The recipe and τ with the best cross-validated share of right pairs in five folds.
 
-    Of those about as good, the largest τ, and of its learners the best.
-
-    Args:
-        pairs: Development pairs.
-        recipes: They differ in the sections' learner alone.
-        seed: Decides the folds.
-        folds: At most so many.
+    Of those about as good, the largest τ, and of its recipes the best. They differ in the sections' learner alone.
     """
-    learners = [recipe._of_sections()[0] for recipe in recipes]
     groups = np.unique(pairs.groups, return_inverse=True)[1].astype(np.int64)
     if int(groups.max(initial=0)) < 1:
-        return learners[0], float("inf")
+        return recipes[0]
     parts, tested = [], []
-    for number, split in enumerate(grouped_folds(groups, folds, seed)):
+    for number, split in enumerate(grouped_folds(groups, 5, seed)):
         development = pairs.take(split.development)
         test = pairs.take(split.test[~pairs.is_tie[split.test]])
         if not len(test) or not development.decided_pairs:
@@ -196,14 +178,14 @@ def _choose_pooling(
             continue
         margins = []
         for recipe in recipes:
-            own, sizes = recipe._own(development, overall, seed + number)
+            own, sizes = recipe.unpooled(development, overall, seed + number)
             margins += [Weighting(overall, _pool(own, overall, sizes, tau)).margins(test) for tau in STRENGTHS]
         parts.append(margins_to_credits(np.array(margins)))
         tested.append(test.groups)
     if not parts:
-        return learners[0], float("inf")
+        return recipes[0]
     credits, codes = np.concatenate(parts, axis=1), np.concatenate(tested)
     shares = credits.mean(axis=1)
     held = close_to_best(credits, codes)[1]
     chosen = max(held, key=lambda option: (STRENGTHS[option % len(STRENGTHS)], shares[option]))
-    return learners[chosen // len(STRENGTHS)], STRENGTHS[chosen % len(STRENGTHS)]
+    return replace(recipes[chosen // len(STRENGTHS)], strength=STRENGTHS[chosen % len(STRENGTHS)])

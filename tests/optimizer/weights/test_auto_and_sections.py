@@ -126,7 +126,7 @@ def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate
     pairs = simulate([0.6, 0.3, 0.1], 240, sections=sections).differences("section")
     recipe, reason = prepare(pairs, Robust(), sections=8, pooling="partial", seed=0)
     fitted = recipe.fit(pairs, seed=0)
-    apart = Recipe(Robust(), Robust(), 8, 0.0).fit(pairs, seed=0)
+    apart = Recipe(Robust(), (Robust(),) * 8, 0.0).fit(pairs, seed=0)
     assert fitted.by_section is not None
     assert apart.by_section is not None
     spread, unpooled = (np.ptp(each.by_section, axis=0).max() for each in (fitted, apart))
@@ -136,8 +136,8 @@ def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate
 
 def test_partial_pooling_weighs_own_pairs_against_the_whole(simulate: Simulate) -> None:
     pairs = simulate([0.6, 0.4], 90, sections=["x"] * 30 + ["y"] * 60).differences("section")
-    own = Recipe(Robust(), Robust(), 2, 0.0).fit(pairs, seed=0)
-    pooled = Recipe(Robust(), Robust(), 2, 30.0).fit(pairs, seed=0)
+    own = Recipe(Robust(), (Robust(),) * 2, 0.0).fit(pairs, seed=0)
+    pooled = Recipe(Robust(), (Robust(),) * 2, 30.0).fit(pairs, seed=0)
     assert own.by_section is not None
     assert pooled.by_section is not None
     assert pooled.by_section[0] == pytest.approx((own.by_section[0] + own.overall) / 2)
@@ -147,7 +147,7 @@ def test_partial_pooling_weighs_own_pairs_against_the_whole(simulate: Simulate) 
 def test_a_section_without_decided_pairs_gets_the_overall_weights(simulate: Simulate) -> None:
     pairs = simulate([0.6, 0.4], 60, sections=["x"] * 30 + ["y"] * 30).differences("section")
     ties = PairDifferences(pairs.differences, np.arange(60) >= 30, pairs.groups, pairs.sections, pairs.counts)
-    fitted = Recipe(Robust(), Robust(), 2, 0.0).fit(ties, seed=0)
+    fitted = Recipe(Robust(), (Robust(),) * 2, 0.0).fit(ties, seed=0)
     assert fitted.by_section is not None
     assert fitted.by_section[1] == pytest.approx(fitted.overall)
 
