@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
-    from .events import Events
+    from .events import Teller
     from .screening import Screening
     from .subject import Subject
 
@@ -59,7 +59,7 @@ class Contest:
     """In an order in which any first part of them is a fair sample."""
     run: RunDirectory
     """Keeps every version."""
-    events: Events
+    events: Teller
     racing: bool
     """Whether a candidate that is clearly worse is dropped before all examples are judged."""
     bisect: bool

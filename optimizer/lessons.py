@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..memory.lesson_memory import LessonMemory
     from ..prompts.examples import Example
     from ..prompts.lessons import Disagreement, Lesson
-    from .events import Events
+    from .events import Teller
     from .signals import Reasons, Signal
     from .subject import Draft, Observation
 
@@ -86,7 +86,7 @@ class Desk:
 class LessonDesk:
     """Takes notes and keeps the memory free of repeats and of contradictions."""
 
-    def __init__(self, desk: Desk, events: Events, signal: Signal, *, contrast: bool = False) -> None:
+    def __init__(self, desk: Desk, events: Teller, signal: Signal, *, contrast: bool = False) -> None:
         """``contrast``: show a case on which both sides agree, as the signal has it, beside each disagreement."""
         self.memory = desk.memory
         self._desk = desk

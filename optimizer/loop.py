@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..prompts.lessons import Edit, Lesson
     from .contest import Contest
     from .edits import EditWriter
-    from .events import Events
+    from .events import Teller
     from .lessons import LessonDesk
     from .options import LoopOptions
     from .pruning import QuestionsAgain
@@ -44,7 +44,7 @@ class Parts:
     contest: Contest
     development: Sequence[Example]
     run: RunDirectory
-    events: Events
+    events: Teller
     trial: LessonTrial | None = None
     """None where lessons go to the gate untried."""
     questions_again: QuestionsAgain | None = None

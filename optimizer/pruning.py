@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Question
     from .contest import Contest
-    from .events import Events
+    from .events import Teller
     from .subject import Version
     from .yardsticks import Yardstick
 
@@ -112,7 +112,7 @@ class QuestionsAgain:
     writer: QuestionWriter
     dimensions: Sequence[str]
     """Those that people rated."""
-    events: Events
+    events: Teller
 
     async def challenge(self, version: Version, contest: Contest, iteration: int) -> Version:
         """Write questions from the version's prompt; returns the version with them where the gate takes them.

@@ -18,7 +18,7 @@ from ..prompts.errors import BudgetExceededError, CoverageError, InputError
 from .acceptance import HeldOutGate, PairedGate
 from .contest import Contest
 from .edits import EditByEdit, WholeRewrite
-from .events import Events, ExamplesSplit, RunBegan, RunFinished, RunWritten, TestOpened
+from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .lessons import Desk, LessonDesk
 from .loop import Loop, Parts
@@ -160,7 +160,7 @@ async def _run(
 ) -> RunResult:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    events = Events(run.journal(), watcher, callbacks)
+    events = Teller(run.journal(), watcher, callbacks)
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))

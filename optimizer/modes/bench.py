@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
-    from ..events import Events
+    from ..events import Teller
     from ..job import Job, SplitExamples
 
 
@@ -32,7 +32,7 @@ class Bench:
     models: Models
     gateway: Gateway
     run: RunDirectory
-    events: Events
+    events: Teller
     coverage: Coverage = field(default_factory=lambda: Coverage(0, 0, 0, 0, 0))
     """Of everything that was judged so far."""
 

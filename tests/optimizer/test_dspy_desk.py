@@ -14,7 +14,7 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.optimizer.events import Events
+from askance.optimizer.events import Teller
 from askance.optimizer.lessons import Desk, LessonDesk
 from askance.optimizer.signals import Reasons
 from askance.optimizer.subject import Draft, Observation
@@ -51,7 +51,7 @@ async def test_the_loop_takes_notes_with_a_compiled_note_taker(tmp_path: Path) -
     gateway = Gateway(VerdictStore(":memory:"))
     taker = CompiledNoteTaker(gateway, model, CHECKLIST.task, NoteTakerProgram())
     desk = Desk(taker, Deduplicator(gateway, model), LessonMemory(embedder("words")))
-    events = Events(Journal(tmp_path / "journal.jsonl"), Silent())
+    events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
     seen = Observation(examples, (), (), CHECKLIST)
     signal: Any = None  # asked for controls alone, where contrasting cases are shown
     lessons = await LessonDesk(desk, events, signal).learn(

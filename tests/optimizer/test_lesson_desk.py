@@ -14,7 +14,7 @@ from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.models.structured import ParseError
-from askance.optimizer.events import Events
+from askance.optimizer.events import Teller
 from askance.optimizer.lessons import Desk, LessonDesk
 from askance.prompts.lessons import Lesson
 
@@ -48,7 +48,7 @@ def desk(tmp_path: Path, finder: Any, *, applied: str | None = None) -> LessonDe
         memory.add(lesson)
     if applied:
         memory.mark([applied], "applied", "better on validation")
-    events = Events(Journal(tmp_path / "journal.jsonl"), Silent())
+    events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
     made: Any = Desk(note_taker=None, deduplicator=None, memory=memory, contradictions=finder)  # type: ignore[arg-type]
     return LessonDesk(made, events, signal=None)  # type: ignore[arg-type]
 
