@@ -229,8 +229,7 @@ class Contest:
                 dropped = stop(best.scores, scores)
                 if dropped is not None:
                     return Race(number, replace(dropped, reason=dropped.reason + ON_ITS_OWN), rung, None)
-            assert draft.checklist is not None, "a judge answers a checklist"
-            rest = [each.id for each in draft.checklist.questions if each.id not in asked]
+            rest = [each.id for each in draft.questions.questions if each.id not in asked]
             verdicts += await screening.judge(draft, examples, rest, self.events.advance)
             scores = screening.scores(draft, examples, verdicts)
         else:

@@ -1,9 +1,7 @@
-"""A run's inputs, checked, and how its examples are divided.
+"""A run's inputs, checked, and how its examples are divided: parts that anyone can reproduce.
 
-Development, validation and test parts that anyone can reproduce.
-
-Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the
-Python version or the order of the file.
+Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the Python version
+or the order of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from .options import LoopOptions
 
 
+Options = TypeVar("Options", bound="LoopOptions")
 SMALLEST_PART = 3
 """A part with fewer examples cannot say anything; splitting fails instead."""
 STRATUM = 10
@@ -232,6 +231,17 @@ class Job:
     def prompt(self) -> Prompt:
         """The prompt that is improved."""
         return self.prompts["prompt"]
+
+    def options_as(self, kind: type[Options]) -> Options:
+        """The settings, which are those of one mode."""
+        assert isinstance(self.options, kind), f"a run of {self.command} has its own settings"
+        return self.options
+
+    @property
+    def questions(self) -> Checklist:
+        """The checklist, in a mode that needs one."""
+        assert self.checklist is not None, "a judge needs a checklist"
+        return self.checklist
 
     @property
     def config(self) -> dict[str, Any]:

@@ -123,8 +123,7 @@ class QuestionsAgain:
             BudgetExceededError: A cap was reached; ``version`` stands.
             ModelError: An endpoint refuses every call.
         """
-        old = version.draft.checklist
-        assert old is not None, "questions are written anew where there are some"
+        old = version.draft.questions
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
             written = await self.writer.write(version.prompt.text, self.dimensions)

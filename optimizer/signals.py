@@ -235,8 +235,7 @@ class HumanSignal:
 
     def _dimension(self, draft: Draft, question: str) -> str:
         """The rated dimension that a question belongs to."""
-        assert draft.checklist is not None, "a judge answers a checklist"
-        name = draft.checklist.question(question).dimension
+        name = draft.questions.question(question).dimension
         return name if name in self.targets.dimensions else "overall"
 
     def _runs_against_people(self, verdicts: Sequence[Verdict], dimension: str) -> bool:

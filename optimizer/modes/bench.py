@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...evaluation.scoring import Coverage
+from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.lesson_memory import LessonMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...memory.embedders import Embedder
     from ...memory.run_directory import RunDirectory
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
+    from ...prompts.verdicts import Verdict
     from ..events import Teller
     from ..job import Job, SplitExamples
 
@@ -73,6 +76,6 @@ class Bench:
         """Longest prompt that a run may make."""
         return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
 
-    def count(self, seen: Coverage) -> None:
+    def count(self, verdicts: Sequence[Verdict]) -> None:
         """Add to the coverage."""
-        self.coverage += seen
+        self.coverage += coverage(verdicts)

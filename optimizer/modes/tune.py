@@ -106,7 +106,7 @@ class Tune:
 
     async def set_up(self, bench: Bench) -> SetUp:
         """Nothing is bought before the loop."""
-        job, options = bench.job, _options(bench.job)
+        job, options = bench.job, bench.job.options_as(TuneOptions)
         generator = bench.model("generator")
         judge = bench.model("judge") if "judge" in job.models else None
         helper = judge or generator
@@ -148,7 +148,7 @@ class Tune:
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """Writing all outputs, and judging them; questions written per example are counted as six."""
-        options = _options(job)
+        options = job.options_as(TuneOptions)
         seed, tokens = options.seed, options.max_output_tokens
         writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
         found = writer.estimate(job.examples)
@@ -164,8 +164,3 @@ class Tune:
 
 
 MODE = Tune()
-
-
-def _options(job: Job) -> TuneOptions:
-    assert isinstance(job.options, TuneOptions), "tuning has its own settings"
-    return job.options

@@ -9,7 +9,7 @@ import pytest
 
 from askance.agents.example_questions import ExampleQuestions
 from askance.agents.judging import Judging
-from askance.evaluation.scoring import Coverage
+from askance.evaluation.scoring import Coverage, coverage
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.modes.checker import Check, load_checker
@@ -72,7 +72,7 @@ class Office:
             questions=ExampleQuestions(gateway, self.judge) if own else None,
             checker=load_checker(check) if checked else None,
             score_as=score_as,
-            tally=self.seen.append,
+            tally=lambda verdicts: self.seen.append(coverage(verdicts)),
             say=self.said.append,
         )
 
