@@ -15,7 +15,7 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.models.structured import ParseError
 from askance.optimizer.events import Teller
-from askance.optimizer.lessons import Desk, LessonDesk
+from askance.optimizer.lessons import LessonDesk
 from askance.prompts.lessons import Lesson
 
 STRICT = Lesson(
@@ -49,8 +49,8 @@ def desk(tmp_path: Path, finder: Any, *, applied: str | None = None) -> LessonDe
     if applied:
         memory.mark([applied], "applied", "better on validation")
     events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
-    made: Any = Desk(note_taker=None, deduplicator=None, memory=memory, contradictions=finder)  # type: ignore[arg-type]
-    return LessonDesk(made, events, signal=None)  # type: ignore[arg-type]
+    nobody: Any = None
+    return LessonDesk(nobody, nobody, memory, events, nobody, contradictions=finder)
 
 
 def strength(of: dict[str, float]) -> Any:
