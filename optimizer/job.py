@@ -296,7 +296,7 @@ def own_split(examples: Sequence[Example]) -> Split | None:
     Raises:
         InputError: A part has fewer than three examples.
     """
-    parts: dict[str, list[str]] = {"development": [], "validation": [], "test": []}
+    parts: dict[str, list[str]] = {name: [] for name in _PARTS}
     for example in examples:
         part = example.metadata.get("split")
         if not isinstance(part, str) or part not in parts:
@@ -307,12 +307,12 @@ def own_split(examples: Sequence[Example]) -> Split | None:
             raise InputError(
                 f"metadata.split names {len(ids)} {name} examples; at least {SMALLEST_PART} are needed in each part."
             )
-    return Split(tuple(parts["development"]), tuple(parts["validation"]), tuple(parts["test"]))
+    return Split(*(tuple(parts[name]) for name in _PARTS))
 
 
 def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
     """The examples with the part that each is in as ``metadata.split``: what :func:`own_split` reads."""
-    names = {name: part for part in ("development", "validation", "test") for name in getattr(parts, part)}
+    names = {name: part for part in _PARTS for name in getattr(parts, part)}
     return [
         example.model_copy(update={"metadata": {**example.metadata, "split": names[example.id]}})
         for example in examples
