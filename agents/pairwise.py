@@ -107,7 +107,7 @@ class PairEvaluator(Evaluator):
     """An evaluator that compares; its examples come from :func:`ordered_examples`."""
 
     def _asking(self, provenance: Provenance) -> PairAsking:
-        judging = self._judging
+        judging = self.judging
         if judging.mode == "batched" or judging.explain == "always" or judging.score_scale is not None:
             raise InputError(
                 "Comparing two outputs takes one call a test, answered with the better one: leave out --mode batched, "

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ...agents.evaluator import Evaluator
-from ...agents.generator import Generator
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...agents.example_questions import ExampleQuestions
-    from ...agents.generator import Generated
+    from ...agents.generator import Generated, Generator
     from ...agents.judging import Judging
     from ...models.base import Model
-    from ...models.gateway import Gateway
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
     from .checker import Checker
@@ -46,16 +44,6 @@ class OutputJudge:
     soft: bool
 
 
-@dataclass(frozen=True)
-class Writing:
-    """How the generator writes."""
-
-    model: Model
-    max_tokens: int
-    temperature: float
-    seed: int
-
-
 @runtime_checkable
 class AnswersWithRecords(Protocol):
     """A model whose answers are records of what it did, with the text to be judged in them."""
@@ -69,8 +57,8 @@ class AnswersWithRecords(Protocol):
 class GeneratorSubject:
     """A generator model; the draft's prompt is what it writes with."""
 
-    gateway: Gateway
-    writing: Writing
+    generator: Generator
+    """How the outputs are made, whatever the prompt."""
     judge: OutputJudge | None
     """Answers the questions; None where a checker alone looks."""
     checklist: Checklist | None
@@ -97,18 +85,9 @@ class GeneratorSubject:
             InputError: The checker returned something else than checks, or one with the name of a question.
             ModelError: An endpoint refuses every call or is down.
         """
-        writing = self.writing
-        generator = Generator(
-            self.gateway,
-            writing.model,
-            draft.prompt,
-            max_tokens=writing.max_tokens,
-            temperature=writing.temperature,
-            seed=writing.seed,
-        )
-        generated = await generator.generate(examples, on_done)
-        if isinstance(writing.model, AnswersWithRecords):
-            shown = writing.model.shown
+        generated = await replace(self.generator, prompt=draft.prompt).generate(examples, on_done)
+        if isinstance(self.generator.model, AnswersWithRecords):
+            shown = self.generator.model.shown
             generated = [each if each.error else replace(each, example=shown(each.example)) for each in generated]
         written = [each.example for each in generated]
         judged = await self._judged(draft, generated)
@@ -133,7 +112,7 @@ class GeneratorSubject:
         return self._evaluator(self.judge, checklist) if checklist is not None and self.judge is not None else None
 
     def _evaluator(self, judge: OutputJudge, checklist: Checklist) -> Evaluator:
-        return Evaluator(self.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
+        return Evaluator(self.generator.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
 
     async def _judged(self, draft: Draft, generated: Sequence[Generated]) -> list[Verdict]:
         """The judge's verdicts; an output that is not there gives failed ones."""

@@ -21,7 +21,7 @@ from ..options import TuneOptions
 from ..subject import Draft
 from ..yardsticks import MeanYardstick, QuestionDrift
 from .checker import load_checker
-from .generator import FailureSignal, GeneratorSubject, OutputJudge, Writing
+from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
 
@@ -112,8 +112,14 @@ class Tune:
         helper = judge or generator
         checker = job.objects.get("checker") or job.settings.get("checker")
         subject = GeneratorSubject(
-            bench.gateway,
-            Writing(generator, options.max_output_tokens, options.generator_temperature, options.seed),
+            Generator(
+                bench.gateway,
+                generator,
+                job.prompt,
+                options.max_output_tokens,
+                options.generator_temperature,
+                options.seed,
+            ),
             judge=None
             if judge is None
             else OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
