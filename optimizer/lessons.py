@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..agents.deduplicator import Relation
 from ..agents.notes import Case
@@ -18,7 +18,7 @@ from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
 from .trial import AGREED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from ..agents.batch_notes import BatchNoteTaker
     from ..agents.deduplicator import ContradictionFinder, Deduplicator
@@ -66,6 +66,7 @@ def find_contrast(
     return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
+Found = TypeVar("Found")
 BATCH = 4
 """Disagreements in a batch."""
 
@@ -162,13 +163,8 @@ class LessonDesk:
 
     async def _remember(self, lesson: Lesson) -> str:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
-        try:
-            relation, known = await self._compare(lesson)
-        except CallError as error:
-            if error.fatal:
-                raise
-            self.events.say(f"lesson {lesson.id} was not compared and is kept as new: {error}")
-            relation, known = None, None
+        compared = await self._answer(self._compare(lesson), f"lesson {lesson.id} was not compared and is kept as new")
+        relation, known = compared or (None, None)
         if known is None or relation is None:
             kept = self.memory.add(await self._classified(lesson))
         elif relation.relation == "merge":
@@ -199,12 +195,9 @@ class LessonDesk:
         """The lesson with its class; where the classifier cannot tell it is tried like any other."""
         if self.classifier is None:
             return lesson
-        try:
-            found = await self.classifier.classify(lesson)
-        except CallError as error:
-            if error.fatal:
-                raise
-            self.events.say(f"lesson {lesson.id} was not classified and is taken for promptable: {error}")
+        otherwise = f"lesson {lesson.id} was not classified and is taken for promptable"
+        found = await self._answer(self.classifier.classify(lesson), otherwise)
+        if found is None:
             return lesson
         return lesson.model_copy(update={"kind": found.kind, "kind_reason": found.reason})
 
@@ -233,28 +226,28 @@ class LessonDesk:
                 if not competes or pair & retired or pair in asked:
                     continue
                 asked.add(pair)
-                reason = await self._contradiction(self.contradictions, self.memory.get(lesson_id), other)
-                if reason is None:
+                compared = self.contradictions.compare(self.memory.get(lesson_id), other)
+                found = await self._answer(compared, f"lessons {lesson_id} and {other.id} were not compared")
+                if found is None or not found.contradicts:
                     continue
                 weaker, stronger = sorted((lesson_id, other.id), key=strength)
                 if other.status == "applied":
                     weaker, stronger = lesson_id, other.id
-                why = f"it contradicts {stronger}, for which more speaks ({reason})"
+                why = f"it contradicts {stronger}, for which more speaks ({found.reason})"
                 self.memory.mark([weaker], "retired", why)
                 self.events.emit(LessonRetired(weaker, why))
                 retired.add(weaker)
         return retired
 
-    async def _contradiction(self, finder: ContradictionFinder, lesson: Lesson, other: Lesson) -> str | None:
-        """In what two lessons contradict each other; None where they do not, or where nobody can tell."""
+    async def _answer(self, asked: Awaitable[Found], otherwise: str) -> Found | None:
+        """What an agent says; None, and a person is told what happens otherwise, where it cannot be used."""
         try:
-            found = await finder.compare(lesson, other)
+            return await asked
         except CallError as error:
             if error.fatal:
                 raise
-            self.events.say(f"lessons {lesson.id} and {other.id} were not compared: {error}")
+            self.events.say(f"{otherwise}: {error}")
             return None
-        return found.reason if found.contradicts else None
 
 
 @dataclass(frozen=True)
