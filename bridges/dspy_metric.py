@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..evaluation.options import parse_options
+from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
 from ..memory.verdict_store import open_store
 from ..models.session import ModelOptions, background_session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import default_prompt
-from ..prompts.errors import AskanceError, CoverageError, InputError
+from ..prompts.default import prompt_showing
+from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
 
@@ -35,7 +36,7 @@ class ChecklistMetric:
     """Scores what a DSPy program predicts, in [0, 1]; made by :func:`checklist_metric`."""
 
     def __init__(
-        self, opened: OpenGateway, evaluator: Evaluator, fields: dict[str, str | None], *, soft: bool, explain: bool
+        self, opened: OpenGateway, evaluator: Evaluator, fields: Mapping[str, str | None], *, soft: bool, explain: bool
     ) -> None:
         """``fields`` maps our fields to those of the DSPy example and, for ``output``, of its prediction."""
         self._opened = opened
@@ -65,7 +66,7 @@ class ChecklistMetric:
     def _example(self, example: Any, pred: Any) -> Example:
         texts: dict[str, Any] = {
             **input_texts(example, self._fields),
-            "output": output_text(pred, self._fields["output"]),
+            "output": output_text(pred, self._fields.get("output")),
         }
         name = sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return Example(id=name, **texts)
@@ -74,26 +75,32 @@ class ChecklistMetric:
         checklist = self._evaluator.checklist
         score = score_examples([judged], checklist, verdicts, soft=self._soft)[0].overall
         if score is None:
-            failed = next(each for each in verdicts if each.answer is None)
-            question = checklist.question(failed.question).text
-            raise CoverageError(
-                f"{failed.model} gave no verdict on '{question}' ({failed.error or failed.status}), so this prediction has "
-                "no score. Run it again: what was bought is kept, and only what is missing is asked for."
-            )
+            raise missing_verdict(checklist, verdicts)
         return score
 
     def _feedback(self, judged: Example, verdicts: Sequence[Verdict], score: float) -> str:
-        failed = {each.question: each for each in verdicts if each.answer is False}
+        failed = [each for each in verdicts if each.answer is False]
         if not failed:
             return f"Score {score:.2f}: every question was answered yes."
-        reasons: dict[tuple[str, str], str] = {}
-        if self._explain:
-            reasons = self._opened.loop.run(self._evaluator.explain(failed.values(), [judged]))
-        lines = [f"Score {score:.2f}. These questions about the output were answered no:"]
-        for name in failed:
-            reason = reasons.get((judged.id, name))
-            lines.append(f"- {self._evaluator.checklist.question(name).text}{f' {reason}' if reason else ''}")
-        return "\n".join(lines)
+        reasons = self._opened.loop.run(self._evaluator.explain(failed, [judged])) if self._explain else {}
+        lines = [f"- {each}" for each in failing_questions(self._evaluator.checklist, failed, reasons)]
+        return "\n".join([f"Score {score:.2f}. These questions about the output were answered no:", *lines])
+
+
+class ShownFields(TypedDict, total=False):
+    """What the judge is shown of a DSPy example and its prediction: our field to theirs."""
+
+    output: str | None
+    """The prediction's field that is judged; may be left out where it has one."""
+    input: str | None
+    """The example's field that the judge is shown as the input; all input fields by default."""
+    context: str | None
+    """The example's field that is shown as context, where there is one."""
+    reference: str | None
+    """The example's field that is shown as a reference output, where there is one."""
+
+
+FIELDS = tuple(ShownFields.__annotations__)
 
 
 def checklist_metric(
@@ -102,13 +109,10 @@ def checklist_metric(
     opened: OpenGateway,
     *,
     prompt: str | Path | Prompt | None = None,
-    output: str | None = None,
-    input: str | None = None,
-    context: str | None = None,
-    reference: str | None = None,
     judging: Judging | None = None,
     soft: bool = True,
     role: str = "evaluator",
+    **fields: Unpack[ShownFields],
 ) -> ChecklistMetric:
     """A metric ``(example, pred, trace=None) -> float`` for DSPy's evaluators and optimisers, GEPA among them.
 
@@ -117,26 +121,23 @@ def checklist_metric(
         model: The judge, ``provider/model`` or a model.
         opened: An open gateway; its store, caps and ledger hold here too.
         prompt: The judge's prompt; askance's own neutral one by default.
-        output: The prediction's field that is judged; may be left out where it has one.
-        input: The example's field that the judge is shown as the input; all input fields by default.
-        context: The example's field that is shown as context, where there is one.
-        reference: The example's field that is shown as a reference output, where there is one.
         judging: How the judge is asked. ``explain="never"`` leaves the reasons out of the feedback.
         soft: Score from P(yes); False scores from the yes/no answers.
         role: Whose ledger.
+        fields: ``output``, ``input``, ``context`` and ``reference``, as in :class:`ShownFields`.
 
     Raises:
-        InputError: The checklist, the prompt or the model's name cannot be used.
+        InputError: The checklist, the prompt or the model's name cannot be used, or there is no setting of a name.
     """
+    if unknown := sorted(fields.keys() - set(FIELDS)):
+        raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
     judging = judging or Judging()
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    fields = {"output": output, "input": input, "context": context, "reference": reference}
-    shown: dict[str, Any] = {
-        name: "shown" for name, field in fields.items() if field is not None or name in ("input", "output")
-    }
-    text = default_prompt([Example(id="shown", **shown)]) if prompt is None else load_prompt(prompt)
+    questions = load_checklist(checklist)
+    named: Mapping[str, Any] = fields
+    shown = ["input", *(name for name in FIELDS if named.get(name) is not None)]
+    text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
     evaluator = Evaluator(opened.gateway, opened.model(model), text, questions, judging, role=role)
-    return ChecklistMetric(opened, evaluator, fields, soft=soft, explain=judging.explain != "never")
+    return ChecklistMetric(opened, evaluator, named, soft=soft, explain=judging.explain != "never")
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:

@@ -15,19 +15,16 @@ from ..agents.dspy.lm import dspy
 from ..optimizer.job import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
-from ..prompts.prompt import Prompt, fill
+from ..prompts.prompt import Prompt, fill, literal
 from ..runs import tune
-from .dspy_metric import input_texts
+from .dspy_metric import FIELDS, input_texts
 from .dspy_program import PassMetric, ProgramModel
-from .gepa_prompt import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ..evaluation.progress import Watcher
     from ..models.base import Model
-    from ..optimizer.events import Callback
     from ..prompts.checklist import Checklist
 
 ROLES = ("note_taker", "deduplicator", "updater")
@@ -53,14 +50,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         metric: Callable[..., Any] | None = None,
         metric_threshold: float = 1.0,
         predictor: str | None = None,
-        output: str | None = None,
-        input: str | None = None,
-        context: str | None = None,
-        reference: str | None = None,
-        judge_prompt: str | Path | Prompt | None = None,
         num_threads: int | None = None,
-        watcher: Watcher | None = None,
-        callbacks: Iterable[Callback] = (),
         **options: Any,
     ) -> None:
         """Nothing is asked yet.
@@ -74,16 +64,11 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
             metric_threshold: Score from which it passes.
             predictor: Name of the predictor, as in ``named_predictors()``; may be left out where there is one. Several
                 are improved one after the other: compile what ``compile`` returned, with another name and run.
-            output: The prediction's field that is judged; may be left out where it has one.
-            input: The example's field that the judge is shown as the input; all input fields by default.
-            context: The example's field that the judge is shown as context, where there is one.
-            reference: The example's field that the judge is shown as a reference output, where there is one.
-            judge_prompt: As in :func:`askance.tune`.
             num_threads: Examples that the program works on at once; DSPy's setting by default.
-            watcher: As in :func:`askance.tune`.
-            callbacks: As in :func:`askance.tune`.
-            options: Settings of :class:`~askance.optimizer.options.TuneOptions`, e.g. ``max_calls``, where one run of
-                the program counts as one call.
+            options: ``output``, ``input``, ``context`` and ``reference``, as in
+                :class:`~askance.bridges.dspy_metric.ShownFields`; ``judge_prompt``, ``watcher`` and ``callbacks``, as in
+                :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g. ``max_calls``,
+                where one run of the program counts as one call.
 
         Raises:
             InputError: There is nothing to judge by, or a setting that says nothing to a program.
@@ -92,20 +77,15 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         for name, instead in NOT_OURS.items():
             if name in options:
                 raise InputError(f"'{name}' says nothing to a DSPy program: {instead}.")
+        self._fields = {name: options.pop(name, None) for name in FIELDS}
         asks = checklist is not None or bool(options.get("own_questions"))
         if not asks and metric is None:
             raise InputError("Nothing says how good a prediction is: give a judge with a checklist, or a metric.")
         if not asks:
             options = self._roles(judge, options)
-        self._settings = options | {
-            "run": run,
-            "judge": judge if asks else None,
-            "checklist": checklist,
-            "judge_prompt": judge_prompt,
-            "watcher": watcher,
-            "callbacks": tuple(callbacks),
-        }
-        self._fields = {"output": output, "input": input, "context": context, "reference": reference}
+        callbacks = tuple(options.get("callbacks", ()))
+        self._settings = options | {"callbacks": callbacks, "run": run, "checklist": checklist}
+        self._settings["judge"] = judge if asks else None
         self._metric = PassMetric(metric, metric_threshold) if metric else None
         self._predictor = predictor
         self._threads = num_threads

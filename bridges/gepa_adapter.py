@@ -9,8 +9,7 @@ where it ended, as every answer is kept.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,8 @@ from ..optimizer.modes.bench import Bench
 from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
 from ..optimizer.subject import Draft
-from ..prompts.errors import BudgetExceededError, CoverageError, InputError, MissingExtraError
-from .gepa_feedback import metric_for
-from .gepa_prompt import Counts, Halt, Reflecting, Reflection, cut_out_guidance
+from ..prompts.errors import BudgetExceededError, CoverageError, InputError, import_optional
+from .gepa_parts import ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
-    from ..models.session import BackgroundLoop
     from ..optimizer.job import Job
     from ..optimizer.modes.checker import CheckFunction
     from ..optimizer.signals import Signal
@@ -45,8 +42,7 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
-    from .gepa_feedback import Metric
-    from .gepa_prompt import Frame
+    from .gepa_parts import Frame, Metric
 
 COMPONENT = "instructions"
 """The one text that GEPA rewrites."""
@@ -54,7 +50,7 @@ KEPT = ("split",)
 """Settings of our loop that mean something here."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class AskanceAdapter:
     """What is improved as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
 
@@ -65,9 +61,7 @@ class AskanceAdapter:
     checklist: Checklist | None
     frame: Frame
     metric: Metric
-    loop: BackgroundLoop
-    halt: Halt = field(default_factory=Halt)
-    counts: Counts = field(default_factory=Counts)
+    search: Search
     signal: Signal | None = None
     """Asked why questions fail, for the reflection; None where that is not to be bought."""
     missing_as_zero: bool = False
@@ -83,7 +77,11 @@ class AskanceAdapter:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call or is down.
         """
-        return self.halt.guard(lambda: self._evaluate(batch, candidate, capture_traces))
+        try:
+            return self._evaluate(batch, candidate, capture_traces)
+        except BaseException as error:
+            self.search.error = error
+            raise
 
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
@@ -103,18 +101,18 @@ class AskanceAdapter:
 
     def stopped(self, state: Any = None) -> bool:
         """Whether an error has ended the search: for ``gepa.optimize(stop_callbacks=…)``."""
-        return self.halt.error is not None
+        return self.search.error is not None
 
     def _evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], traces: bool) -> Any:
         draft = Draft(self.prompt(candidate), self.checklist)
         examples = list({example.id: example for example in batch}.values())
-        seen, reasons = self.loop.run(self._observe(draft, examples, traces))
+        seen, reasons = self.search.loop.run(self._observe(draft, examples, traces))
         place = {example.id: number for number, example in enumerate(examples)}
         places = [place[example.id] for example in batch]
         values = [self.metric.value(seen.scores[each]) for each in places]
         records = [self.metric.record(seen, each, reasons) for each in places]
-        self.counts.rollouts += len(values)
-        self.counts.unscored += values.count(None)
+        self.search.counts.rollouts += len(values)
+        self.search.counts.unscored += values.count(None)
         if None in values and not self.missing_as_zero:
             raise CoverageError(_missing(seen, examples[places[values.index(None)]].id))
         return import_gepa("gepa.core.adapter").EvaluationBatch(
@@ -134,27 +132,27 @@ class AskanceAdapter:
         return seen, found.mine if self.metric.explained == "mine" else found.theirs
 
 
-@dataclass
+@dataclass(kw_only=True)
 class OpenAdapter(AskanceAdapter):
     """An adapter with what a search begins from, while it is open."""
 
-    seed_candidate: dict[str, str] = field(default_factory=dict)
+    seed_candidate: dict[str, str]
     """The starting text, for ``gepa.optimize``."""
-    splits: SplitExamples = field(default_factory=lambda: SplitExamples((), (), ()))
+    splits: SplitExamples
     """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
-    gateway: Gateway = field(kw_only=True)
+    gateway: Gateway
     """What was spent is its ``budget``."""
-    models: Models = field(kw_only=True)
-    seed: int = 42
+    models: Models
+    seed: int
 
-    def reflection(self, model: str | Model, settings: Reflecting | None = None) -> Reflection:
+    def reflection(self, model: str | Model, settings: ReflectionSettings | None = None) -> ReflectionModel:
         """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
 
         Raises:
             InputError: The model is not known.
         """
-        known = self.models.get(model)
-        return Reflection(self.gateway, known, settings or Reflecting(), self.seed, self.loop, self.halt, self.counts)
+        settings = settings or ReflectionSettings()
+        return ReflectionModel(self.gateway, self.models.get(model), settings, self.seed, self.search)
 
 
 @contextmanager
@@ -235,11 +233,11 @@ def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAd
         set_up = loop.run(mode.set_up(bench))
         metric = metric_for(set_up.yardstick)
         adapter = OpenAdapter(
-            set_up.subject,
-            set_up.start.checklist,
-            frame,
-            metric,
-            loop,
+            subject=set_up.subject,
+            checklist=set_up.start.checklist,
+            frame=frame,
+            metric=metric,
+            search=Search(loop),
             signal=set_up.signal if job.options.explain != "never" else None,
             seed_candidate={COMPONENT: guidance},
             splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in _each(splits))),
@@ -248,8 +246,9 @@ def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAd
             seed=job.options.seed,
         )
         yield adapter
-    if adapter.halt.error is not None and not isinstance(adapter.halt.error, BudgetExceededError):
-        raise adapter.halt.error
+    error = adapter.search.error
+    if error is not None and not isinstance(error, BudgetExceededError):
+        raise error
 
 
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,9 +282,4 @@ def import_gepa(name: str) -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "gepa":
-            raise
-        raise MissingExtraError("gepa", "gepa") from None
+    return import_optional(name, "gepa", "gepa")

@@ -9,35 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
-from ..agents.judging import Judging
 from ..evaluation.options import JudgeOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
 from ..memory.verdict_store import open_store
 from ..models.session import BackgroundLoop, session
 from ..prompts.checklist import Checklist, load_checklist
-from ..prompts.default import default_prompt
-from ..prompts.errors import InputError, MissingExtraError
+from ..prompts.default import prompt_showing
+from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..models.resolve import Models
     from ..prompts.verdicts import Verdict
 
 
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "inspect_ai":
-            raise
-        raise MissingExtraError("inspect", "inspect-ai") from None
-
-
-inspect_scorer: Any = _import("inspect_ai.scorer")
+inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
 
 @inspect_scorer.scorer(metrics=[inspect_scorer.mean(), inspect_scorer.stderr()])  # type: ignore[untyped-decorator]
@@ -75,15 +63,9 @@ def checklist_scorer(
     settings = parse_options(JudgeOptions, options)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    shown = Example(
-        id="shown",
-        input="shown",
-        output="shown",
-        reference="shown" if reference else None,
-        context=None if context is None else "shown",
-    )
-    text = default_prompt([shown]) if prompt is None else load_prompt(prompt)
+    questions = load_checklist(checklist)
+    shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
+    text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
     judge = _Judge(model, text, questions, settings, ":memory:" if no_cache else cache)
 
     async def score(state: Any, target: Any) -> Any:
@@ -147,7 +129,8 @@ class _Judge:
         opened = session(self._settings, store)
         try:
             models, gateway = loop.run(opened.__aenter__())
-            self._evaluator = self._make(models, gateway)
+            asked, how = models.get(self._model), self._settings.judging
+            self._evaluator = Evaluator(gateway, asked, self._prompt, self._checklist, how)
         except BaseException:
             loop.close(opened.__aexit__(None, None, None))
             store.close()
@@ -160,10 +143,6 @@ class _Judge:
             store.close()
 
         atexit.register(close)
-
-    def _make(self, models: Models, gateway: Gateway) -> Evaluator:
-        judging: Judging = self._settings.judging
-        return Evaluator(gateway, models.get(self._model), self._prompt, self._checklist, judging)
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
@@ -180,6 +159,3 @@ def _example(state: Any, target: Any, reference: bool, context: str | None) -> E
             raise InputError(f"Sample {state.sample_id}: its metadata has no field '{context}' to show as context.")
         fields["context"] = str(state.metadata[context])
     return Example(**fields)
-
-
-__all__ = ["checklist_scorer"]

@@ -128,7 +128,7 @@ class _Logger:
             self._finish(event.directory)
 
     def _finish(self, directory: Path) -> None:
-        result = RunDirectory(directory).read_result() or {}
+        result = RunDirectory(directory).read_result().to_dict()
         self._metrics(dict(_numbers(result)), 0)
         for name in ("mode", "finish_reason", "yardstick"):
             if result.get(name) is not None:

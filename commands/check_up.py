@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
 import sys
 import tempfile
 import tomllib
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from packaging.requirements import Requirement
+
 from .. import __version__
+from ..evaluation.options import MODEL
 from ..memory.verdict_store import SCHEMA_VERSION, store_path
 from ..models.direct import default_base_url, shown_address
 from ..models.files import cache_directory, known_identity
@@ -23,12 +25,21 @@ from ..models.registry import MODELS, RegisteredModel
 from ..models.resolve import Models
 from ..models.session import run_sync
 from ..prompts.errors import AskanceError, did_you_mean
+from .options import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
 State = Literal["ok", "missing", "broken"]
+NOT_SHOWN = ("all", "dev", "docs")
+"""Extras that only join others, or serve those who work on askance itself."""
+SECONDS = 5.0
+"""How long a server may take to list its models."""
+LEAST_FREE = 200e6
+"""Bytes below which a disk counts as full."""
+CHECKED_WHOLE = 200e6
+"""Bytes up to which the store is read whole to find damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,75 +67,37 @@ class Checked:
         return asdict(self)
 
 
-PYTHON = (3, 11)
-NOT_SHOWN = ("all", "dev", "docs")
-"""Extras that only join others, or serve those who work on askance itself."""
+def check_up(models: Sequence[str] = (), *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
+    """Look at everything.
 
-_REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
-_SPECIFIER = re.compile(r"\s*(>=|<=|==|!=|<|>)\s*(\d+(?:\.\d+)*)")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w.-]+)['"]""")
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A package with the versions that are allowed; ``extras`` of its own."""
-
-    name: str
-    specifiers: str
-    extras: tuple[str, ...] = ()
-
-    def problem(self) -> tuple[str, bool] | None:
-        """What is wrong with what is installed, or the name of what is not; and whether it is there. None: all is well."""
-        try:
-            found = metadata.version(self.name)
-        except metadata.PackageNotFoundError:
-            return self.name, False
-        if not allows(self.specifiers, found):
-            return f"{self.name} {found} is installed, and {self.specifiers.strip()} is needed", True
-        return None
+    Args:
+        models: Names of the models that must work, as ``provider/model``.
+        api_base: Address of the server of ``openai/`` names.
+        connect: Whether to ask that server for its list of models, which costs nothing.
+    """
+    return [*check_packages(), *check_models(models, api_base=api_base, connect=connect), *check_files()]
 
 
 def check_packages() -> list[Checked]:
     """Python, askance, what it needs, and each extra with the command that installs it."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    wanted = ".".join(map(str, PYTHON))
-    old = sys.version_info < PYTHON
-    lines = [
-        Checked("python", "Python", "broken", f"{version} is too old", f"install Python {wanted} or newer")
-        if old
-        else Checked("python", "Python", "ok", version)
-    ]
+    lines = [Checked("python", "Python", "ok", ".".join(map(str, sys.version_info[:3])))]
     declared = declared_requirements()
     if declared is None:
         said = f"{__version__}, but without the record of what it needs"
         return [*lines, Checked("python", "askance", "broken", said, "install it: pip install askance")]
-    problems = [problem for each in declared[""] if (problem := each.problem())]
-    said = f"{__version__}, with all {len(declared[''])} packages that it needs"
-    if problems:
-        said = f"{__version__}: {_join(problems)}"
-    state = Checked("python", "askance", "ok", said)
-    if problems:
-        state = Checked("python", "askance", "broken", said, "install it again: pip install --upgrade askance")
-    return [*lines, state, *(_extra(name) for name in declared if name and name not in NOT_SHOWN)]
+    if problems := [problem for each in declared[""] if (problem := _problem(each))]:
+        again = "install it again: pip install --upgrade askance"
+        lines.append(Checked("python", "askance", "broken", f"{__version__}: {_join(problems)}", again))
+    else:
+        said = f"{__version__}, with all {len(declared[''])} packages that it needs"
+        lines.append(Checked("python", "askance", "ok", said))
+    return [*lines, *(_extra(name) for name in declared if name and name not in NOT_SHOWN)]
 
 
 def extra_problem(extra: str) -> str | None:
     """What keeps an extra from working, with the command that mends it; None where it is whole."""
     checked = _extra(extra)
     return None if checked.state == "ok" else f"{checked.said}; {checked.do}"
-
-
-def allows(specifiers: str, version: str) -> bool:
-    """Whether a version is within specifiers such as ``>=1.2,<2,!=1.5``; only release numbers are compared."""
-    found = _release(version)
-    for operator, number in _SPECIFIER.findall(specifiers):
-        other = _release(number)
-        width = max(len(found), len(other))
-        left, right = (each + (0,) * (width - len(each)) for each in (found, other))
-        held = {">=": left >= right, "<=": left <= right, "==": left == right, "!=": left != right}
-        if not (held | {"<": left < right, ">": left > right})[operator]:
-            return False
-    return True
 
 
 @cache
@@ -137,30 +110,33 @@ def declared_requirements() -> dict[str, list[Requirement]] | None:
     if source.is_file():
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
         texts = {"": project["dependencies"], **project["optional-dependencies"]}
-        return {extra: [_requirement(text)[0] for text in lines] for extra, lines in texts.items()}
+        return {extra: [Requirement(text) for text in lines] for extra, lines in texts.items()}
     try:
         found = metadata.distribution("askance")
     except metadata.PackageNotFoundError:
         return None
     declared: dict[str, list[Requirement]] = {"": []}
     declared |= {extra: [] for extra in found.metadata.get_all("Provides-Extra") or []}
-    for text in found.requires or []:
-        requirement, extra = _requirement(text)
-        declared.setdefault(extra, []).append(requirement)
+    for each in map(Requirement, found.requires or []):
+        for extra in [""] if each.marker is None or each.marker.evaluate({"extra": ""}) else declared:
+            if each.marker is None or each.marker.evaluate({"extra": extra}):
+                declared[extra].append(each)
     return declared
 
 
-def _requirement(text: str) -> tuple[Requirement, str]:
-    match = _REQUIREMENT.fullmatch(text)
-    assert match is not None, f"no requirement: {text}"
-    name, extras, specifiers, marker = match.groups()
-    extra = _EXTRA.search(marker or "")
-    own = tuple(each.strip() for each in (extras or "").split(",") if each.strip())
-    return Requirement(name, specifiers, own), extra[1] if extra else ""
+def _problem(needed: Requirement) -> tuple[str, bool] | None:
+    """What is wrong with what is installed, or the name of what is not; and whether it is there. None: all is well."""
+    try:
+        found = metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return needed.name, False
+    if needed.specifier.contains(found, prereleases=True):
+        return None
+    return f"{needed.name} {found} is installed, and {needed.specifier} is needed", True
 
 
 def _extra(name: str) -> Checked:
-    problems = [problem for each in _expanded(name) if (problem := each.problem())]
+    problems = [problem for each in _expanded(name) if (problem := _problem(each))]
     if not problems:
         return Checked("extras", name, "ok", "installed", needed=False)
     broken = any(there for _, there in problems)
@@ -184,23 +160,9 @@ def _join(problems: Sequence[tuple[str, bool]]) -> str:
     return "; ".join([*wrong, *([f"not installed: {', '.join(missing)}"] if missing else [])])
 
 
-def _release(version: str) -> tuple[int, ...]:
-    match = re.match(r"\d+(?:\.\d+)*", version.rpartition("!")[2])
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
-
-
-MODEL_SETTINGS = (
-    *("model", "source", "target", "generator", "judge"),
-    *("note_taker", "deduplicator", "updater", "writer", "rater", "proposer"),
-)
-"""Settings of a configuration file that name a model."""
-SECONDS = 5.0
-"""How long a server may take to list its models."""
-
-
 def models_of_config(values: Mapping[str, Any]) -> list[str]:
     """The models that a configuration names, each once."""
-    named = [values.get(name) for name in MODEL_SETTINGS]
+    named = [values.get(name) for name in naming(MODEL)]
     named += values.get("panel") or []
     return list(dict.fromkeys(each for each in named if isinstance(each, str) and each))
 
@@ -234,21 +196,18 @@ async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> l
 
 def _resolved(name: str) -> Checked:
     """A model whose name is known: can it be reached as well?"""
-    provider = name.partition("/")[0]
+    provider, found = name.partition("/")[0], partial(Checked, "models", name)
     if provider == "local":
-        problem = extra_problem("local")
-        if problem:
-            return Checked("models", name, "broken", "its file is here, its runtime is not", problem)
-        return Checked("models", name, "ok", "its file is here and its hash is right")
+        if problem := extra_problem("local"):
+            return found("broken", "its file is here, its runtime is not", problem)
+        return found("ok", "its file is here and its hash is right")
     if provider == "openai":
         key = "is set" if os.environ.get("OPENAI_API_KEY", "").strip() else "is not set, which many servers allow"
-        return Checked("models", name, "ok", f"OPENAI_API_KEY {key}")
-    missing = import_module("litellm").validate_environment(model=name).get("missing_keys") or []
-    if missing:
-        return Checked(
-            "models", name, "missing", f"LiteLLM looks for {', '.join(missing)}: not set", "set it, or write it to .env"
-        )
-    return Checked("models", name, "ok", "the provider is known and its key is set")
+        return found("ok", f"OPENAI_API_KEY {key}")
+    if missing := import_module("litellm").validate_environment(model=name).get("missing_keys"):
+        said = f"LiteLLM looks for {', '.join(missing)}: not set"
+        return found("missing", said, "set it, or write it to .env")
+    return found("ok", "the provider is known and its key is set")
 
 
 async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
@@ -287,19 +246,15 @@ def _listed(reply: Any) -> list[str]:
     return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
 
-LEAST_FREE = 200e6
-"""Bytes below which a disk counts as full."""
-CHECKED_WHOLE = 200e6
-"""Bytes up to which the store is read whole to find damage."""
-
-
 def check_files() -> list[Checked]:
     """Everything on disk."""
     cache = cache_directory()
-    lines = [_folder("cache", cache, "set ASKANCE_CACHE to another folder")]
-    lines.append(_folder("here", Path.cwd(), "change to a folder that can be written to"))
-    lines.append(check_store(store_path()))
-    return lines + [check_embedded(model, cache) for model in MODELS]
+    return [
+        _folder("cache", cache, "set ASKANCE_CACHE to another folder"),
+        _folder("here", Path.cwd(), "change to a folder that can be written to"),
+        check_store(store_path()),
+        *(check_embedded(model, cache) for model in MODELS),
+    ]
 
 
 def check_store(path: Path) -> Checked:
@@ -328,24 +283,20 @@ def check_store(path: Path) -> Checked:
 def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
     """Whether an embedded model's file is there with the right size and, where it was hashed before, the right hash."""
     path = cache / "models" / model.file
+    found = partial(Checked, "embedded models", model.name, needed=False)
     again = f"fetch it: askance models pull {model.name}"
     try:
         size = path.stat().st_size
     except OSError:
-        return Checked(
-            "embedded models", model.name, "missing", f"not here ({_size(model.bytes)})", again, needed=False
-        )
+        return found("missing", f"not here ({_size(model.bytes)})", again)
     if size != model.bytes:
-        said = f"{path} has {size:,} bytes and should have {model.bytes:,}"
-        return Checked("embedded models", model.name, "broken", said, again, needed=False)
+        return found("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
     known = known_identity(path, cache_dir=cache)
     if known is None:
-        said = f"{path}: size is right, the hash is checked when it is used first"
-        return Checked("embedded models", model.name, "ok", said, needed=False)
+        return found("ok", f"{path}: size is right, the hash is checked when it is used first")
     if known != model.sha256:
-        said = f"{path}: its hash is not that of the model"
-        return Checked("embedded models", model.name, "broken", said, again, needed=False)
-    return Checked("embedded models", model.name, "ok", f"{path}: size and hash are right", needed=False)
+        return found("broken", f"{path}: its hash is not that of the model", again)
+    return found("ok", f"{path}: size and hash are right")
 
 
 def _bad_store(said: str) -> Checked:
@@ -368,14 +319,3 @@ def _folder(name: str, folder: Path, do: str) -> Checked:
 
 def _size(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
-
-
-def check_up(models: Sequence[str] = (), *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
-    """Look at everything.
-
-    Args:
-        models: Names of the models that must work, as ``provider/model``.
-        api_base: Address of the server of ``openai/`` names.
-        connect: Whether to ask that server for its list of models, which costs nothing.
-    """
-    return [*check_packages(), *check_models(models, api_base=api_base, connect=connect), *check_files()]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
-from ..evaluation.compare.compare import compare, estimate_comparison
+from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
+from ..models.budget import spending
 from ..prompts.errors import CoverageError
-from .compare_tables import comparison_tables, estimate_table
-from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, console, echo_json, require_share, tell_errors
+from ..prompts.rows import write_whole
+from .options import buying_options, load_dotenv, need, settings, settings_options
+from .output import console, dump_json, echo_json, require_share, tell_errors
+from .tables import show, table_of
 
-_INPUTS = ("data", "checklist", "model", "prompt", "output", "candidates", "criteria", "judges", "dimensions", "panel")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..agents.buying import Estimate
 
 
 @click.command(name="compare")
@@ -37,20 +42,9 @@ _INPUTS = ("data", "checklist", "model", "prompt", "output", "candidates", "crit
     "--dataset", type=click.Choice(list(RATED)), default=None, help="DATA is this, as its authors publish it."
 )
 @click.option("-o", "--output", default=None, help="Write the result with every score to this JSON file.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
+@buying_options
 @settings_options(CompareOptions)
-def command(
-    config: Path | None,
-    as_json: bool,
-    quiet: bool,
-    dry_run: bool,
-    no_cache: bool,
-    dataset: str | None,
-    **given: Any,
-) -> None:
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, dataset: str | None, **given: Any) -> None:
     """Have several judges rate DATA (JSONL or CSV) with the same model, and compare them.
 
     One table says how each judge agrees with people, with itself (--repeat 2; at --temperature 0 most models repeat
@@ -58,30 +52,43 @@ def command(
     compared on the examples that every one of them scored.
     """
     load_dotenv()
-    other = {name: given.pop(name) or None for name in _INPUTS}
-    options, inputs = settings(CompareOptions, config, given, other)
+    options, inputs = settings(CompareOptions, config, given)
     need(inputs, "model")
     if dataset is None:
         need(inputs, "data")
     need({"judge": inputs["judges"]}, "judge")
-    output, data = inputs.pop("output"), inputs.pop("data")
-    inputs["judges"] = _names(inputs["judges"])
-    inputs["panel"] = _names(inputs["panel"])
-    inputs["dimensions"] = _names(inputs["dimensions"])
-    source = data if dataset is None else load_rated(dataset, data)
+    output = inputs.pop("output")
+    inputs |= {name: _names(inputs[name]) for name in ("judges", "panel", "dimensions")}
+    if dataset is not None:
+        inputs["data"] = load_rated(dataset, inputs["data"])
+    job = prepare(**inputs, options=options)
     if dry_run:
-        estimate_table(estimate_comparison(source, no_cache=no_cache, **inputs, **options), as_json=as_json)
+        _print_estimates(job.estimate(), as_json=as_json)
         return
     with console(quiet) as watcher:
-        found = compare(source, no_cache=no_cache, watcher=watcher, **inputs, **options)
+        found = job.run(watcher)
     if output:
-        with atomic_text(Path(output)) as file:
-            file.write(json.dumps(found.to_dict(ratings=True), ensure_ascii=False, indent=1) + "\n")
+        write_whole(output, dump_json(found.to_dict(ratings=True)))
     if as_json:
         echo_json(found.to_dict())
     else:
-        comparison_tables(found)
+        show(found)
+        paid = found.paid
+        click.echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
     _check_coverage(found, float(options.get("min_coverage", 0.0)))
+
+
+def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:
+    """What each judge would buy."""
+    kinds = {"verdicts": "verdicts", "calls": "calls to buy", "stored": "already there", "tokens": "tokens, about"}
+    if as_json:
+        echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})
+        return
+    rows = table_of("judge", *kinds.values())
+    for name, each in estimates.items():
+        rows.add_row(name, *(f"{getattr(each, kind):,}" for kind in kinds))
+    Console(highlight=False).print(rows)
+    click.echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
 
 
 def _names(given: Any) -> list[str]:

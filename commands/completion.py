@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ..evaluation.options import FILE, MODEL
 from ..models.registry import MODELS
+from .options import naming
 
 VARIABLE = "_ASKANCE_COMPLETE"
 WHERE = {
@@ -14,52 +16,14 @@ WHERE = {
     "fish": "run once:  askance completion fish > ~/.config/fish/completions/askance.fish",
 }
 
-MODEL_OPTIONS = frozenset(
-    [
-        "model",
-        "models",
-        "source",
-        "target",
-        "generator",
-        "judge",
-        "note_taker",
-        "deduplicator",
-        "updater",
-        "writer",
-        "rater",
-        "proposer",
-    ]
-)
-FILE_OPTIONS = frozenset(
-    [
-        "data",
-        "checklist",
-        "candidates",
-        "verdicts",
-        "prompt",
-        "source_prompt",
-        "judge_prompt",
-        "run",
-        "output",
-        "weights",
-        "calibration",
-        "prefs",
-        "ratings",
-        "task",
-        "note_taker_program",
-        "checker",
-        "config",
-        "directory",
-    ]
-)
-
 
 def complete_values(command: click.Command) -> None:
     """Have a command's options for files complete to files, and those for models to the embedded ones."""
+    models, named = {*naming(MODEL), "models"}, naming(FILE)
     for param in command.params:
-        if param.name in MODEL_OPTIONS:
+        if param.name in models:
             param._custom_shell_complete = _models  # what the argument shell_complete= of an option sets
-        elif param.name in FILE_OPTIONS:
+        elif param.name in named:
             param._custom_shell_complete = _files
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from ..evaluation.diagnose import diagnose
-from ..evaluation.evaluate import estimate_evaluation
+from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
-from ..prompts.verdicts import write_verdicts
-from .diagnosis_tables import diagnosis_tables
-from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
+from .options import buying_options, load_dotenv, need, settings, settings_options
+from .output import check_coverage, console, echo_estimate, echo_json
+from .tables import show
 
 
 @click.command(name="diagnose")
@@ -28,39 +28,34 @@ from .output import atomic_text, check_coverage, console, echo_estimate, echo_js
 )
 @click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
+@buying_options
 @settings_options(DiagnoseOptions)
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
 
     Yes-rates, questions that never vary or that run against people, pairs that are answered alike, how many
     independent questions there are in effect, answers that change when asked again, and coverage.
     """
     load_dotenv()
-    other = {name: given.pop(name) for name in ("data", "checklist", "model", "prompt", "verdicts", "output")}
-    options, inputs = settings(DiagnoseOptions, config, given, other)
+    options, inputs = settings(DiagnoseOptions, config, given)
     need(inputs, "data", "checklist")
     if inputs["model"] is None and inputs["verdicts"] is None:
         raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
     output = inputs.pop("output")
-    data = inputs.pop("data")
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
-        buying = {name: value for name, value in options.items() if name != "pairs"}
-        echo_estimate(estimate_evaluation(data, no_cache=no_cache, **inputs, **buying), as_json=as_json)
+        echo_estimate(prepare(**inputs, options=options).estimate(), as_json=as_json)
         return
     with console(quiet) as watcher:
-        found = diagnose(data, no_cache=no_cache, watcher=watcher, **inputs, **options)
+        found = diagnose(watcher=watcher, **inputs, **options)
     if output:
-        with atomic_text(Path(output)) as file:
-            write_verdicts(found.verdicts, file)
+        write_whole(output, dump_verdicts(found.verdicts))
     if as_json:
         echo_json(found.to_dict())
     else:
-        diagnosis_tables(found)
+        show(found)
+        if found.budget is not None:
+            click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from ..evaluation.evaluate import estimate_evaluation, evaluate
+from ..evaluation.evaluate import prepare
 from ..evaluation.options import EvaluateOptions
-from ..prompts.verdicts import write_verdicts
-from .options import common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
-from .tables import evaluation_tables
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
+from .options import buying_options, load_dotenv, need, settings, settings_options
+from .output import check_coverage, console, echo_estimate, echo_json
+from .tables import show
 
 
 @click.command(name="evaluate")
@@ -21,35 +22,31 @@ from .tables import evaluation_tables
 @click.option("--model", default=None, help="Judge, as provider/model.")
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
+@buying_options
 @settings_options(EvaluateOptions)
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations."""
     load_dotenv()
-    other = {name: given.pop(name) for name in ("data", "checklist", "model", "prompt", "output")}
-    options, inputs = settings(EvaluateOptions, config, given, other)
+    options, inputs = settings(EvaluateOptions, config, given)
     need(inputs, "data", "checklist", "model")
     output = inputs.pop("output")
-    data = inputs.pop("data")
+    job = prepare(**inputs, options=options)
     if dry_run:
-        echo_estimate(estimate_evaluation(data, no_cache=no_cache, **inputs, **options), as_json=as_json)
+        echo_estimate(job.estimate(), as_json=as_json)
         if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):
             click.echo(
                 "Questions are left out once they cannot matter, so this is the most that it may take.", err=True
             )
         return
     with console(quiet) as watcher:
-        found = evaluate(data, no_cache=no_cache, watcher=watcher, **inputs, **options)
+        found = job.run(watcher)
     if output:
-        with atomic_text(Path(output)) as file:
-            write_verdicts(found.verdicts, file)
+        write_whole(output, dump_verdicts(found.verdicts))
     if as_json:
         echo_json(found.to_dict())
     else:
-        evaluation_tables(found)
+        show(found)
+        click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))

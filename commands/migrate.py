@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..optimizer.modes.migrate import prepare
 from ..optimizer.options import MigrateOptions
-from .options import common_options, config_option, settings_options
-from .runs import run_mode
+from .runs import run_mode, run_options
 
 
 @click.command(name="migrate")
@@ -20,16 +18,10 @@ from .runs import run_mode
 @click.option("--target", default=None, help="The judge whose prompt is improved.")
 @click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
 @click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
-@click.option("--run", default=None, help="Directory of the run; the same command on it goes on where it stopped.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
-@settings_options(MigrateOptions)
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+@run_options(MigrateOptions)
+def command(**given: Any) -> None:
     """Improve the target's evaluator prompt on DATA until it judges like the source.
 
     An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
     """
-    inputs = ("data", "checklist", "source", "target", "prompt", "source_prompt")
-    needed = ("data", "checklist", "source", "target")
-    run_mode(MigrateOptions, prepare, inputs, needed, config, given, as_json=as_json, quiet=quiet, dry_run=dry_run)
+    run_mode(MigrateOptions, prepare, ("data", "checklist", "source", "target"), **given)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import click
 
 from ..evaluation.options import (
+    FILE,
+    MODEL,
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
@@ -18,6 +20,7 @@ from ..evaluation.options import (
     WeighOptions,
     WriterOptions,
     load_config,
+    settings_naming,
 )
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
@@ -33,16 +36,18 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def settings_options(record: type[BaseModel], *, only: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """Give a command one option for each setting, and ``--config``.
+def settings_options(
+    record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Give a command one option for each setting.
 
     Options that are not given are absent from what :func:`settings` returns, so the file's values show through.
     """
 
     def decorate(function: Function) -> Function:
-        chosen = {name: info for name, info in record.model_fields.items() if not only or name in only}
-        for name, info in reversed(chosen.items()):
-            function = _option(name, info)(function)
+        for name, info in reversed(record.model_fields.items()):
+            if (not only or name in only) and name not in without and not info.exclude:
+                function = _option(name, info)(function)
         return function
 
     return decorate
@@ -55,67 +60,70 @@ def common_options(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
 
 
-KNOWN = {
-    *EvaluateOptions.model_fields,
-    *MigrateOptions.model_fields,
-    *AlignOptions.model_fields,
-    *TuneOptions.model_fields,
-    *WriterOptions.model_fields,
-    *DiagnoseOptions.model_fields,
-    *CompareOptions.model_fields,
-    *("judges", "candidates", "criteria", "panel"),
-    "verdicts",
-    *WeighOptions.model_fields,
-    *SelectOptions.model_fields,
-    *("candidates", "task"),
-    *(
-        "data",
-        "checklist",
-        "model",
-        "prompt",
-        "source",
-        "target",
-        "source_prompt",
-        "run",
-        "output",
-        "dimensions",
-        "ratings",
-    ),
-    *("generator", "judge", "judge_prompt", "checker"),
-}
-"""Every name that a configuration file may hold."""
-
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
 )
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
+no_cache_option = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")
+
+
+def buying_options(function: Function) -> Function:
+    """``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
+    return no_cache_option(dry_run_option(config_option(common_options(function))))
+
+
+INPUTS = {
+    **dict.fromkeys(("model", "source", "target", "generator", "judge"), MODEL),
+    **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
+    **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
+    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
+}
+"""Arguments of the commands that are no settings, with what they name."""
+RECORDS: tuple[type[BaseModel], ...] = (
+    *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions),
+)
+"""The settings of all commands."""
+
+
+def naming(what: str) -> list[str]:
+    """Every argument and setting that names a ``MODEL`` or a ``FILE``."""
+    settings = (name for record in RECORDS for name in settings_naming(what, record))
+    return list(dict.fromkeys([*(name for name, kind in INPUTS.items() if kind == what), *settings]))
 
 
 def settings(
-    record: type[BaseModel], config: Path | None, given: Mapping[str, Any], other: Mapping[str, Any]
+    record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Merge the file and the command line into (settings of the record, other arguments).
 
     Args:
         record: Whose settings.
         config: The ``--config`` file.
-        given: Options from the command line; None means not given.
-        other: Further names that the file may hold (``checklist``, ``model``, …), with what the command line gave.
+        given: What the command line gave, settings and other arguments (``checklist``, ``model``, …), which the file
+            may hold as well; None or () means not given.
 
     Raises:
         InputError: The file has a name that no command knows. One that another command knows is passed over, so that
             one file serves a project.
     """
     values = load_config(config) if config else {}
+    known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:
-        if name not in KNOWN:
-            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, KNOWN)}")
+        if name not in known:
+            raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}
-    merged |= {name: value for name, value in given.items() if value is not None and value != ()}
+    rest = {}
+    for name, value in given.items():
+        missing = value is None or value == ()
+        if name not in record.model_fields:
+            rest[name] = values.get(name) if missing else value
+        elif not missing:
+            merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
-    rest = {name: values.get(name) if value is None else value for name, value in other.items()}
     return merged, rest
 
 
@@ -168,23 +176,7 @@ def load_dotenv() -> None:
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:
     """Take the file names in a configuration relative to the configuration file."""
-    files = (
-        "data",
-        "checklist",
-        "candidates",
-        "verdicts",
-        "prompt",
-        "source_prompt",
-        "judge_prompt",
-        "run",
-        "output",
-        "weights",
-        "calibration",
-        "note_taker_program",
-        "ratings",
-        "task",
-    )
-    for name in files:
+    for name in naming(FILE):
         value = values.get(name)
         ready = name == "checklist" and value in READY and not (config.parent / value).is_file()
         if isinstance(value, str) and not ready and not is_on_hub(value):

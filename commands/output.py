@@ -1,24 +1,21 @@
-"""What the commands write: JSON, files whole or not at all, progress, and whether enough verdicts are there."""
+"""What the commands print: JSON, estimates, progress, and whether enough verdicts are there."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..evaluation.progress import Silent, on_standard_error
-from ..prompts.errors import AskanceError, CoverageError
+from ..evaluation.progress import watching
+from ..prompts.errors import CoverageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    import click
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from ..agents.buying import Estimate
     from ..evaluation.progress import Watcher
@@ -26,9 +23,14 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
 
 
+def dump_json(value: Any) -> str:
+    """A result as the text of a file."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
 def echo_json(value: Any) -> None:
     """Print a value as JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    click.echo(dump_json(value), nl=False)
 
 
 def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
@@ -45,36 +47,9 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-@contextmanager
-def atomic_text(path: Path) -> Iterator[TextIO]:
-    """Open a text file that takes its place when it is complete; before that, what was there stays.
-
-    Raises:
-        AskanceError: It cannot be written.
-    """
-    partial = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8") as file:
-            yield file
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise AskanceError(f"{path}: cannot be written ({error.strerror}).") from None
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def console(quiet: bool) -> Iterator[Watcher]:
+def console(quiet: bool) -> AbstractContextManager[Watcher]:
     """Somebody who watches a command, fit for what standard error is."""
-    if quiet:
-        yield Silent()
-    else:
-        with on_standard_error() as watcher:
-            yield watcher
+    return watching(None, not quiet)
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:

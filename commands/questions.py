@@ -10,8 +10,9 @@ import click
 from ..evaluation.options import WriterOptions
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
-from .options import config_option, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text, console, hush
+from ..prompts.rows import write_whole
+from .options import config_option, load_dotenv, need, no_cache_option, read_task, settings, settings_options
+from .output import console, hush
 
 
 @click.command(name="questions")
@@ -20,23 +21,20 @@ from .output import atomic_text, console, hush
 @click.option("--writer", default=None, help="The same as --model.")
 @click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
 @click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
+@no_cache_option
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)
 def command(
     task: Path,
     writer: str | None,
-    dimensions: tuple[str, ...],
-    no_cache: bool,
     quiet: bool,
     config: Path | None,
     **given: Any,
 ) -> None:
     """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
     load_dotenv()
-    other = {"model": given.pop("model") or writer, "output": given.pop("output"), "dimensions": dimensions or None}
-    options, inputs = settings(WriterOptions, config, given, other)
+    options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
     need(inputs, "model")
     text = read_task(task)
     with console(quiet) as watcher:
@@ -44,14 +42,12 @@ def command(
             text,
             model=inputs["model"],
             dimensions=inputs["dimensions"] or (),
-            no_cache=no_cache,
             watcher=watcher,
             **options,
         )
     written = dump_checklist(checklist)
     if inputs["output"]:
-        with atomic_text(Path(inputs["output"])) as file:
-            file.write(written)
+        write_whole(inputs["output"], written)
         click.echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
     else:
         click.echo(written, nl=False)

@@ -26,9 +26,8 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
 
     PATH is the directory of a finished run, or a file that evaluate, diagnose, weigh, select or compare wrote.
     """
-    names = ("data", "checklist")
     model = given.pop("model")
-    options, inputs = settings(ScoreOptions, config, given, {name: given.pop(name) for name in names})
+    options, inputs = settings(ScoreOptions, config, given)
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), _pair(options.get("human_scale")), model)
     click.echo(str(write_report_of(path, output, beside)))
 

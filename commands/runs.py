@@ -9,7 +9,16 @@ import click
 
 from ..prompts.errors import BudgetExceededError
 from ..runs import estimate_run, run_and_report
-from .options import load_dotenv, need, settings
+from .options import (
+    Function,
+    common_options,
+    config_option,
+    dry_run_option,
+    load_dotenv,
+    need,
+    settings,
+    settings_options,
+)
 from .output import console, echo_json, tell_errors
 from .tables import run_summary
 
@@ -22,36 +31,42 @@ if TYPE_CHECKING:
     from ..optimizer.runner import RunResult
 
 
+def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
+    """``--run``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
+    run = click.option(
+        "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
+    )
+    return lambda function: run(dry_run_option(config_option(common_options(settings_options(record)(function)))))
+
+
 def run_mode(
-    kind: type[LoopOptions],
+    record: type[LoopOptions],
     prepare: Callable[..., Job],
-    inputs: Sequence[str],
     needed: Sequence[str],
-    config: Path | None,
-    given: dict[str, Any],
     *,
+    config: Path | None,
     as_json: bool,
     quiet: bool,
     dry_run: bool,
+    **given: Any,
 ) -> None:
     """Run one of the modes, or say what it would take.
 
     Args:
-        kind: Its settings.
+        record: Its settings.
         prepare: Makes the job from the inputs and the settings.
-        inputs: Names of its arguments that are no settings.
-        needed: Those without which it cannot begin.
+        needed: The inputs without which it cannot begin.
         config: The configuration file.
-        given: What the command line gave.
         as_json: Print the result as JSON.
         quiet: Show no progress.
         dry_run: Buy nothing.
+        given: What else the command line gave.
 
     Raises:
         AskanceError: As the mode itself.
     """
     load_dotenv()
-    options, values = settings(kind, config, given, {name: given.pop(name) for name in (*inputs, "run")})
+    options, values = settings(record, config, given)
     need(values, *needed, "run")
     run = values.pop("run")
     job = prepare(**values, options=options)
@@ -99,7 +114,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         echo_json(done.result)
     else:
         run_summary(done)
-    if any(done.result["missing"].values()):
+    if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):

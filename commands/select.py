@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..optimizer.selection import SelectOptions, estimate_selection, select
+from ..evaluation.options import SelectOptions
+from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
-from .options import common_options, config_option, load_dotenv, need, read_task, settings, settings_options
-from .output import atomic_text, console, echo_estimate, echo_json, require_share, tell_errors
-from .tables import difference_text, table_of
+from ..prompts.rows import write_whole
+from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
+from .output import console, dump_json, echo_estimate, echo_json, require_share, tell_errors
+from .tables import show
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..optimizer.selection import Selection
 
 UNUSED = ("weights", "explain", "scores", "score_scale", "k")
@@ -37,45 +36,41 @@ RESULT = "selection.json"
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
 @click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
-@settings_options(SelectOptions, only=tuple(name for name in SelectOptions.model_fields if name not in UNUSED))
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+@buying_options
+@settings_options(SelectOptions, without=UNUSED)
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few questions whose answers tell most about how good the outputs in DATA are.
 
     Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
     number of questions what they tell and how they correlate with people beside the whole checklist.
     """
     load_dotenv()
-    names = ("data", "model", "candidates", "verdicts", "output", "prompt", "task")
-    other = {name: given.pop(name) for name in names} | {"dimensions": given.pop("dimensions") or None}
-    options, inputs = settings(SelectOptions, config, given, other)
+    options, inputs = settings(SelectOptions, config, given)
     need(inputs, "data")
     if inputs["verdicts"] is None:
         need(inputs, "model")
     for name in UNUSED[:-1]:
         options.pop(name, None)  # a project's file may hold them for its other commands
-    output, data = inputs.pop("output"), inputs.pop("data")
+    output = inputs.pop("output")
     inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
     inputs["dimensions"] = inputs["dimensions"] or ()
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
-        estimate, exact = estimate_selection(data, no_cache=no_cache, **inputs, **options)
-        echo_estimate(estimate, as_json=as_json)
-        if not exact and not quiet:
+        job = prepare(**inputs, options=options)
+        echo_estimate(job.estimate(), as_json=as_json)
+        if not job.exact and not quiet:
             click.echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
         return
     if output is None:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
     with console(quiet) as watcher:
-        found = select(data, no_cache=no_cache, watcher=watcher, **inputs, **options)
+        found = select(watcher=watcher, **inputs, **options)
     beside = write_selection(found, Path(output))
     if as_json:
         echo_json(found.to_dict())
     else:
-        print_selection(found)
+        show(found)
+        click.echo(found.budget.sentence)
         if not quiet:
             click.echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
     tell_errors(found.problems)
@@ -89,61 +84,7 @@ def write_selection(found: Selection, output: Path) -> Path:
     Raises:
         AskanceError: One cannot be written.
     """
-    with atomic_text(output) as file:
-        file.write(dump_checklist(found.checklist))
+    write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
-    with atomic_text(beside) as file:
-        file.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    write_whole(beside, dump_json(found.to_dict()))
     return beside
-
-
-def print_selection(found: Selection) -> None:
-    """The candidates in their order, and what they tell, on standard output."""
-    from rich.console import Console
-
-    out = Console(highlight=False)
-    reports = {each.id: each for each in found.questions}
-    table = table_of("", "question", "bits", "less bias of", "together", "held out", "tokens")
-    for prefix in found.curves[found.method][: max(2 * found.k, 10)]:
-        each = reports[prefix.question]
-        table.add_row(
-            "kept" if each.kept else "",
-            f"{each.id}: {each.text}",
-            _bits(each.bits),
-            _bits(each.bias),
-            _bits(prefix.information),
-            _bits(prefix.held_out),
-            str(each.tokens),
-        )
-    out.print(table, markup=False)
-    out.print(_prefix_table(found), markup=False)
-    for sentence in found.sentences():
-        out.print(sentence, markup=False, soft_wrap=True)
-    for name, correlations in found.agreement.items():
-        spearman = correlations.spearman
-        what = f"the {found.k} kept" if name == "chosen" else f"all {len(found.candidates.questions)}"
-        said = f"undefined ({spearman.reason})" if spearman.value is None else f"{spearman.value:.3f}"
-        if spearman.low is not None and spearman.high is not None:
-            said += f" [{spearman.low:.2f}, {spearman.high:.2f}]"
-        out.print(f"Spearman with people on the sample, {what}: {said}", markup=False, soft_wrap=True)
-    out.print(found.budget.sentence, soft_wrap=True)
-
-
-def _prefix_table(found: Selection) -> Table:
-    """What the first k questions come to, for every k."""
-    curve = found.curves[found.method]
-    people = any(each.less_all is not None for each in curve)
-    columns = ["questions", "information", "tokens"]
-    columns += ["Spearman", f"less that of all {len(curve)}", "held out"] if people else []
-    rows = table_of(*columns)
-    for each in curve:
-        share = "" if each.information_share is None else f"{each.information_share:.0%}"
-        cells = [str(each.k), share, f"{each.cost_share:.0%}"]
-        if each.less_all is not None:
-            cells += [_bits(each.spearman), difference_text(each.less_all), _bits(each.correlation)]
-        rows.add_row(*cells)
-    return rows
-
-
-def _bits(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

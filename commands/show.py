@@ -8,7 +8,6 @@ import click
 
 from ..memory.run_directory import RunDirectory
 from ..optimizer.runner import RunResult
-from ..prompts.errors import InputError
 from .output import echo_json
 from .tables import run_summary
 from .why import tell_why, write_graph
@@ -37,12 +36,10 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
         return
     directory = RunDirectory(run)
     directory.read_config()
-    result = directory.read_result()
-    if result is None:
-        raise InputError(f"{run}: this run is not finished. Go on with it: askance resume {run}")
+    done = RunResult(directory.path, directory.read_result())
     if as_json:
-        echo_json(result)
+        echo_json(done.result)
     elif diff:
         click.echo((Path(run) / "changes.diff").read_text(encoding="utf-8"), nl=False)
     else:
-        run_summary(RunResult(Path(run), result["best"]["prompt"], result))
+        run_summary(done)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..optimizer.modes.tune import prepare
 from ..optimizer.options import TuneOptions
-from .options import common_options, config_option, settings_options
-from .runs import run_mode
+from .runs import run_mode, run_options
 
 
 @click.command(name="tune")
@@ -21,17 +19,11 @@ from .runs import run_mode
 @click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
 @click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
 @click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
-@click.option("--run", default=None, help="Directory of the run; the same command on it goes on where it stopped.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
-@settings_options(TuneOptions)
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+@run_options(TuneOptions)
+def command(**given: Any) -> None:
     """Improve a generator's prompt on DATA until nothing fails.
 
     What it writes is looked at by a judge with a checklist, by your own --checker, or by both. An edit is kept only if
     the mean score of held-out examples says so.
     """
-    inputs = ("data", "generator", "prompt", "judge", "checklist", "judge_prompt", "checker")
-    needed = ("data", "generator", "prompt")
-    run_mode(TuneOptions, prepare, inputs, needed, config, given, as_json=as_json, quiet=quiet, dry_run=dry_run)
+    run_mode(TuneOptions, prepare, ("data", "generator", "prompt"), **given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..memory.run_directory import FINISH_SENTENCES
+from ..memory.result_file import FINISH_SENTENCES
 from ..optimizer.following import RunProgress, sentence_of
 from ..prompts.errors import AskanceError, InputError
 

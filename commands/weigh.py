@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..evaluation.options import UNUSED, WeighOptions
+from ..models.budget import spending
 from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
-from ..optimizer.weights.weigh import estimate_weighing, weigh
-from .options import common_options, config_option, load_dotenv, settings, settings_options
-from .output import atomic_text, check_coverage, console, echo_estimate, echo_json
-from .weigh_tables import weigh_tables
+from ..optimizer.weights.weigh import prepare
+from ..prompts.rows import write_whole
+from .options import buying_options, load_dotenv, settings, settings_options
+from .output import check_coverage, console, dump_json, echo_estimate, echo_json
+from .tables import show
 
 
 @click.command(name="weigh")
@@ -24,42 +25,39 @@ from .weigh_tables import weigh_tables
 @click.option("--model", default=None, help="Judge that answers the checklist, as provider/model.")
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the weights to this JSON file.")
-@click.option("--no-cache", is_flag=True, help="Reuse no earlier answer and keep none.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-@config_option
-@common_options
+@buying_options
 @click.option(
     "--method",
     type=click.Choice(list(dict.fromkeys(["auto", *learners(), *METHODS]))),
     default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(METHODS)}. [default: auto]",
 )
-@settings_options(
-    WeighOptions, only=tuple(name for name in WeighOptions.model_fields if name not in ("method", *UNUSED))
-)
-def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, no_cache: bool, **given: Any) -> None:
+@settings_options(WeighOptions, without=("method", *UNUSED))
+def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Learn how question scores add up to one score, from preference pairs (PREFS), human ratings or both.
 
     The learned weights are compared with uniform ones and with other learners on the same held-out data, and the
     result says in words whether they are better beyond noise.
     """
     load_dotenv()
-    names = ("data", "ratings", "checklist", "model", "prompt", "output")
-    options, inputs = settings(WeighOptions, config, given, {name: given.pop(name) for name in names})
+    options, inputs = settings(WeighOptions, config, given)
     output = inputs.pop("output")
+    job = prepare(**inputs, options=options)
     if dry_run:
-        echo_estimate(estimate_weighing(inputs.pop("data"), no_cache=no_cache, **inputs, **options), as_json=as_json)
+        echo_estimate(job.estimate(), as_json=as_json)
         return
     with console(quiet) as watcher:
-        found = weigh(inputs.pop("data"), watcher=watcher, no_cache=no_cache, **inputs, **options)
+        found = job.run(watcher)
     report = found.to_dict()
     if output:
-        with atomic_text(Path(output)) as file:
-            file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+        write_whole(output, dump_json(report))
     if as_json:
         echo_json(report)
     else:
-        weigh_tables(found)
+        show(found)
+        if found.judged:
+            spent = ("calls", "cached_calls", "tokens", "cost_usd")
+            click.echo(spending(*(sum(getattr(each.budget, name) for each in found.judged) for name in spent)))
     if output and not quiet:
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
         click.echo(f"The weights are in {output}{use}.", err=True)

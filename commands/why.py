@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,13 @@ from ..memory.why import SAYS, why
 from ..models.budget import count
 from ..prompts.errors import InputError
 from ..prompts.text import excerpt, shorten
+from ..prompts.words import Figure
 from .output import echo_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from ..memory.why import Case, EditStory, LessonStory, Measured, Why
+    from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
 MOST_CASES = 3
 """Disagreements that are shown of each lesson; the others are counted."""
@@ -42,9 +44,7 @@ def write_graph(run: str, file: str) -> None:
         raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
     graph = build_graph(run)
     save(graph, file)
-    counts: dict[str, int] = {}
-    for _, row in graph.nodes(data=True):
-        counts[row["kind"]] = counts.get(row["kind"], 0) + 1
+    counts = Counter(kind for _, kind in graph.nodes(data="kind"))
     listed = ", ".join(count(many, kind) for kind, many in counts.items())
     click.echo(f"{file}: {listed}")
 
@@ -60,11 +60,26 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     if as_json:
         echo_json(found.to_dict())
         return
-    _Teller(found, graph.graph).tell()
+    width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 100))
+    for indent, text in _Telling(found, graph.graph).lines():
+        margin, hanging = " " * indent, " " * (indent + 2)
+        folded = textwrap.wrap(
+            text,
+            width,
+            initial_indent=margin,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        click.echo("\n".join(folded))
 
 
-class _Teller:
-    """Says an answer, line by line."""
+Line = tuple[int, str]
+"""A paragraph with its indent."""
+
+
+class _Telling:
+    """An answer in words."""
 
     def __init__(self, found: Why, about: dict[str, Any]) -> None:
         self._found = found
@@ -72,93 +87,72 @@ class _Teller:
         self._told: set[str] = set()
         """Lessons that were told of in full."""
 
-    def tell(self) -> None:
+    def lines(self) -> Iterator[Line]:
         """All of it."""
         found = self._found
-        so_far = "" if self._about["finished"] else " so far (the run is not finished)"
+        prompt = "accepted prompt" if self._about["finished"] else "accepted prompt so far (the run is not finished)"
         if found.found == "not in the prompt":
-            _say(f"The accepted prompt{so_far} does not say this, but it was learnt:")
+            yield 0, f"The {prompt} does not say this, but it was learnt:"
         elif found.found == "nearest":
-            _say(f"The accepted prompt{so_far} does not say exactly this; the nearest to it:")
-        stories = {each.number: each for each in found.edits}
+            yield 0, f"The {prompt} does not say exactly this; the nearest to it:"
         for passage in found.passages:
-            _say(f"Line {passage.line} of the accepted prompt{so_far} (version {found.version}):")
-            _say(passage.text, 2)
-            _say(_past(passage.in_start, passage.edits))
-        for story in stories.values():
-            click.echo()
-            self._edit(story)
+            yield 0, f"Line {passage.line} of the {prompt} (version {found.version}):"
+            yield 2, passage.text
+            yield 0, _past(passage)
+        for story in found.edits:
+            yield 0, ""
+            yield 0, f"Edit {story.number}, iteration {story.iteration}: {_outcome(story)}"
+            yield from ((2, line) for line in self._change(story))
+            yield from self._behind(story)
+            yield from ((2, line) for line in _effect(story))
         for lesson in found.lessons:
-            click.echo()
-            _say(f"No edit was written for lesson {lesson.id}.")
-            self._lesson(lesson, 0, ())
-        self._whole_run()
+            yield 0, ""
+            yield 0, f"No edit was written for lesson {lesson.id}."
+            yield from self._lesson(lesson, 0, ())
+        gains = {split: gain for split, gain in found.gain.items() if gain and gain["value"] is not None}
+        if gains and (found.edits or found.lessons):
+            said = "; ".join(f"{split} {gain['value']:+.3f}{_interval(gain)}" for split, gain in gains.items())
+            yield 0, ""
+            yield 0, f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}"
 
-    def _edit(self, story: EditStory) -> None:
-        _say(f"Edit {story.number}, iteration {story.iteration}: {_outcome(story)}")
-        self._change(story)
+    def _change(self, story: EditStory) -> list[str]:
+        """The words that went and came; none where what it added is what was asked about."""
+        old, new = story.old.splitlines(), story.new.splitlines()
+        gone, come = ([line for line in mine if line not in other] for mine, other in ((old, new), (new, old)))
+        if not gone and {line.strip() for line in come} <= {each.text for each in self._found.passages}:
+            return []
+        return [f"- {line}" for line in gone] + [f"+ {line}" for line in come]
+
+    def _behind(self, story: EditStory) -> Iterator[Line]:
+        """The lessons that say it; the others are named."""
         near = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
         told = [story.reason, *(each.reason for each in story.measured)]
         for lesson in near:
-            self._lesson(lesson, 2, told)
+            yield from self._lesson(lesson, 2, told)
         others = [each.id for each in story.lessons if each not in near]
         if others:
-            _say(f"It was written from lessons {', '.join(others)} too, which say other things.", 2)
-        if story.trial:
-            trial = story.trial
-            verb = "passed" if trial["passed"] else "failed"
-            said = f"{trial['turned']} of {trial['evidence']} of its disagreements turned, "
-            _say(f"Trial, {verb}: {said}{trial['harmed']} of {trial['controls']} controls harmed", 2)
-        for measured in story.measured:
-            _say(_gate(measured), 2)
-        if story.pruning:
-            verb = "taken out again" if story.pruning["removed"] else "not taken out"
-            _say(f"Pruning, {verb}: {story.pruning['reason']}{_interval(story.pruning['gain'])}", 2)
+            yield 2, f"It was written from lessons {', '.join(others)} too, which say other things."
 
-    def _change(self, story: EditStory) -> None:
-        """The words that went and came."""
-        old, new = story.old.splitlines(), story.new.splitlines()
-        added = {line.strip() for line in new if line not in old}
-        if added <= {each.text for each in self._found.passages} and set(old) <= set(new):
-            return  # what it added is what was asked about
-        for line in old:
-            if line not in new:
-                _say(f"- {line}", 2)
-        for line in new:
-            if line not in old:
-                _say(f"+ {line}", 2)
-
-    def _lesson(self, lesson: LessonStory, indent: int, told: Sequence[str | None]) -> None:
+    def _lesson(self, lesson: LessonStory, indent: int, told: Sequence[str | None]) -> Iterator[Line]:
         """``told`` are reasons that another line gives."""
         what = ", ".join(filter(None, [lesson.direction, f"support {lesson.support}", lesson.status]))
-        _say(f"Lesson {lesson.id} ({what}): {lesson.text}", indent)
+        yield indent, f"Lesson {lesson.id} ({what}): {lesson.text}"
         if lesson.id in self._told:
-            _say("Its disagreements are listed above.", indent + 2)
+            yield indent + 2, "Its disagreements are listed above."
             return
         self._told.add(lesson.id)
         if lesson.reason and lesson.status != "applied" and lesson.reason not in told:
-            _say(f"{(lesson.status or 'because').capitalize()}: {lesson.reason}", indent + 2)
-        earlier = [each for each in lesson.cases if not each.later]
+            yield indent + 2, f"{(lesson.status or 'because').capitalize()}: {lesson.reason}"
+        earlier, later = ([each for each in lesson.cases if each.later is late] for late in (False, True))
         for case in earlier[:MOST_CASES]:
-            self._case(case, indent + 2)
-        left = len(earlier) - MOST_CASES
-        if left > 0:
-            _say(f"and {left} more: {_names(earlier[MOST_CASES:])}", indent + 2)
-        later = [each for each in lesson.cases if each.later]
+            yield indent + 2, f"From {case.key}" + (f': "{case.question_text}"' if case.question_text else "")
+            yield from ((indent + 4, line) for line in [*_texts(case), *self._answers(case)])
+        if earlier[MOST_CASES:]:
+            yield indent + 2, f"and {len(earlier) - MOST_CASES} more: {_names(earlier[MOST_CASES:])}"
         if later:
-            _say(f"It came up again later on {_names(later)}.", indent + 2)
+            yield indent + 2, f"It came up again later on {_names(later)}."
 
-    def _case(self, case: Case, indent: int) -> None:
-        question = f': "{case.question_text}"' if case.question_text else ""
-        _say(f"From {case.key}{question}", indent)
-        texts = {"input": case.input, "context": case.context, "output": case.output}
-        for name, text in texts.items():
-            if text:
-                _say(f"{name}: {' '.join(excerpt(text, case.output or '', MOST_CHARS).split())}", indent + 2)
-        for line in self._answers(case):
-            _say(line, indent + 2)
-
-    def _answers(self, case: Case) -> list[str]:
+    def _answers(self, case: CaseStory) -> list[str]:
         """What each side said; which sides there are, the mode decides."""
         about, mode = self._about, self._about.get("mode")
         if mode == "tune":  # what fails should not, and the reason is that of the judge or checker
@@ -170,29 +164,42 @@ class _Teller:
         theirs = _answer(case.reference, case.reference_p_yes, case.reference_says)
         return [f"the target, {about.get('target')}: {mine}", f"the source, {about.get('source')}: {theirs}"]
 
-    def _whole_run(self) -> None:
-        gains = {split: gain for split, gain in self._found.gain.items() if gain and gain["value"] is not None}
-        if gains and (self._found.edits or self._found.lessons):
-            click.echo()
-            said = "; ".join(f"{split} {gain['value']:+.3f}{_interval(gain)}" for split, gain in gains.items())
-            _say(f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}")
+
+def _effect(story: EditStory) -> Iterator[str]:
+    """What its trial, the gate and pruning said of it."""
+    if trial := story.trial:
+        turned = f"{trial['turned']} of {trial['evidence']} of its disagreements turned"
+        harmed = f"{trial['harmed']} of {trial['controls']} controls harmed"
+        yield f"Trial, {'passed' if trial['passed'] else 'failed'}: {turned}, {harmed}"
+    for each in story.measured:
+        verb = "accepted" if each.accepted else "rejected"
+        others = ", ".join(map(str, each.with_edits))
+        together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
+        yield f"Gate, version {each.version} {verb}{together}: {each.reason}{_interval(each.gain)}"
+    if pruning := story.pruning:
+        verb = "taken out again" if pruning["removed"] else "not taken out"
+        yield f"Pruning, {verb}: {pruning['reason']}{_interval(pruning['gain'])}"
 
 
-def _names(cases: Sequence[Case]) -> str:
+def _texts(case: CaseStory) -> Iterator[str]:
+    for name, text in (("input", case.input), ("context", case.context), ("output", case.output)):
+        if text:
+            yield f"{name}: {' '.join(excerpt(text, case.output or '', MOST_CHARS).split())}"
+
+
+def _names(cases: Sequence[CaseStory]) -> str:
     more = f" and {len(cases) - MOST_NAMES} more" if len(cases) > MOST_NAMES else ""
     return ", ".join(each.key for each in cases[:MOST_NAMES]) + more
 
 
-def _past(in_start: bool, edits: Sequence[int]) -> str:
-    names = " and then ".join(f"edit {each}" for each in edits)
-    if not edits:
+def _past(passage: Passage) -> str:
+    names = [f"edit {each}" for each in passage.edits]
+    if not names:
         return "It stood in the starting prompt, and no edit has changed it."
-    if in_start:
-        return f"The starting prompt had it in other words; {names} changed it."
-    first, *more = edits
-    return f"It was not in the starting prompt: edit {first} brought it in" + (
-        f", and {' and '.join(f'edit {each}' for each in more)} changed it." if more else "."
-    )
+    if passage.in_start:
+        return f"The starting prompt had it in other words; {' and then '.join(names)} changed it."
+    changed = f", and {' and '.join(names[1:])} changed it" if names[1:] else ""
+    return f"It was not in the starting prompt: {names[0]} brought it in{changed}."
 
 
 def _outcome(story: EditStory) -> str:
@@ -200,17 +207,9 @@ def _outcome(story: EditStory) -> str:
     return story.status if not story.reason or story.measured or story.trial else f"{story.status} ({story.reason})"
 
 
-def _gate(measured: Measured) -> str:
-    verb = "accepted" if measured.accepted else "rejected"
-    others = ", ".join(map(str, measured.with_edits))
-    together = f", together with edit{'s' if len(measured.with_edits) > 1 else ''} {others}" if others else ""
-    return f"Gate, version {measured.version} {verb}{together}: {measured.reason}{_interval(measured.gain)}"
-
-
 def _interval(gain: dict[str, Any] | None) -> str:
-    if not gain or gain.get("low") is None or gain.get("high") is None:
-        return ""
-    return f", 95% interval [{gain['low']:+.2f}, {gain['high']:+.2f}]"
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
 
 
 def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
@@ -221,17 +220,3 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
     else:
         answer = "not known"
     return f"{answer}. {shorten(' '.join(says.split()), MOST_CHARS)}" if says else answer
-
-
-def _say(text: str, indent: int = 0) -> None:
-    """One paragraph, folded to the width of the terminal."""
-    width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 100))
-    folded = textwrap.fill(
-        text,
-        width,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    click.echo(folded)

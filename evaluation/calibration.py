@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..prompts.errors import AskanceError, InputError, did_you_mean, like_named
+from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.rows import validate_row
 
 if TYPE_CHECKING:
@@ -105,17 +105,6 @@ class Calibration(BaseModel):
         """The content of ``calibration.json``."""
         data = {"schema": SCHEMA, **self.model_dump(mode="json", exclude_none=True)}
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-    def save(self, path: str | Path) -> None:
-        """Write ``calibration.json``.
-
-        Raises:
-            AskanceError: It cannot be written.
-        """
-        try:
-            Path(path).write_text(self.to_json(), encoding="utf-8")
-        except OSError as error:
-            raise AskanceError(f"{path}: cannot be written ({error.strerror}).") from None
 
     def _check(self, verdict: Verdict) -> None:
         if verdict.question not in self.questions:

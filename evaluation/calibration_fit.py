@@ -35,6 +35,7 @@ CHANCE = 0.1
 """Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
 moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the same."""
 SHUFFLES = 200
+_SEED = 42
 RIDGE = 1.0
 """Weight of the prior: slope ~ N(1, 1/RIDGE), shift ~ N(0, 1/RIDGE), where an example counts as one trial. In the same
 trial the held-out cross-entropy was lowest at 1 (of .01 to 10) with 12 and 30 examples, and no longer mattered with 80.
@@ -182,7 +183,7 @@ class Cut:
     """Pearson's correlation of 1[P(yes) > threshold] with the wanted scores (point-biserial)."""
 
 
-def best_cut(p_yes: Vector, wanted: Vector, smaller_side: int = SMALLER_SIDE) -> Cut | None:
+def best_cut(p_yes: Vector, wanted: Vector) -> Cut | None:
     """The threshold whose answers correlate best with the wanted scores.
 
     Among equally good thresholds the one closest to 0.5 is taken.
@@ -190,12 +191,11 @@ def best_cut(p_yes: Vector, wanted: Vector, smaller_side: int = SMALLER_SIDE) ->
     Args:
         p_yes: Shape (n,), in [0, 1].
         wanted: Shape (n,), in [0, 1].
-        smaller_side: Fewest examples on either side.
 
     Returns:
         None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
     """
-    order, ends = _cuts(p_yes, smaller_side)
+    order, ends = _cuts(p_yes)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
         return None
     found = _correlations(wanted[order][:, None], ends)[:, 0]
@@ -206,23 +206,23 @@ def best_cut(p_yes: Vector, wanted: Vector, smaller_side: int = SMALLER_SIDE) ->
     return Cut(float(thresholds[chosen]), float(found[chosen]))
 
 
-def chance_of_cut(p_yes: Vector, wanted: Vector, cut: Cut, smaller_side: int = SMALLER_SIDE, seed: int = 42) -> float:
+def chance_of_cut(p_yes: Vector, wanted: Vector, cut: Cut) -> float:
     """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
 
     The best of many thresholds looks good on noise too; this is what it is worth. The p-value of a permutation test
     of the maximum, with 200 shuffles.
     """
-    _, ends = _cuts(p_yes, smaller_side)
-    shuffled = np.random.default_rng(seed).permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
+    _, ends = _cuts(p_yes)
+    shuffled = np.random.default_rng(_SEED).permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
     best = _correlations(shuffled, ends).max(axis=0)
     return float((1 + np.count_nonzero(best >= cut.correlation - 1e-12)) / (1 + SHUFFLES))
 
 
-def _cuts(p_yes: Vector, smaller_side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cuts(p_yes: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The order of the values, and the last place below each allowed threshold."""
     order = np.argsort(p_yes, kind="stable")
     ends = np.flatnonzero(np.diff(p_yes[order]) > 0)
-    return order, ends[(ends + 1 >= smaller_side) & (len(order) - 1 - ends >= smaller_side)]
+    return order, ends[(ends + 1 >= SMALLER_SIDE) & (len(order) - 1 - ends >= SMALLER_SIDE)]
 
 
 def _correlations(wanted: NDArray[np.float64], ends: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -1,7 +1,4 @@
-"""``diagnose``: which questions of a checklist are worth asking (BinEval §5.6).
-
-What a checklist's verdicts say about its questions (BinEval §5.6), whoever the judge was.
-"""
+"""``diagnose``: which questions of a checklist are worth asking, whoever the judge was (BinEval §5.6)."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, findings
-from .evaluate import evaluate, load_inputs
-from .options import DiagnoseOptions, parse_options
+from .evaluate import EvaluationJob, load_inputs
+from .options import DiagnoseOptions, EvaluateOptions, parse_options
 from .verdict_table import Cells, VerdictTable, given_verdicts, tabulate
 
 if TYPE_CHECKING:
@@ -189,8 +186,6 @@ def diagnose(
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
     verdicts: str | Path | Iterable[Verdict] | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -207,8 +202,6 @@ def diagnose(
         prompt: File or prompt; askance's own neutral one by default. Where verdicts are given it picks those made
             with this prompt.
         verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`.
@@ -223,20 +216,27 @@ def diagnose(
         return _of_given(data, checklist, model, prompt, verdicts, settings)
     if model is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    found = evaluate(
-        [example.model_copy(update={"human": {}}) for example in examples],  # nothing is correlated there
-        checklist=questions,
-        model=model,
-        prompt=text,
-        cache=cache,
-        no_cache=no_cache,
-        watcher=watcher,
-        progress=progress,
-        **settings.model_dump(exclude={"pairs", "field", "limit", "weights"}),
-    )
-    done = diagnose_verdicts(examples, questions, found.verdicts, pairs=settings.pairs)
+    job = prepare(data, checklist, model, prompt, options)
+    unrated = [example.model_copy(update={"human": {}}) for example in job.examples]  # nothing is correlated there
+    found = replace(job, examples=unrated).run(watcher, progress)
+    done = diagnose_verdicts(job.examples, job.checklist, found.verdicts, pairs=settings.pairs)
     return replace(done, budget=found.budget)
+
+
+def prepare(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    checklist: str | Path | Checklist,
+    model: str | Model,
+    prompt: str | Path | Prompt | None,
+    options: Mapping[str, Any],
+) -> EvaluationJob:
+    """What is bought to diagnose a checklist, as for :func:`~askance.evaluation.evaluate.evaluate`.
+
+    Raises:
+        InputError: Names the file, line and field at fault.
+    """
+    settings = parse_options(DiagnoseOptions, options)
+    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, EvaluateOptions.of(settings))
 
 
 def _of_given(

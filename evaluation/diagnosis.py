@@ -5,19 +5,21 @@ What in a diagnosis is worth acting on, in words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..prompts.words import Figure
 from ..stats.correlation import statistic_dict
 from ..stats.phi import Pair, PhiMatrix, Relatedness
 from ..stats.resampling import Statistic
-from .scoring import Coverage
+from .scoring import Coverage, coverage_line
 from .shown import Shown, View
 
 if TYPE_CHECKING:
     from ..models.budget import Budget
     from ..prompts.verdicts import Verdict
+    from .shown import Rows
 
 
 AGAINST_LEVEL = 0.05
@@ -166,25 +168,7 @@ class Diagnosis(Shown):
     """What was spent; None where the verdicts came from a file."""
 
     def _view(self) -> View:
-        questions = [
-            {"question": each.id, "dimension": each.dimension, "yes": each.yes_rate, "spread": each.p_yes_spread}
-            | {"spearman": each.soft.value, "low": each.soft.low, "high": each.soft.high, "flips": each.flips}
-            | {"coverage": each.coverage.share}
-            for each in self.questions
-        ]
-        names = self.phi.questions
-        phi = [
-            {"question": name}
-            | {other: None if value != value else value for other, value in zip(names, row, strict=True)}
-            for name, row in zip(names, self.phi.values.tolist(), strict=True)
-        ]
-        title = f"{len(self.questions)} questions on {self.examples} examples by {self.model}"
-        return View(
-            title,
-            [each.text for each in self.findings],
-            {"questions": lambda: questions, "phi": lambda: phi},
-            ("questions",),
-        )
+        return diagnosis_view(self.to_dict())
 
     @property
     def coverage(self) -> Coverage:
@@ -227,6 +211,72 @@ def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
         "matrix": matrix,
         "undefined": {question: reason for question in phi.questions if (reason := phi.reason(question, question))},
     }
+
+
+def diagnosis_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of a diagnosis.
+
+    Args:
+        data: As :meth:`Diagnosis.to_dict` gives it and ``--json`` prints it.
+    """
+    groups = data["dimensions"] if len(data["dimensions"]) < 2 else data["dimensions"] | {"all": data["all_questions"]}
+    phi = data["phi"]
+    tables: dict[str, Callable[[], Rows]] = {
+        "questions": lambda: [_question_row(each) for each in data["questions"]],
+        "dimensions": lambda: [_group_row(name, each) for name, each in groups.items()],
+        "least_related": lambda: [_pair_row(pair) for pair in data["least_related"]],
+        "most_alike": lambda: [_pair_row(pair) for pair in data["most_alike"]],
+        "phi": lambda: [
+            {"question": name} | dict(zip(phi["questions"], row, strict=True))
+            for name, row in zip(phi["questions"], phi["matrix"], strict=True)
+        ],
+    }
+    said = [each["text"] for each in data["findings"]]
+    lines = ["Worth acting on:", *(f"- {each}" for each in said)] if said else ["Nothing here calls for a change."]
+    return View(
+        f"{len(data['questions'])} questions on {data['examples']} examples by {data['model']}"
+        + (f", each asked {data['replicates']} times" if data["replicates"] > 1 else ""),
+        [coverage_line(data["coverage"]), *lines],
+        tables,
+        ("questions", "dimensions", "least_related", "most_alike"),
+        said[0] if said else None,
+        {
+            "questions": "share of yes, and how P(yes) and the answers agree with people (Spearman)",
+            "least_related": "least related, within a dimension",
+        },
+    )
+
+
+def _question_row(each: Mapping[str, Any]) -> dict[str, Any]:
+    rated, seen = each["human_dimension"] is not None, each["coverage"]
+    return {
+        "question": each["id"],
+        "dimension": each["dimension"],
+        "yes": Figure(each["yes_rate"], form=".1%"),
+        "spread": each["p_yes_spread"],
+        "spearman": Figure.of(each["human_p_yes"]) if rated else None,
+        "answer": Figure(each["human_answer"]["value"]) if rated else None,
+        "flips": None if each["flips"] is None else Figure(each["flips"], form=".1%"),
+        "coverage": Figure(seen["share"] if seen["asked"] else None, form=".1%"),
+    }
+
+
+def _group_row(name: str, each: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = Figure(each["yes_rate_low"], form=".0%"), Figure(each["yes_rate_high"], form=".0%")
+    return {
+        "dimension": name,
+        "varying": f"{each['varying']} of {len(each['questions'])}",
+        "yes": low if low.value is None else f"{low} to {high}",
+        "mean phi": Figure(each["mean_phi"], form=".2f"),
+        "|phi| < 0.3": Figure(each["weak_pair_share"], form=".0%"),
+        "pairs": each["pairs"],
+        "independent": Figure(each["effective_questions"], form=".1f"),
+    }
+
+
+def _pair_row(pair: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"questions": f"{pair['first']}, {pair['second']}"}
+    return names | {"phi": Figure(pair["phi"], form=".2f"), "n": pair["n"]}
 
 
 STILL = 0.01

@@ -1,40 +1,43 @@
-"""Judge a data set with a checklist and say how far people agree (BinEval §3.2).
-
-What ``evaluate`` comes to: verdicts, scores, and how far people agree.
-"""
+"""``evaluate``: judge a data set with a checklist and say how far people agree (BinEval §3.2)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..agents.buying import Estimate
 from ..agents.evaluator import Evaluator
-from ..memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ..models.session import run_sync, session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
+from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .options import EvaluateOptions, JudgeOptions, parse_options
 from .progress import watching
-from .scoring import coverage, human_targets, mean_score, score_examples, to_scale, yes_rates
-from .shown import Shown, View, number_text
+from .scoring import coverage, coverage_line, human_targets, mean_score, score_examples, to_scale, yes_rates
+from .shown import Shown, View, correlation_figures
 from .weights_file import weighted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ..agents.buying import Estimate
+    from ..memory.verdict_store import VerdictStore
     from ..models.base import Model
     from ..models.budget import Budget
+    from ..models.gateway import Gateway
+    from ..models.resolve import Models
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
     from .progress import Watcher
     from .scoring import Coverage, ExampleScore
+    from .shown import Rows
 
 
 @dataclass(frozen=True)
@@ -72,39 +75,8 @@ class Evaluation(Shown):
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
-        seen, means = self.coverage, self.means()
-        agreement: list[dict[str, Any]] = [
-            {"dimension": each.dimension, "n": each.pooled.spearman.n}
-            | {name: getattr(each.pooled, name).value for name in ("spearman", "kendall", "pearson")}
-            | {"low": each.pooled.spearman.low, "high": each.pooled.spearman.high}
-            for each in self.agreement
-        ]
-        tables: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
-            "scores": lambda: [
-                {"example": each.example, "overall": to_scale(each.overall, *self.scale)}
-                | {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()}
-                for each in self.scores
-            ],
-            "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
-            "yes_rates": lambda: [{"question": name, "yes": rate} for name, rate in yes_rates(self.verdicts).items()],
-            "agreement": lambda: agreement,
-            "verdicts": lambda: [each.to_dict() for each in self.verdicts],
-        }
-        low, high = self.scale
-        lines = [f"mean score {number_text(means['overall'])} on a scale from {low:g} to {high:g}"]
-        lines.append(f"coverage {seen.answered} of {seen.asked} verdicts = {seen.share:.1%}")
-        if self.asking is not None:
-            lines.append(f"{seen.not_asked} verdicts were not asked for, as they could not matter")
-        lines += [
-            f"Spearman with people, {row['dimension']}: {number_text(row['spearman'], row['low'], row['high'])}"
-            for row in agreement
-        ]
-        brief = f"mean score {number_text(means['overall'])}, coverage {seen.share:.1%}"
-        if agreement:
-            told = (f"{row['dimension']} {number_text(row['spearman'])}" for row in agreement)
-            brief += f", Spearman with people: {', '.join(told)}"
-        title = f"{len(self.scores)} examples by {self.model}"
-        return View(title, lines, tables, ("means", "yes_rates", "agreement"), brief)
+        view = evaluation_view(self.to_dict())
+        return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the verdicts, for ``--json``."""
@@ -126,9 +98,13 @@ class Evaluation(Shown):
                 }
                 for place, each in enumerate(self.scores)
             ],
-            **({} if self.asking is None else {"largest_error": self.largest_error}),
+            **({} if self.asking is None else {"largest_error": self.largest_error, "asked": self._asked()}),
             **self.budget.to_dict(),
         }
+
+    def _asked(self) -> dict[str, int]:
+        """How often each question was asked."""
+        return dict(Counter(each.question for each in self.verdicts))
 
     @property
     def largest_error(self) -> float | None:
@@ -146,15 +122,82 @@ class Evaluation(Shown):
 
 
 def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
-    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled)}
+    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled, all_ends=True)}
     if agreement.per_document is not None:
         row["per_document"] = statistic_dict(agreement.per_document.average) | {
             "documents": agreement.per_document.used,
             "undefined": agreement.per_document.undefined,
         }
     if agreement.per_system is not None:
-        row["per_system"] = correlations_dict(agreement.per_system)
+        row["per_system"] = correlations_dict(agreement.per_system, all_ends=True)
     return row
+
+
+def evaluation_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of an evaluation.
+
+    Args:
+        data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
+    """
+    seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
+    asked, found = data.get("asked", {}), data["agreement"]
+    pooled = {name: each["pooled"] for name, each in found.items()}
+    tables: dict[str, Callable[[], Rows]] = {
+        "scores": lambda: [
+            {"example": each["example"], "overall": each["overall"], **each["dimensions"]} for each in data["scores"]
+        ],
+        "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
+        "yes_rates": lambda: [
+            {"question": name, "asked": asked.get(name), "yes": Figure(rate, form=".1%")}
+            for name, rate in data["yes_rates"].items()
+        ],
+        "agreement": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)} for name, row in pooled.items()
+        ],
+        "per_document": lambda: [
+            {"dimension": name, "documents": row["documents"], "undefined": row["undefined"], "n": row["n"]}
+            | {"spearman": Figure.of(row)}
+            for name, each in found.items()
+            if (row := each.get("per_document"))
+        ],
+        "per_system": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)}
+            for name, each in found.items()
+            if (row := each.get("per_system"))
+        ],
+    }
+    captions = {
+        "means": f"mean score, from {low:g} to {high:g}",
+        "yes_rates": "share of yes",
+        "agreement": "agreement with people",
+        "per_document": "agreement with people inside documents, mean over those where it is defined",
+        "per_system": "agreement with people, of systems' means",
+    }
+    mean = number_text(means["overall"])
+    told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
+    return View(
+        f"{len(data['scores'])} examples by {data['model']}",
+        [
+            f"mean score {mean} on a scale from {low:g} to {high:g}",
+            coverage_line(seen),
+            *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
+            *(f"Spearman with people, {name}: {Figure.of(row, key='spearman')}" for name, row in pooled.items()),
+        ],
+        tables,
+        tuple(captions),
+        f"mean score {mean}, coverage {seen['share']:.1%}"
+        + (f", Spearman with people: {', '.join(told)}" if told else ""),
+        captions,
+    )
+
+
+def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
+    """How many verdicts were not asked for, and how far off scores can be."""
+    share = seen["not_asked"] / (seen["asked"] + seen["not_asked"])
+    text = f"Not asked, as it could not matter: {seen['not_asked']} verdicts ({share:.1%} of all)."
+    if error is None:
+        return text
+    return f"{text} No score is further than {error:.3f} from that of all questions."
 
 
 def evaluate(
@@ -163,8 +206,6 @@ def evaluate(
     checklist: str | Path | Checklist,
     model: str | Model,
     prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     evaluator: type[Evaluator] = Evaluator,
@@ -177,8 +218,6 @@ def evaluate(
         checklist: YAML or JSON file, or a checklist.
         model: ``provider/model``, or an object that can be asked.
         prompt: File or prompt; askance's own neutral one by default.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
@@ -189,39 +228,82 @@ def evaluate(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call.
     """
-    settings = parse_options(EvaluateOptions, options)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    if human_dimensions(examples):
-        human_targets(examples, questions, settings.human_scale)  # refuses ratings that fit nothing before a call
-    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
-        return run_sync(_evaluate(examples, questions, model, text, store, settings, shown, evaluator))
+    return prepare(data, checklist, model, prompt, options, evaluator).run(watcher, progress)
 
 
-def estimate_evaluation(
+def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
     checklist: str | Path | Checklist,
     model: str | Model,
-    prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
+    prompt: str | Path | Prompt | None,
+    options: Mapping[str, Any],
     evaluator: type[Evaluator] = Evaluator,
-    **options: Any,
-) -> Estimate:
-    """What :func:`evaluate` would buy; nothing is bought.
+) -> EvaluationJob:
+    """Load and check what :func:`evaluate` is given; nothing is bought.
 
     Raises:
-        InputError: As :func:`evaluate`.
+        InputError: Names the file, line and field at fault.
     """
     settings = parse_options(EvaluateOptions, options)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
 
-    async def estimate(store: VerdictStore) -> Estimate:
-        async with session(settings, store) as (models, gateway):
-            return evaluator(gateway, models.get(model), text, questions, settings.judging).estimate(examples)
 
-    with open_store_to_estimate(cache, no_cache=no_cache) as store:
-        return run_sync(estimate(store))
+@dataclass(frozen=True)
+class EvaluationJob:
+    """The inputs of an evaluation, checked."""
+
+    examples: list[Example]
+    checklist: Checklist
+    prompt: Prompt
+    model: str | Model
+    settings: EvaluateOptions
+    evaluator: type[Evaluator] = Evaluator
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy; nothing is bought."""
+
+        async def estimate(store: VerdictStore) -> Estimate:
+            async with session(self.settings, store) as (models, gateway):
+                return self._asking(models, gateway).estimate(self.examples)
+
+        with self.settings.store(to_estimate=True) as store:
+            return run_sync(estimate(store))
+
+    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
+        """Judge the examples; what is raised is as in :func:`evaluate`."""
+        if human_dimensions(self.examples):  # refuses ratings that fit nothing before a call
+            human_targets(self.examples, self.checklist, self.settings.human_scale)
+        with watching(watcher, progress) as shown, self.settings.store() as store:
+            return run_sync(self._run(store, shown))
+
+    def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
+        return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
+
+    async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
+        examples, checklist, settings = self.examples, self.checklist, self.settings
+        calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+        async with session(settings, store, watcher.say) as (models, gateway):
+            asked = self._asking(models, gateway)
+            watcher.watch(gateway.budget)
+            watcher.phase(f"asking {asked.model.name}", len(examples) * len(checklist.questions) * settings.repeat)
+            if settings.adaptive:
+                asking = await _ask_adaptively(asked, examples, settings, watcher)
+                verdicts: Sequence[Verdict] = asking.verdicts
+            else:
+                asking, verdicts = None, await asked.judge(examples, watcher.advance)
+        if calibration is not None:
+            verdicts = calibration.apply(verdicts)
+        scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+        seen = coverage(verdicts)
+        if asking is not None:
+            scores = asking.known(scores, checklist)
+            seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
+        agreement: list[Agreement] = []
+        if human_dimensions(examples):
+            watcher.phase("comparing with the human scores")
+            agreement = _agreement(examples, checklist, scores, settings)
+        name, prompt = asked.model.name, self.prompt.hash
+        return Evaluation(name, prompt, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking)
 
 
 def load_inputs(
@@ -235,48 +317,11 @@ def load_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+    questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit)
     if settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
-
-
-async def _evaluate(
-    examples: list[Example],
-    checklist: Checklist,
-    model: str | Model,
-    prompt: Prompt,
-    store: VerdictStore,
-    settings: EvaluateOptions,
-    watcher: Watcher,
-    evaluator: type[Evaluator],
-) -> Evaluation:
-    calibration = None if settings.calibration is None else load_calibration(settings.calibration)
-    async with session(settings, store, watcher.say) as (models, gateway):
-        judge = models.get(model)
-        watcher.watch(gateway.budget)
-        watcher.phase(f"asking {judge.name}", len(examples) * len(checklist.questions) * settings.repeat)
-        asked = evaluator(gateway, judge, prompt, checklist, settings.judging)
-        if settings.adaptive:
-            asking = await _ask_adaptively(asked, examples, settings, watcher)
-            verdicts: Sequence[Verdict] = asking.verdicts
-        else:
-            asking, verdicts = None, await asked.judge(examples, watcher.advance)
-    if calibration is not None:
-        verdicts = calibration.apply(verdicts)
-    scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
-    seen = coverage(verdicts)
-    if asking is not None:
-        scores = asking.known(scores, checklist)
-        seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
-    agreement: list[Agreement] = []
-    if human_dimensions(examples):
-        watcher.phase("comparing with the human scores")
-        agreement = _agreement(examples, checklist, scores, settings)
-    return Evaluation(
-        judge.name, prompt.hash, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking
-    )
 
 
 async def _ask_adaptively(
@@ -304,6 +349,7 @@ def _agreement(
 ) -> list[Agreement]:
     targets = human_targets(examples, checklist, settings.human_scale)
     groups = documents(examples)
+    resampling = Resampling(groups, settings.resamples, seed=settings.seed)
     systems = [example.system for example in examples]
     found = []
     for dimension in targets.dimensions:
@@ -312,11 +358,9 @@ def _agreement(
         found.append(
             Agreement(
                 dimension,
-                correlate(values, wanted, groups=groups, resamples=settings.resamples, seed=settings.seed),
-                per_group(values, wanted, groups, resamples=settings.resamples, seed=settings.seed) if groups else None,
-                system_level(values, wanted, systems, resamples=settings.resamples, seed=settings.seed)
-                if len(set(systems) - {None}) > 2
-                else None,
+                correlate(values, wanted, resampling),
+                per_group(values, wanted, groups, resampling=resampling) if groups else None,
+                system_level(values, wanted, systems, resampling) if len(set(systems) - {None}) > 2 else None,
             )
         )
     return found

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ..agents.judging import Judging
+from ..memory.verdict_store import VerdictStore, open_store, store_path
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
+MODEL, FILE = "model", "file"
+"""What a setting names, where it is no plain text."""
+ModelName = Annotated[str | None, MODEL]
+FileName = Annotated[str | None, FILE]
+
+
+def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
+    """The settings that name a :data:`MODEL` or a :data:`FILE`."""
+    return [name for name, info in record.model_fields.items() if what in info.metadata]
+
+
+class Where(BaseModel):
+    """Where answers are kept. No result depends on it, so no record of the settings holds it."""
+
+    cache: Annotated[Path | None, FILE] = Field(
+        None, exclude=True, description="File of the answers; default: verdicts.db in the user's cache directory."
+    )
+    no_cache: bool = Field(
+        False, exclude=True, description="Reuse no answer of an earlier command, and keep none for a later one."
+    )
+
+    def store(self, *, to_estimate: bool = False) -> VerdictStore:
+        """The store, opened; ``to_estimate`` makes no file where there is none, as nothing will be bought.
+
+        Raises:
+            InputError: The file is no store, or one of a newer askance.
+            AskanceError: The disk is full or the folder cannot be written.
+        """
+        unused = to_estimate and not store_path(self.cache).exists()
+        return open_store(self.cache, no_cache=self.no_cache or unused)
 
 
 class JudgeOptions(ModelOptions):
@@ -34,7 +66,7 @@ class JudgeOptions(ModelOptions):
     score_scale: tuple[int, int] = Field(
         (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
     )
-    weights: str | None = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
+    weights: FileName = Field(None, description="Weights file of `askance weigh`; replaces the checklist's weights.")
     human_scale: tuple[float, float] | None = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
@@ -74,24 +106,24 @@ class JudgeOptions(ModelOptions):
         )
 
 
-class ScoreOptions(JudgeOptions):
+class ScoreOptions(JudgeOptions, Where):
     """Settings of ``evaluate``."""
 
     scale: tuple[float, float] = Field((0.0, 1.0), description="Interval that scores are mapped to.")
-    calibration: str | None = Field(
+    calibration: FileName = Field(
         None, description="Calibration file of a run; applied to the verdicts of the judge that it was fitted for."
     )
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
 
 
-class WriterOptions(ModelOptions):
+class WriterOptions(ModelOptions, Where):
     """Settings of ``questions``."""
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
 
 
-def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "options") -> Settings:
+def parse_options(kind: type[Settings], values: Mapping[str, Any], where: str = "options") -> Settings:
     """Validate settings.
 
     Raises:
@@ -101,7 +133,7 @@ def parse_options(kind: type[Settings], values: dict[str, Any], where: str = "op
         if name not in kind.model_fields:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
     try:
-        return kind.model_validate(values)
+        return kind.model_validate(dict(values))
     except ValidationError as error:
         problems = []
         for problem in error.errors(include_url=False):
@@ -150,6 +182,12 @@ class EvaluateOptions(ScoreOptions):
         description="Stop asking about an example when it is settled whether its score (in [0, 1]) reaches this.",
     )
 
+    @classmethod
+    def of(cls, settings: JudgeOptions) -> EvaluateOptions:
+        """Those settings of another command that ``evaluate`` has too."""
+        shared = type(settings).model_fields.keys() & cls.model_fields.keys()
+        return cls(**{name: getattr(settings, name) for name in shared})
+
     @property
     def adaptive(self) -> bool:
         """Whether questions may be left out."""
@@ -164,6 +202,14 @@ class EvaluateOptions(ScoreOptions):
             if self.calibration is not None:
                 raise ValueError(f"{name}: a calibration moves scores after they were asked for; leave one of them out")
         return self
+
+
+class RegressionOptions(ScoreOptions):
+    """Settings of a check against a baseline."""
+
+    dimension: str | None = Field(None, description="Compare this dimension's scores; default: the overall ones.")
+    tolerance: float = Field(0.0, description="A drop of the mean up to this, in [0, 1], is never called one.")
+    min_coverage: float = Field(1.0, ge=0, le=1, description="Smallest share of the verdicts that must be there.")
 
 
 class CompareOptions(ScoreOptions):
@@ -202,13 +248,13 @@ class CompareOptions(ScoreOptions):
         return max(self.points // 5, 0) if self.agreement_tolerance is None else self.agreement_tolerance
 
 
-class DiagnoseOptions(JudgeOptions):
+class DiagnoseOptions(JudgeOptions, Where):
     """Settings of ``diagnose``; how verdicts are bought is as in ``evaluate``."""
 
     pairs: int = Field(5, ge=0, description="Pairs of questions to name as the least related and the most alike.")
 
 
-class SelectOptions(JudgeOptions):
+class SelectOptions(JudgeOptions, Where):
     """How candidates are proposed, answered and chosen."""
 
     k: int = Field(5, ge=1, description="Questions to keep.")
@@ -221,7 +267,7 @@ class SelectOptions(JudgeOptions):
         "uniform", description="Draw examples evenly, or from clusters of like ones in proportion to their size."
     )
     clusters: int = Field(8, ge=2, description="Clusters, where sampling is clustered.")
-    writer: str | None = Field(None, description="Model that proposes candidates; default: the judge.")
+    writer: ModelName = Field(None, description="Model that proposes candidates; default: the judge.")
     max_candidates: int = Field(40, ge=2, description="Candidates proposed at most.")
     max_rounds: int = Field(12, ge=1, description="Rounds of proposing at most.")
     quiet_rounds: int = Field(2, ge=1, description="Rounds in a row with at most one new question that end proposing.")
@@ -301,10 +347,10 @@ class WeighOptions(ScoreOptions):
     swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
 
     @property
-    def for_judging(self) -> dict[str, object]:
+    def for_judging(self) -> dict[str, Any]:
         """Those that :func:`~askance.evaluation.evaluate.evaluate` takes, where they were given."""
         names = set(ScoreOptions.model_fields).difference(UNUSED, ("resamples",))
-        return self.model_dump(include=names, exclude_unset=True)
+        return {name: getattr(self, name) for name in names & self.model_fields_set}
 
     @property
     def asked_resamples(self) -> dict[str, int]:

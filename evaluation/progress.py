@@ -1,13 +1,4 @@
-"""What the loop tells those who watch it. Watching changes nothing.
-
-How far the work is, in words: the same on a terminal, in a log and in a notebook.
-
-Progress on standard error: live on a terminal, plain lines elsewhere.
-
-Progress in the output of a notebook's cell, updated in place; IPython is used where it is there already.
-
-Who watches a call from Python: the one that was given, a notebook's cell, standard error, or nobody.
-"""
+"""Telling people how the work goes on: on a terminal, in plain lines, in a notebook's cell. Watching changes nothing."""
 
 from __future__ import annotations
 
@@ -26,6 +17,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from ..models.budget import Budget
+
+PLAIN_EVERY = 15.0
+"""Seconds between two lines about the same piece of work where there is no terminal."""
+EVERY = 0.25
+"""Seconds between two updates of a notebook's cell about the same piece of work."""
+LATEST = 4
+"""Messages that a cell shows while the work goes on; afterwards all of them can be opened."""
 
 
 class Watcher(Protocol):
@@ -48,24 +46,47 @@ class Watcher(Protocol):
         ...
 
 
-class Silent:
-    """Tells nobody."""
+@contextmanager
+def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
+    """Somebody who is told how the work goes on, until it ends.
 
-    def watch(self, budget: Budget) -> None:
-        """Nothing."""
+    Args:
+        watcher: The one; None where askance shows progress itself, or nobody does.
+        progress: Whether progress is shown: in the cell of a notebook, else on standard error. None: in notebooks only.
 
-    def phase(self, text: str, total: int | None = None) -> None:
-        """Nothing."""
+    Raises:
+        InputError: A watcher, and progress too.
+    """
+    if watcher is not None:
+        if progress:
+            raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
+        yield watcher
+    elif progress is False or (progress is None and not in_notebook()):
+        yield Silent()
+    elif in_notebook():
+        shown = Notebook()
+        try:
+            yield shown
+        except BaseException:
+            shown.end("stopped")
+            raise
+        shown.end("done")
+    elif sys.stderr.isatty():
+        with _live() as bar:
+            yield Terminal(bar)
+    else:
+        yield Lines()
 
-    def advance(self, done: int, total: int) -> None:
-        """Nothing."""
 
-    def say(self, text: str) -> None:
-        """Nothing."""
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel (Jupyter, VS Code, Colab, ...); imports nothing."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
 
 class Counting:
-    """Keeps where the work is, and calls, tokens and money so far; subclasses show it."""
+    """Keeps where the work is, and calls, tokens and money so far, in words; subclasses show it."""
 
     def __init__(self) -> None:
         """Nothing has begun."""
@@ -96,6 +117,9 @@ class Counting:
         """So many of its steps are done."""
         self.done, self.total = done, total
 
+    def say(self, text: str) -> None:
+        """Nothing to keep."""
+
     def on_event(self, event: object) -> None:
         """Keep the iteration, and how good the prompt is so far: differences on the same examples add up.
 
@@ -124,46 +148,22 @@ class Counting:
     @property
     def spent(self) -> str:
         """E.g. ``iteration 2, validation 0.612 (+0.083), 120 calls, 31k tokens, $0.02``."""
-        where = [f"iteration {self._iteration}"] if self._iteration else []
-        return ", ".join([*where, *self._validation, *([bought(self._budget)] if self._budget else [])])
-
-    @property
-    def _validation(self) -> list[str]:
-        """How good the accepted prompt is on validation, as far as it is known."""
-        if self._start is None:
-            return [] if self._gain is None else [f"validation {self._gain:+.3f}"]
-        gain = "" if self._gain is None else f" ({self._gain:+.3f})"
-        return [f"validation {self._start + (self._gain or 0.0):.3f}{gain}"]
-
-
-def bought(budget: Budget) -> str:
-    """E.g. ``120 calls (+30 reused), 31k tokens, $0.02``."""
-    tokens = f"{budget.tokens / 1000:.0f}k" if budget.tokens >= 10_000 else str(budget.tokens)
-    money = f", ${budget.cost_usd:.4f}" if budget.cost_usd else ""
-    reused = f" (+{budget.cached_calls} reused)" if budget.cached_calls else ""
-    return f"{budget.calls} calls{reused}, {tokens} tokens{money}"
+        said = [f"iteration {self._iteration}"] if self._iteration else []
+        if self._start is not None:
+            gain = "" if self._gain is None else f" ({self._gain:+.3f})"
+            said.append(f"validation {self._start + (self._gain or 0.0):.3f}{gain}")
+        elif self._gain is not None:
+            said.append(f"validation {self._gain:+.3f}")
+        if (budget := self._budget) is not None:
+            reused = f" (+{budget.cached_calls} reused)" if budget.cached_calls else ""
+            tokens = f"{budget.tokens / 1000:.0f}k" if budget.tokens >= 10_000 else str(budget.tokens)
+            said += [f"{budget.calls} calls{reused}", f"{tokens} tokens"]
+            said += [f"${budget.cost_usd:.4f}"] if budget.cost_usd else []
+        return ", ".join(said)
 
 
-def duration(seconds: float) -> str:
-    """E.g. ``40 s``, ``12 min``, ``3 h 20 min``."""
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
-
-
-PLAIN_EVERY = 15.0
-"""Seconds between two lines about the same piece of work where there is no terminal."""
-
-
-@contextmanager
-def on_standard_error() -> Iterator[Watcher]:
-    """Somebody who watches, fit for what standard error is."""
-    if sys.stderr.isatty():
-        with _live() as progress:
-            yield Terminal(progress)
-    else:
-        yield Lines()
+class Silent(Counting):
+    """Tells nobody."""
 
 
 class Lines(Counting):
@@ -178,7 +178,7 @@ class Lines(Counting):
         """Write the name of the piece of work."""
         super().phase(text, total)
         self._last = time.monotonic()
-        self._write(f"{text} …")
+        self.say(f"{text} …")
 
     def advance(self, done: int, total: int) -> None:
         """Write how far it is, now and then."""
@@ -187,13 +187,10 @@ class Lines(Counting):
         if now - self._last < PLAIN_EVERY or not done:
             return
         self._last = now
-        self._write(f"{self.text}: {', '.join(filter(None, (self.left, self.spent)))}")
+        self.say(f"{self.text}: {', '.join(filter(None, (self.left, self.spent)))}")
 
     def say(self, text: str) -> None:
         """Write a message."""
-        self._write(text)
-
-    def _write(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
@@ -239,31 +236,6 @@ def _live() -> Progress:
         console=Console(stderr=True),
         transient=True,
     )
-
-
-EVERY = 0.25
-"""Seconds between two updates about the same piece of work."""
-LATEST = 4
-"""Messages that are shown while the work goes on; afterwards all of them can be opened."""
-
-
-def in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel (Jupyter, VS Code, Colab, ...); imports nothing."""
-    ipython: Any = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None
-
-
-@contextmanager
-def in_the_cell() -> Iterator[Notebook]:
-    """Somebody who watches and shows it in the cell; what is left there afterwards is one line that opens."""
-    shown = Notebook()
-    try:
-        yield shown
-    except BaseException:
-        shown.end("stopped")
-        raise
-    shown.end("done")
 
 
 class Notebook(Counting):
@@ -331,23 +303,9 @@ def _messages(said: list[str]) -> str:
     return "".join(f'<div style="opacity:.75;margin-left:1em">{escape(each)}</div>' for each in said)
 
 
-@contextmanager
-def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Somebody who is told how the work goes on, until it ends.
-
-    Args:
-        watcher: The one; None where askance shows progress itself, or nobody does.
-        progress: Whether progress is shown: in the cell of a notebook, else on standard error. None: in notebooks only.
-
-    Raises:
-        InputError: A watcher, and progress too.
-    """
-    if watcher is not None:
-        if progress:
-            raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
-        yield watcher
-    elif progress is False or (progress is None and not in_notebook()):
-        yield Silent()
-    else:
-        with in_the_cell() if in_notebook() else on_standard_error() as shown:
-            yield shown
+def duration(seconds: float) -> str:
+    """E.g. ``40 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -2,8 +2,6 @@
 
 The comparison is paired: the same examples, checklist, judge and judge's prompt, so that only the outputs differ.
 Anything else that changed is an error, never a pass.
-
-The questions that an output failed, and the verdict that is missing, in words.
 """
 
 from __future__ import annotations
@@ -18,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
+from ..prompts.rows import write_whole
+from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
-from .evaluate import Evaluation, evaluate, load_inputs
-from .options import ScoreOptions, parse_options
+from ..stats.resampling import Resampling
+from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .options import EvaluateOptions, RegressionOptions, parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,12 +96,7 @@ def check_regression(
     model: str | Model,
     baseline: str | Path,
     prompt: str | Path | Prompt | None = None,
-    dimension: str | None = None,
-    tolerance: float = 0.0,
-    min_coverage: float = 1.0,
     update: bool = False,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Regression:
     """Judge outputs and hold their scores against those kept in a file.
@@ -111,13 +107,8 @@ def check_regression(
         model: The judge.
         baseline: JSON file with the scores to hold against.
         prompt: The judge's prompt; askance's own neutral one by default.
-        dimension: Compare this dimension's scores; the overall ones by default.
-        tolerance: A drop of the mean up to this, in [0, 1], is never called one.
-        min_coverage: Share of the verdicts that must be there.
         update: Write the baseline in place of comparing with it.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer and keep none.
-        options: Settings of :class:`~askance.evaluation.options.ScoreOptions`.
+        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`.
 
     Returns:
         Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.
@@ -128,8 +119,9 @@ def check_regression(
         CoverageError: Fewer verdicts than ``min_coverage``.
         AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
-    settings = parse_options(ScoreOptions, options)
+    settings = parse_options(RegressionOptions, options)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    dimension = settings.dimension
     if dimension is not None and dimension not in questions.dimensions:
         known = ", ".join(questions.dimensions)
         raise InputError(
@@ -137,13 +129,13 @@ def check_regression(
         )
     path = Path(baseline)
     kept = None if update else _read(path)
-    found = evaluate(examples, checklist=questions, model=model, prompt=text, cache=cache, no_cache=no_cache, **options)
+    found = EvaluationJob(examples, questions, text, model, EvaluateOptions.of(settings)).run()
     seen = found.coverage
-    if seen.share < min_coverage or not seen.answered:
+    if seen.share < settings.min_coverage or not seen.answered:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
-            f"{min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
+            f"{settings.min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
         )
     facts = {
         "model": found.model,
@@ -155,7 +147,7 @@ def check_regression(
     if kept is None:
         return _write(path, facts, scores, found, dimension)
     _same(path, kept, facts, examples)
-    return _compare(kept, scores, examples, questions, found, dimension, tolerance)
+    return _compare(kept, scores, examples, questions, found, settings)
 
 
 def _compare(
@@ -164,15 +156,14 @@ def _compare(
     examples: Sequence[Example],
     questions: Checklist,
     found: Evaluation,
-    dimension: str | None,
-    tolerance: float,
+    settings: RegressionOptions,
 ) -> Regression:
-    name = dimension or "overall"
+    name = settings.dimension or "overall"
     before = [_rounded(kept["examples"][each.id].get(name)) for each in examples]
     now = [_rounded(scores[each.id].get(name)) for each in examples]
     groups = documents(examples)
-    gain = mean_difference(before, now, groups=groups)
-    drop = mean_difference(now, before, groups=groups)
+    gain = mean_difference(before, now, Resampling(groups))
+    drop = mean_difference(now, before, Resampling(groups))
     least = ceil(log2(1 / LEVEL))
     pairs = [(a, b, each) for a, b, each in zip(before, now, examples, strict=True) if a is not None and b is not None]
     sizes = dict.fromkeys(each.id for _, _, each in pairs)
@@ -184,15 +175,14 @@ def _compare(
             f"Only {units} {'examples' if groups is None else 'documents'} have a score in the baseline and now; with "
             f"fewer than {least} no drop can be told from noise."
         )
-    dropped = drop.p_value <= LEVEL and -gain.value > tolerance
+    dropped = drop.p_value <= LEVEL and -gain.value > settings.tolerance
     means = sum(a for a, _, _ in pairs) / len(pairs), sum(b for _, b, _ in pairs) / len(pairs)
-    interval = "" if gain.low is None or gain.high is None else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
     message = (
         f"The checklist score ({name}) {'dropped' if dropped else 'held'}: {means[0]:.3f} before, {means[1]:.3f} now, "
-        f"a change of {gain.value:+.3f}{interval} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
+        f"a change of {Figure.of(gain, '+.3f')} on {gain.n} examples (p of no drop {drop.p_value:.3f})."
     )
     if dropped:
-        message += _worst(pairs, questions, found, dimension)
+        message += _worst(pairs, questions, found, settings.dimension)
         message += "\nIf the drop is meant, keep the new scores: pytest --askance-update"
     return Regression(gain, drop.p_value, dropped, means[0], means[1], message, found)
 
@@ -247,13 +237,7 @@ def _write(
         for name, row in scores.items()
     )
     text = "{\n" + "\n".join(lines) + '\n  "examples": {\n' + body + "\n  }\n}\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".part")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: the baseline cannot be written ({error.strerror}).") from None
+    write_whole(path, text)
     now = sum(values) / len(values)
     message = f"{path}: baseline of {len(scores)} examples written, mean score {now:.3f}."
     return Regression(None, None, False, None, now, message, found, path)

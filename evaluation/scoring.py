@@ -1,18 +1,17 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2).
-
-How far scores are from the wanted ones.
-
-What held-out scores are correlated with: people, or the source judge.
+"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2); and what
+scores are compared with, people's or the source judge's (``Targets``): how they correlate, and how far they are off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents, human_dimensions
+from ..prompts.verdicts import Status
 from ..stats.correlation import correlate, correlations_dict
+from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,9 +56,25 @@ class Coverage:
         return Coverage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def coverage(verdicts: Iterable[Verdict]) -> Coverage:
+def coverage_line(seen: Mapping[str, Any]) -> str:
+    """The same in words, from a result file; what is missing, and why, in brackets."""
+    kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
+    missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
+    there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {seen['share']:.1%}"
+    return f"{there} ({missing})" if missing else there
+
+
+class HasStatus(Protocol):
+    """A verdict, or anything else that was asked for and came or did not."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it is there, and if not why."""
+
+
+def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
     """Count verdicts by status."""
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
+    counts = dict.fromkeys(get_args(Status), 0)
     for verdict in verdicts:
         counts[verdict.status] += 1
     return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
@@ -161,10 +176,10 @@ def measure(
 
     Examples of the same document (``metadata.document``) are resampled together.
     """
-    groups = documents(examples)
+    resampling = Resampling(documents(examples), resamples, seed=seed)
 
     def one(values: list[float | None], wanted: list[float | None]) -> dict[str, Any]:
-        return correlations_dict(correlate(values, wanted, groups=groups, resamples=resamples, seed=seed))
+        return correlations_dict(correlate(values, wanted, resampling))
 
     overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
     dimensions = {

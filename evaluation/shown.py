@@ -1,16 +1,20 @@
-"""How results show themselves: a short text, a small HTML table in notebooks, data frames."""
+"""What there is to see of a result, for all that show it: texts, notebooks, data frames, the terminal and the pages."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
+from ..prompts.words import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    Rows: TypeAlias = Sequence[Mapping[str, Any]]
+    """Of a table; a cell is a text, a count, a number, a :class:`~askance.prompts.words.Figure` or nothing."""
 
 MOST_ROWS = 20
 """Rows of one table in a notebook; a data frame has them all."""
@@ -23,12 +27,39 @@ class View:
     title: str
     lines: Sequence[str]
     """Sentences."""
-    tables: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]]
+    tables: Mapping[str, Callable[[], Rows]]
     """By name, what makes the rows of each table; the first is the one that matters most."""
     shown: Sequence[str] | None = field(default=None)
-    """Names of the tables to show in a notebook; all by default."""
+    """Names of the tables that people are to see; all by default. A data frame can be made of any."""
     brief: str | None = None
     """What matters most, on one line; the first of the sentences by default."""
+    captions: Mapping[str, str] = field(default_factory=dict)
+    """What is in a table, in words; its name by default."""
+
+    def caption(self, name: str) -> str:
+        """What is in the table."""
+        return self.captions.get(name, name.replace("_", " "))
+
+    def shown_tables(self) -> dict[str, Rows]:
+        """The tables that people are to see and that have rows."""
+        made = {name: self.tables[name]() for name in (self.tables if self.shown is None else self.shown)}
+        return {name: rows for name, rows in made.items() if rows}
+
+
+def columns(rows: Rows) -> list[str]:
+    """The columns of a table in which any row has something."""
+    return list(dict.fromkeys(name for row in rows for name, cell in row.items() if cell is not None))
+
+
+def correlation_figures(row: Mapping[str, Any]) -> dict[str, Figure]:
+    """Three correlations of a result file, as cells of a row."""
+    others = {
+        name: Figure(
+            row[name], row.get(f"{name}_low"), row.get(f"{name}_high"), ".3f", row.get("reason"), measured=True
+        )
+        for name in ("kendall", "pearson")
+    }
+    return {"spearman": Figure.of(row, key="spearman"), **others}
 
 
 class Shown:
@@ -37,6 +68,10 @@ class Shown:
     def _view(self) -> View:
         """What there is to see."""
         raise TypeError(f"{type(self).__name__} does not say what to show of it.")
+
+    def view(self) -> View:
+        """The same, for those that print it."""
+        return self._view()
 
     def __repr__(self) -> str:
         """Two lines at most."""
@@ -56,12 +91,13 @@ class Shown:
         view = self._view()
         head = f"<div><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</div>"
         lines = "".join(f"<div>{escape(line)}</div>" for line in view.lines)
-        names = view.tables if view.shown is None else view.shown
-        tables = {name: view.tables[name]() for name in names}
-        return head + lines + "".join(html_table(name, rows) for name, rows in tables.items() if rows)
+        return head + lines + "".join(html_table(name, rows) for name, rows in view.shown_tables().items())
 
     def to_pandas(self, table: str | None = None) -> Any:
         """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.
+
+        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns that
+        begin with its name.
 
         Args:
             table: Which; the most important one by default. A wrong name says which there are.
@@ -82,32 +118,42 @@ class Shown:
             if error.name != "pandas":
                 raise
             raise MissingExtraError("notebook", "pandas") from None
-        return pandas.DataFrame(list(tables[name]()))
+        return pandas.DataFrame([_flat(row) for row in tables[name]()])
 
 
-def html_table(caption: str, rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str:
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose figures are numbers."""
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        flat[name] = cell.value if isinstance(cell, Figure) else cell
+        if isinstance(cell, Figure) and cell.measured:
+            start = f"{name}_" if "low" in flat else ""
+            flat |= {f"{start}low": cell.low, f"{start}high": cell.high}
+    return flat
+
+
+def html_table(caption: str, rows: Rows, most: int = MOST_ROWS) -> str:
     """A small table; texts are escaped, numbers have three decimals, None is an empty cell."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in columns) + "</tr>" for row in rows[:most])
+    names = columns(rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows[:most])
     more = f"<p>{len(rows) - most:,} more rows: .to_pandas('{escape(caption)}')</p>" if len(rows) > most else ""
     return (
         f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )
 
 
-def number_text(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """``0.812 [0.75, 0.86]``, without the interval where there is none; ``undefined`` where there is no value."""
-    if value is None:
-        return "undefined"
-    return f"{value:.3f}" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "<td></td>"
+    side = "right" if isinstance(value, (float, Figure)) else "left"
+    return f'<td style="text-align:{side}">{escape(cell_text(value))}</td>'
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: numbers with three decimals, lists with commas, nothing for nothing."""
+    if value is None:
+        return ""
     if isinstance(value, float):
-        return f'<td style="text-align:right">{value:.3f}</td>'
-    if isinstance(value, (list, tuple)):
-        value = ", ".join(map(str, value))
-    return f'<td style="text-align:left">{escape(str(value))}</td>'
+        return f"{value:.3f}"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
-from ..memory.verdict_store import VerdictStore, open_store
 from ..models.session import run_sync, session
 from ..prompts.errors import InputError
 from .options import WriterOptions, parse_options
@@ -15,6 +14,7 @@ from .progress import watching
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..memory.verdict_store import VerdictStore
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from .progress import Watcher
@@ -25,7 +25,6 @@ def write_questions(
     *,
     model: str | Model,
     dimensions: Sequence[str] = (),
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -36,7 +35,6 @@ def write_questions(
         task: What the generator is asked to do.
         model: ``provider/model``, or an object that can be asked.
         dimensions: Allowed dimensions; proposed by the model where there are none.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.evaluation.options.WriterOptions`.
@@ -53,15 +51,11 @@ def write_questions(
     async def write(store: VerdictStore, watcher: Watcher) -> Checklist:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
-            writer = QuestionWriter(
-                gateway,
-                models.get(model),
-                embedder(settings.embedder or DEFAULT_EMBEDDER),
-                seed=settings.seed,
-            )
+            same = embedder(settings.embedder or DEFAULT_EMBEDDER)
+            writer = QuestionWriter(gateway, models.get(model), same, seed=settings.seed)
             return await writer.write(
                 task, dimensions, most_requirements=settings.max_requirements, on_progress=watcher.phase
             )
 
-    with watching(watcher, progress) as shown, open_store(no_cache=no_cache) as store:
+    with watching(watcher, progress) as shown, settings.store() as store:
         return run_sync(write(store, shown))

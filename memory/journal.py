@@ -1,9 +1,7 @@
 """The run's journal: what happened, one event a line, never rewritten.
 
 A run resumes by being repeated: every answer is in the store, so the repetition is free and comes to the same events.
-The journal checks that it does; events that are there already are not written again.
-
-Following a journal that another process writes.
+The journal checks that it does; events that are there already are not written again. Another process can follow it.
 """
 
 from __future__ import annotations
@@ -77,25 +75,14 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     A last line that was torn by a kill is left out, and so are ``diverged`` events and what they replaced.
 
     Raises:
-        InputError: A line is damaged.
+        InputError: A line is damaged, or the file cannot be read.
     """
-    if not path.exists():
-        return []
     events: list[dict[str, Any]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1], 1):
-        if not line.strip():
-            continue
-        try:
-            event = json.loads(line)
-            if event["event"] == "diverged":
-                del events[event["at"] :]
-            else:
-                events.append(event)
-        except (ValueError, KeyError, TypeError):
-            raise InputError(
-                f"{path}, line {number}: damaged. Move the journal away and run the command again: the answers are in "
-                "the store, so nothing is bought twice."
-            ) from None
+    for event in JournalTail(path).read():
+        if event["event"] == "diverged":
+            del events[event["at"] :]
+        else:
+            events.append(event)
     return events
 
 
@@ -139,8 +126,12 @@ class JournalTail:
         if not line.strip():
             return None
         try:
-            row = json.loads(line)
-            _ = row["event"]
+            row: dict[str, Any] = json.loads(line)
+            if row["event"] == "diverged" and not isinstance(row["at"], int):
+                raise ValueError
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{self._path}, line {self._number}: damaged.") from None
-        return dict(row)
+            raise InputError(
+                f"{self._path}, line {self._number}: damaged. Move the journal away and run the command again: the answers "
+                "are in the store, so nothing is bought twice."
+            ) from None
+        return row

@@ -6,12 +6,11 @@ Exact on purpose: on 10,000 sentences an HNSW graph missed 17 % of the duplicate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..prompts.errors import MissingExtraError
+from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,11 +40,7 @@ class NeighbourIndex:
     """
 
     def __init__(self, dimension: int) -> None:
-        try:
-            faiss = import_module("faiss")
-        except ModuleNotFoundError:
-            raise MissingExtraError("memory", "faiss-cpu") from None
-        self._index: Any = faiss.IndexFlatIP(dimension)
+        self._index: Any = import_optional("faiss", "memory", "faiss-cpu").IndexFlatIP(dimension)
         self._ids: list[str] = []
         self._dimension = dimension
 
@@ -117,35 +112,6 @@ class NeighbourIndex:
             for negative, position in found
             if -negative >= at_least - ROUNDING
         ]
-
-
-def near_duplicates(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[tuple[int, int, float]]:
-    """List every pair of rows whose cosine is at least ``threshold``: ``(i, j, cosine)``, i < j, in order.
-
-    Works on block x block products, so memory grows with ``block`` and the pairs found, not with n².
-
-    Args:
-        vectors: Unit vectors, shape (n, d).
-        threshold: In [-1, 1].
-        block: Rows in one product, at least 1.
-
-    Raises:
-        ValueError: An argument is out of range or a row is not a unit vector.
-    """
-    _check_cosine(threshold)
-    rows = _unit_vectors(vectors)
-    pairs: list[tuple[int, int, float]] = []
-    for start in _starts(len(rows), block):
-        strip: list[tuple[int, int, float]] = []
-        for other in range(start, len(rows), block):
-            product = rows[start : start + block] @ rows[other : other + block].T
-            near = product >= threshold - ROUNDING
-            if other == start:
-                near = np.triu(near, k=1)
-            for i, j in np.argwhere(near):
-                strip.append((start + int(i), other + int(j), _clipped(product[i, j])))
-        pairs.extend(sorted(strip))
-    return pairs
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
-from ..prompts.rows import read_rows
+from ..prompts.rows import read_rows, write_whole
 from .journal import read_events
 from .run_directory import RunDirectory
 
@@ -87,8 +88,11 @@ class _Builder:
         self._pruning_tried: set[int] = set()
         self._best = 0
         self._iteration = 0
-        self._says: dict[str, dict[str, str]] = {"target": {}, "reference": {}}
-        self._add_start()
+        start = directory.path / "inputs" / "prompt.md"
+        if not start.is_file():
+            raise InputError(f"{start}: missing, so it cannot be said what the prompt was at the start.")
+        text = start.read_bytes().decode("utf-8", "replace")
+        self._add_version(0, text, None, edits=[], accepted=True, reason="the starting prompt")
 
     def _node(self, kind: str, name: str | int, **attributes: Any) -> str:
         self._graph.add_node(f"{kind}:{name}", kind=kind, **attributes)
@@ -96,9 +100,7 @@ class _Builder:
 
     def add(self, event: Row) -> None:
         """Events of other kinds say nothing of where a prompt comes from."""
-        handle = getattr(self, f"_on_{event.get('event')}", None)
-        if handle is not None:
-            handle(event)
+        getattr(self, f"_on_{event.get('event')}", lambda _: None)(event)
 
     def _on_disagreements(self, event: Row) -> None:
         self._iteration = event["iteration"]
@@ -115,8 +117,9 @@ class _Builder:
 
     def _on_lesson(self, event: Row) -> None:
         evidence = list(event["evidence"])
-        note = self._node("lesson", event["id"], text=event["text"], evidence=evidence, status="new")
-        self._graph.nodes[note]["support"] = len(evidence)
+        note = self._node(
+            "lesson", event["id"], text=event["text"], evidence=evidence, status="new", support=len(evidence)
+        )
         for key in evidence:
             self._graph.add_edge(self._node("disagreement", key), note, kind="evidence")
         if event["kept_as"] == event["id"]:
@@ -166,9 +169,9 @@ class _Builder:
     def _on_decision(self, event: Row) -> None:
         number, parent = event["version"], event["parent"]
         edits = self._those(event["lessons"])
-        text = self._text(number, self._with(parent, [self._edit(each) for each in edits]))
         measured = {name: event.get(name) for name in ("accepted", "reason", "gain", "judged", "iteration")}
         every = [*self._graph.nodes[f"version:{parent}"]["edits"], *edits]
+        text = self._text(number, parent, edits)
         self._add_version(number, text, parent, edits=every, new_questions=not edits, **measured)
         for each in edits:
             self._graph.add_edge(f"edit:{each}", f"version:{number}", kind="applied")
@@ -182,7 +185,8 @@ class _Builder:
         edit = next(
             number
             for number in reversed(self._in_prompt)
-            if number not in self._pruning_tried and self._lessons(number) == sorted(event["lessons"])
+            if number not in self._pruning_tried
+            and set(self._graph.pred[f"edit:{number}"]) == {f"lesson:{each}" for each in event["lessons"]}
         )
         self._pruning_tried.add(edit)
         outcome = {name: event[name] for name in ("removed", "reason", "gain")}
@@ -190,9 +194,8 @@ class _Builder:
         number = event["version"]
         if number != self._best:  # else it could not be taken out at all
             left = [each for each in self._in_prompt if each != edit]
-            text = self._text(number, self._with(0, [self._edit(each) for each in left]))
             measured = {"accepted": event["removed"], "reason": event["reason"], "gain": event["gain"]}
-            self._add_version(number, text, self._best, edits=left, **measured)
+            self._add_version(number, self._text(number, 0, left), self._best, edits=left, **measured)
             self._graph.add_edge(f"edit:{edit}", f"version:{number}", kind="taken out")
         if event["removed"]:
             self._best = number
@@ -205,39 +208,19 @@ class _Builder:
     def _those(self, lessons: Sequence[str]) -> list[int]:
         return list(dict.fromkeys(self._latest[lesson] for lesson in lessons))
 
-    def _edit(self, number: int) -> Edit:
-        row = self._graph.nodes[f"edit:{number}"]
-        return Edit(old=row["old"], new=row["new"])
-
-    def _lessons(self, edit: int) -> list[str]:
-        return sorted(each.removeprefix("lesson:") for each in self._graph.predecessors(f"edit:{edit}"))
-
-    def _with(self, parent: int, edits: Sequence[Edit]) -> str | None:
-        """A version's prompt with edits; None where they do not fit."""
-        prompt = Prompt(self._graph.nodes[f"version:{parent}"]["prompt"])
-        try:
-            for edit in edits:
-                prompt = prompt.apply(edit)
-        except EditRefusedError:
-            return None
-        return prompt.text
-
-    def _text(self, number: int, expected: str | None) -> str:
+    def _text(self, number: int, parent: int, edits: Sequence[int]) -> str:
         """A version's prompt. A resumed run that went another way may have left a file of the same number."""
         files = sorted((self._directory.path / "prompts").glob(f"{number:03d}-*.md"))
         texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
-        if expected is not None and (expected in texts or len(texts) != 1):
-            return expected
+        expected = Prompt(self._graph.nodes[f"version:{parent}"]["prompt"])
+        with suppress(EditRefusedError):
+            for edit in edits:
+                expected = expected.apply(edit_of(self._graph, edit))
+            if expected.text in texts or len(texts) != 1:
+                return expected.text
         if len(texts) == 1:
             return texts[0]
         raise InputError(f"{self._directory.path / 'prompts'}: version {number} is missing.")
-
-    def _add_start(self) -> None:
-        start = self._directory.path / "inputs" / "prompt.md"
-        if not start.is_file():
-            raise InputError(f"{start}: missing, so it cannot be said what the prompt was at the start.")
-        text = start.read_bytes().decode("utf-8", "replace")
-        self._add_version(0, text, None, edits=[], accepted=True, reason="the starting prompt")
 
     def _add_version(self, number: int, text: str, parent: int | None, **attributes: Any) -> None:
         node = self._node("version", number, number=number, prompt=text, prompt_hash=Prompt(text).hash, **attributes)
@@ -246,33 +229,42 @@ class _Builder:
 
     def finish(self) -> nx.DiGraph:
         """Add what stands in other files of the run."""
-        result = self._directory.read_result()
-        kept = self._directory.path / "lessons.jsonl"
-        rows = result["lessons"] if result else [row for _, row in read_rows(kept)] if kept.is_file() else []
-        for row in rows:
-            if f"lesson:{row['id']}" in self._graph:
+        graph, directory = self._graph, self._directory
+        graph.graph |= {"best": self._best, "finished": directory.finished}
+        questions: dict[str, str] = {}
+        if directory.finished:
+            result = directory.read_result()
+            about = {"finish_reason": result.finish_reason, "yardstick": result.yardstick}
+            graph.graph |= about | {"gain": result.gain.to_dict()}
+            if result.best.checklist:
+                questions = {each.id: each.text for each in result.best.checklist.questions}
+        kept = directory.path / "lessons.jsonl"
+        for _, row in read_rows(kept) if kept.is_file() else ():
+            if f"lesson:{row['id']}" in graph:
                 self._set_lesson(row)
-        self._add_examples((result or {}).get("best", {}).get("checklist") or {})
-        self._graph.graph |= {"best": self._best, "finished": result is not None}
-        if result:
-            about = {name: result.get(name) for name in ("finish_reason", "yardstick")}
-            self._graph.graph |= about | {"gain": result.get("gain") or {}}
-        return self._graph
-
-    def _add_examples(self, new_checklist: Mapping[str, Any]) -> None:
-        """The texts of examples and questions; ``new_checklist`` has the questions that were written anew."""
-        disagreements = [row for _, row in self._graph.nodes(data=True) if row["kind"] == "disagreement"]
-        wanted = {row.get("example") for row in disagreements}
-        examples, checklist, _ = self._directory.read_inputs()
-        by_id = {example.id: example for example in examples if example.id in wanted}
-        questions = {each["id"]: each["text"] for each in new_checklist.get("questions", ())}
+        examples, checklist, _ = directory.read_inputs()
         questions |= {each.id: each.text for each in checklist.questions} if checklist else {}
-        for row in disagreements:
+        by_id = {example.id: example for example in examples}
+        for _, row in graph.nodes(data=True):
+            if row["kind"] != "disagreement":
+                continue
             row["question_text"] = questions.get(row.get("question", ""))
             example = by_id.get(row.get("example", ""))
             if example is not None:
                 texts = {"input": example.input, "context": example.context, "output": example.output}
                 row.update({name: text for name, text in texts.items() if text})
+        return graph
+
+
+def edit_of(graph: nx.DiGraph, number: int) -> Edit:
+    """An edit of the graph, without its lessons."""
+    row = graph.nodes[f"edit:{number}"]
+    return Edit(old=row["old"], new=row["new"])
+
+
+def linked(graph: nx.DiGraph, node: str, kind: str) -> list[str]:
+    """The nodes from which an edge of this kind leads to a node."""
+    return [here for here in graph.pred[node] if graph.edges[here, node]["kind"] == kind]
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -291,7 +283,7 @@ def save_json(graph: nx.DiGraph, file: str | Path) -> None:
     import networkx as nx
 
     data = nx.node_link_data(graph, edges="edges")
-    _write(file, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    write_whole(file, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
 def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
@@ -308,12 +300,7 @@ def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
     flat = nx.DiGraph(**_flat(graph.graph))
     flat.add_nodes_from((name, _flat(row)) for name, row in graph.nodes(data=True))
     flat.add_edges_from((here, there, _flat(row)) for here, there, row in graph.edges(data=True))
-    _write(file, "\n".join(nx.generate_graphml(flat, named_key_ids=True)) + "\n")
-
-
-def _write(file: str | Path, text: str) -> None:
-    path = Path(file)
-    RunDirectory(path.parent).write(path.name, text)
+    write_whole(file, "\n".join(nx.generate_graphml(flat, named_key_ids=True)) + "\n")
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:

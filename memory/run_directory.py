@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from filelock import FileLock, Timeout
@@ -17,8 +14,10 @@ from ..prompts.checklist import dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt
-from ..prompts.verdicts import write_verdicts
+from ..prompts.rows import validate_row, write_whole
+from ..prompts.verdicts import dump_verdicts
 from .journal import Journal
+from .result_file import RunRecord
 from .verdict_store import VerdictStore
 
 if TYPE_CHECKING:
@@ -157,49 +156,41 @@ class RunDirectory:
 
     def save_verdicts(self, name: str, verdicts: Iterable[Verdict]) -> None:
         """Keep verdicts in ``verdicts/NAME.jsonl``."""
-        text = StringIO()
-        write_verdicts(verdicts, text)
-        self.write(f"verdicts/{name}.jsonl", text.getvalue())
+        self.write(f"verdicts/{name}.jsonl", dump_verdicts(verdicts))
 
-    def read_result(self) -> dict[str, Any] | None:
-        """What ``result.json`` holds, or None while the run is not finished.
+    def save_result(self, result: RunRecord) -> None:
+        """Write ``result.json``."""
+        self.write("result.json", json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n")
+
+    def read_result(self) -> RunRecord:
+        """What ``result.json`` holds.
 
         Raises:
-            InputError: The file is damaged.
+            InputError: The run is not finished, or the file is damaged.
         """
         file = self.path / "result.json"
-        if not file.is_file():
-            return None
         try:
-            return dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            data = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(
+                f"{self.path}: this run is not finished. Go on with it: askance resume {self.path}"
+            ) from None
+        except (OSError, ValueError):
             raise InputError(f"{file}: damaged. Make it again without a call: askance resume {self.path}") from None
+        return validate_row(RunRecord, data, f"{file}: damaged, or not written by askance")
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a result."""
+        return (self.path / "result.json").is_file()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
+        """Write a file of the run, as :func:`~askance.prompts.rows.write_whole` does.
 
         Raises:
             AskanceError: It could not be written; what was there before is still there.
         """
-        file = self.path / name
-        partial = file.with_name(file.name + ".part")
-        data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
-        try:
-            if file.is_file() and file.read_bytes() == data:
-                return
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            partial.replace(file)
-        except OSError as error:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise AskanceError(
-                f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run "
-                "the command again."
-            ) from None
+        write_whole(self.path / name, text)
 
     def _make(self) -> None:
         try:
@@ -210,31 +201,3 @@ class RunDirectory:
 
 def _line(example: Example) -> str:
     return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"
-
-
-FinishReason = Literal[
-    "converged",
-    "nothing_fails",
-    "calibrated",
-    "no_disagreements",
-    "no_gain",
-    "max_iterations",
-    "max_lessons",
-    "max_calls",
-    "max_tokens",
-    "max_cost",
-]
-"""Why the loop ended; a closed list."""
-
-FINISH_SENTENCES: dict[FinishReason, str] = {
-    "converged": "what is improved agrees with its reference as well as was asked for",
-    "nothing_fails": "no question and no check fails on the development examples",
-    "calibrated": "nothing but a calibration was asked for (--calibrate)",
-    "no_disagreements": "no disagreement is left to learn from",
-    "no_gain": "no edit was accepted for as many iterations as --patience allows",
-    "max_iterations": "the number of iterations is used up (--max-iterations)",
-    "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
-    "max_calls": "the budget of calls is used up (--max-calls)",
-    "max_tokens": "the budget of tokens is used up (--max-tokens)",
-    "max_cost": "the budget of money is used up (--max-cost)",
-}

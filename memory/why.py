@@ -1,25 +1,24 @@
-"""Why a sentence stands in a prompt: the edits that wrote it, their lessons, the disagreements, the measured effect.
-
-Which edits each sentence of a prompt owes its words to.
-"""
+"""Why a sentence stands in a prompt: the edits that wrote it, their lessons, the disagreements, the measured effect."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..prompts.errors import InputError
-from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.text import sentences
+from .provenance import edit_of, linked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import networkx as nx
 
+Row = dict[str, Any]
+Story = TypeVar("Story")
 
 SAME_RATIO = 0.6
 """Share of common words from which a sentence counts as another one revised."""
@@ -27,6 +26,12 @@ KEPT = 0.7
 """Share of the old words from which a longer sentence counts as the old one with an addition."""
 LEAST_WORDS = 4
 """Words; a shorter sentence is found again in any longer one by chance."""
+CLOSE = 0.75
+"""Share of common words from which the nearest sentence is answered for."""
+WORTH_NAMING = 0.3
+"""Share of common words from which a sentence is named as one that may have been meant."""
+SAYS = 0.6
+"""Share of a lesson's words from which a sentence says it."""
 
 
 @dataclass(frozen=True)
@@ -42,120 +47,8 @@ class Passage:
     """Numbers of the edits that wrote or changed it, in order."""
 
 
-def words_of(text: str) -> list[str]:
-    """The words, in lower case; marks and bullets do not count."""
-    return re.findall(r"\w+", text.casefold())
-
-
-def split_passages(text: str) -> list[Passage]:
-    """The sentences of a prompt, line by line; a bare bullet or number stays with what follows it."""
-    passages = []
-    for number, line in enumerate(text.splitlines(), 1):
-        mark = ""
-        for part in sentences(line):
-            said = f"{mark} {part}".strip()
-            mark = "" if re.search(r"[^\W\d_]", part) else said
-            if not mark:
-                passages.append(Passage(number, said))
-        if mark:
-            passages.append(Passage(number, mark))
-    return passages
-
-
-def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
-    """The sentences of a version's prompt, each with the edits that it comes from.
-
-    The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits.
-
-    Args:
-        graph: As :func:`askance.memory.provenance.build_graph` makes it.
-        version: Number of the version.
-    """
-    row = graph.nodes[f"version:{version}"]
-    text = graph.nodes["version:0"]["prompt"]
-    now = [replace(each, in_start=True) for each in split_passages(text)]
-    prompt = Prompt(text)
-    try:
-        for number in row["edits"]:
-            edit = graph.nodes[f"edit:{number}"]
-            prompt = prompt.apply(Edit(old=edit["old"], new=edit["new"]))
-            now = _changed(now, split_passages(prompt.text), (number,))
-    except EditRefusedError:
-        pass
-    return now if prompt.text == row["prompt"] else _from_parent(graph, version)
-
-
-def _from_parent(graph: nx.DiGraph, version: int) -> list[Passage]:
-    """Blame of a version to which its edits do not lead one by one: what its parent does not have, they have all done."""
-    node = f"version:{version}"
-    row = graph.nodes[node]
-    parent = next(graph.nodes[each] for each in graph.predecessors(node) if graph.edges[each, node]["kind"] == "parent")
-    new = tuple(number for number in row["edits"] if number not in parent["edits"])
-    now = _changed(blame(graph, parent["number"]), split_passages(row["prompt"]), new)
-    return [replace(each, edits=tuple(number for number in each.edits if number in row["edits"])) for each in now]
-
-
-def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[int, ...]) -> list[Passage]:
-    """Hand down the past of each sentence; what is new or revised has the edits."""
-    found = []
-    for passage, old in _aligned(before, after):
-        if old is None:
-            found.append(replace(passage, edits=edits))
-        else:
-            more = () if old.text == passage.text else edits
-            found.append(replace(passage, in_start=old.in_start, edits=old.edits + more))
-    return found
-
-
-def _aligned(before: Sequence[Passage], after: Sequence[Passage]) -> list[tuple[Passage, Passage | None]]:
-    """Each sentence of ``after`` with the one of ``before`` that it is or revises; None where it is new."""
-    old, new = [each.text for each in before], [each.text for each in after]
-    pairs: list[tuple[Passage, Passage | None]] = []
-    for tag, start, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            pairs += zip(after[first:last], before[start:end], strict=True)
-        else:
-            pairs += _revised(before[start:end], after[first:last])
-    return pairs
-
-
-def _revised(before: Sequence[Passage], after: Sequence[Passage]) -> list[tuple[Passage, Passage | None]]:
-    """Sentences of a changed block: the likest pairs are one sentence and its revision."""
-    likeness = sorted(
-        (
-            (-_alike(old.text, new.text), there, here)
-            for there, new in enumerate(after)
-            for here, old in enumerate(before)
-        ),
-    )
-    of: dict[int, int] = {}
-    for negative, there, here in likeness:
-        if negative < 0 and there not in of and here not in of.values():
-            of[there] = here
-    return [(new, before[of[there]] if there in of else None) for there, new in enumerate(after)]
-
-
-def _alike(old: str, new: str) -> float:
-    """How far one sentence is another one revised, from 0, not at all, to 1."""
-    mine, theirs = words_of(old), words_of(new)
-    matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
-    ratio = matcher.ratio()
-    kept = sum(block.size for block in matcher.get_matching_blocks()) / len(mine) if len(mine) >= LEAST_WORDS else 0
-    return ratio if ratio >= SAME_RATIO or kept >= KEPT else 0.0
-
-
-Row = dict[str, Any]
-
-CLOSE = 0.75
-"""Share of common words from which the nearest sentence is answered for."""
-WORTH_NAMING = 0.3
-"""Share of common words from which a sentence is named as one that may have been meant."""
-SAYS = 0.6
-"""Share of a lesson's words from which a sentence says it."""
-
-
 @dataclass(frozen=True)
-class Case:
+class CaseStory:
     """A disagreement behind a lesson. Fields are None where the run directory does not have them."""
 
     key: str
@@ -191,11 +84,11 @@ class LessonStory:
     status: str | None
     reason: str | None
     support: int | None
-    cases: tuple[Case, ...]
+    cases: tuple[CaseStory, ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class VersionStory:
     """A version that had the edit and went through the gate."""
 
     version: int
@@ -220,7 +113,7 @@ class EditStory:
     reason: str | None
     trial: Row | None
     """``turned`` of ``evidence`` disagreements, ``harmed`` of ``controls``; None where lessons were not tried."""
-    measured: tuple[Measured, ...]
+    measured: tuple[VersionStory, ...]
     pruning: Row | None
     """``removed``, ``reason`` and ``gain`` of the prompt without it; None where it was not tried to take it out."""
     lessons: tuple[LessonStory, ...]
@@ -271,44 +164,118 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     ]
     if not versions:
         raise InputError("This prompt is none of the versions of the run.")
-    best = graph.graph["best"]
+    best, gain = graph.graph["best"], graph.graph.get("gain", {})
     version = best if best in versions else versions[-1]
     passages = blame(graph, version)
-
-    def answer(found: Literal["in the prompt", "nearest"], those: Sequence[Passage]) -> Why:
-        numbers = dict.fromkeys(number for each in those for number in each.edits)
-        text = " ".join(each.text for each in those)
-        edits = tuple(_edit_story(graph, number, text) for number in numbers)
-        return Why(sentence, found, version, tuple(those), edits, (), graph.graph.get("gain", {}))
-
-    holding = _holding(passages, wanted)
-    if holding:
-        return answer("in the prompt", holding)
-    edits, lessons = _elsewhere(graph, wanted, sentence)
-    if edits or lessons:
-        return Why(sentence, "not in the prompt", version, (), edits, lessons, graph.graph.get("gain", {}))
-    likeness = {place: _likeness(wanted, words_of(each.text)) for place, each in enumerate(passages)}
-    ranked = sorted(likeness, key=lambda place: -likeness[place])
-    if ranked and likeness[ranked[0]] >= CLOSE:
-        return answer("nearest", [passages[ranked[0]]])
-    meant = [passages[place] for place in ranked[:3] if likeness[place] >= WORTH_NAMING]
-    hint = " Did you mean: " + "; ".join(f"line {each.line}, {each.text!r}" for each in meant) + "?" if meant else ""
-    raise InputError(f"Neither the prompt nor a lesson of this run says {sentence!r}.{hint}")
+    ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
+    found, those = "in the prompt", _holding(passages, wanted)
+    if not those:
+        edits, lessons = _elsewhere(graph, wanted, sentence)
+        if edits or lessons:
+            return Why(sentence, "not in the prompt", version, (), edits, lessons, gain)
+        found, those = "nearest", [each for each in ranked[:1] if _likeness(wanted, each.text) >= CLOSE]
+    if not those:
+        meant = [each for each in ranked[:3] if _likeness(wanted, each.text) >= WORTH_NAMING]
+        listed = "; ".join(f"line {each.line}, {each.text!r}" for each in meant)
+        hint = f" Did you mean: {listed}?" if meant else ""
+        raise InputError(f"Neither the prompt nor a lesson of this run says {sentence!r}.{hint}")
+    numbers = dict.fromkeys(number for each in those for number in each.edits)
+    text = " ".join(each.text for each in those)
+    stories = tuple(_edit_story(graph, number, text) for number in numbers)
+    return Why(sentence, found, version, tuple(those), stories, (), gain)  # type: ignore[arg-type]
 
 
-def _likeness(mine: Sequence[str], theirs: Sequence[str]) -> float:
-    return SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
+def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
+    """The sentences of a version's prompt, each with the edits that it comes from.
+
+    The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits. Where
+    they do not lead to it, what the version before it does not have is taken for the work of all its new edits.
+
+    Args:
+        graph: As :func:`askance.memory.provenance.build_graph` makes it.
+        version: Number of the version.
+    """
+    node = f"version:{version}"
+    row = graph.nodes[node]
+    prompt = Prompt(graph.nodes["version:0"]["prompt"])
+    now = [replace(each, in_start=True) for each in split_passages(prompt.text)]
+    try:
+        for number in row["edits"]:
+            prompt = prompt.apply(edit_of(graph, number))
+            now = _changed(now, split_passages(prompt.text), (number,))
+    except EditRefusedError:
+        pass
+    if prompt.text == row["prompt"]:
+        return now
+    parent = graph.nodes[linked(graph, node, "parent")[0]]
+    new = tuple(number for number in row["edits"] if number not in parent["edits"])
+    now = _changed(blame(graph, parent["number"]), split_passages(row["prompt"]), new)
+    return [replace(each, edits=tuple(number for number in each.edits if number in row["edits"])) for each in now]
+
+
+def words_of(text: str) -> list[str]:
+    """The words, in lower case; marks and bullets do not count."""
+    return re.findall(r"\w+", text.casefold())
+
+
+def split_passages(text: str) -> list[Passage]:
+    """The sentences of a prompt, line by line; a bare bullet or number stays with what follows it."""
+    passages = []
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = ""
+        for part in sentences(line):
+            said = f"{mark} {part}".strip()
+            mark = "" if re.search(r"[^\W\d_]", part) else said
+            if not mark:
+                passages.append(Passage(number, said))
+        if mark:
+            passages.append(Passage(number, mark))
+    return passages
+
+
+def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[int, ...]) -> list[Passage]:
+    """Hand down the past of each sentence; what is new or revised has the edits.
+
+    A sentence has the past of the one that it is; of those left over, the likest are one sentence and its revision.
+    """
+    likeness = [
+        (2.0 if old.text == new.text else _alike(old.text, new.text), -there, -here)
+        for there, new in enumerate(after)
+        for here, old in enumerate(before)
+    ]
+    past: dict[int, int] = {}
+    for alike, there, here in sorted(likeness, reverse=True):
+        if alike and -there not in past and -here not in past.values():
+            past[-there] = -here
+    found = []
+    for there, new in enumerate(after):
+        old = before[past[there]] if there in past else Passage(0, "")
+        more = () if old.text == new.text else edits
+        found.append(replace(new, in_start=old.in_start, edits=old.edits + more))
+    return found
+
+
+def _alike(old: str, new: str) -> float:
+    """How far one sentence is another one revised, from 0, not at all, to 1."""
+    mine, theirs = words_of(old), words_of(new)
+    matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
+    ratio = matcher.ratio()
+    kept = sum(block.size for block in matcher.get_matching_blocks()) / len(mine) if len(mine) >= LEAST_WORDS else 0
+    return ratio if ratio >= SAME_RATIO or kept >= KEPT else 0.0
+
+
+def _likeness(wanted: Sequence[str], text: str) -> float:
+    return SequenceMatcher(None, wanted, words_of(text), autojunk=False).ratio()
 
 
 def _holding(passages: Sequence[Passage], wanted: Sequence[str]) -> list[Passage]:
     """The sentences that the words run through, at every place where they stand."""
     words = [(word, place) for place, each in enumerate(passages) for word in words_of(each.text)]
-    size = len(wanted)
-    places: dict[int, None] = {}
-    for start in range(len(words) - size + 1):
-        window = words[start : start + size]
+    places: set[int] = set()
+    for start in range(len(words) - len(wanted) + 1):
+        window = words[start : start + len(wanted)]
         if [word for word, _ in window] == list(wanted):
-            places |= dict.fromkeys(place for _, place in window)
+            places |= {place for _, place in window}
     return [passages[place] for place in sorted(places)]
 
 
@@ -318,79 +285,59 @@ def _elsewhere(
     """Edits that would have brought the words in, and lessons that say them and have no edit."""
     edits, lessons = [], []
     for node, row in graph.nodes(data=True):
-        text = row.get("new" if row["kind"] == "edit" else "text", "")
-        if row["kind"] not in ("edit", "lesson") or not _holding(split_passages(text), wanted):
+        text = {"edit": row.get("new"), "lesson": row.get("text")}.get(row["kind"]) or ""
+        if not _holding(split_passages(text), wanted):
             continue
         if row["kind"] == "edit":
             edits.append(_edit_story(graph, row["number"], sentence))
-        elif row.get("status") != "absorbed" and not _after(graph, node, "written"):
+        elif row.get("status") != "absorbed" and not any(
+            graph.edges[node, there]["kind"] == "written" for there in graph[node]
+        ):
             lessons.append(_lesson_story(graph, node, text, None, sentence))
     return tuple(edits), tuple(lessons)
 
 
-def _after(graph: nx.DiGraph, node: str, kind: str) -> list[str]:
-    return [there for there in graph.successors(node) if graph.edges[node, there]["kind"] == kind]
-
-
-def _before(graph: nx.DiGraph, node: str, kind: str) -> list[str]:
-    return [here for here in graph.predecessors(node) if graph.edges[here, node]["kind"] == kind]
+def _story(kind: type[Story], row: Mapping[str, Any], **more: Any) -> Story:
+    """A record with what a node has of its fields, and more."""
+    return kind(**{field.name: row.get(field.name) for field in fields(kind)} | more)  # type: ignore[arg-type]
 
 
 def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:
     node = f"edit:{number}"
-    row = graph.nodes[node]
     lessons = []
-    for lesson in _before(graph, node, "written"):
+    for lesson in linked(graph, node, "written"):
         then = graph.edges[lesson, node]
         lessons.append(_lesson_story(graph, lesson, then["text"], then["evidence"], text))
-    return EditStory(
-        number=number,
-        iteration=row.get("iteration"),
-        old=row["old"],
-        new=row["new"],
-        status=row["status"],
-        reason=row.get("reason"),
-        trial=row.get("trial"),
-        measured=tuple(_measured(graph, each, number) for each in _after(graph, node, "applied")),
-        pruning=row.get("pruning"),
-        lessons=tuple(sorted(lessons, key=lambda each: -each.said)),
-    )
-
-
-def _measured(graph: nx.DiGraph, version: str, edit: int) -> Measured:
-    row = graph.nodes[version]
-    together = [graph.nodes[each]["number"] for each in _before(graph, version, "applied")]
-    return Measured(
-        version=row["number"],
-        accepted=row["accepted"],
-        reason=row["reason"],
-        gain=row.get("gain"),
-        judged=row.get("judged"),
-        with_edits=tuple(each for each in together if each != edit),
-    )
+    measured = []
+    for version in graph[node]:
+        if graph.edges[node, version]["kind"] == "applied":
+            together = [graph.nodes[each]["number"] for each in linked(graph, version, "applied")]
+            others = tuple(each for each in together if each != number)
+            row = graph.nodes[version]
+            measured.append(_story(VersionStory, row, version=row["number"], with_edits=others))
+    lessons.sort(key=lambda each: -each.said)
+    return _story(EditStory, graph.nodes[node], measured=tuple(measured), lessons=tuple(lessons))
 
 
 def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] | None, said_in: str) -> LessonStory:
     """``then`` is the evidence at the time of the edit; None where there is no edit."""
     row = graph.nodes[node]
-    evidence = row.get("evidence", [])
-    keys = dict.fromkeys([*(then or ()), *evidence])
     mine, theirs = set(words_of(text)), set(words_of(said_in))
-    return LessonStory(
+    cases = [
+        _story(
+            CaseStory,
+            graph.nodes.get(f"disagreement:{key}", {}),
+            key=key,
+            later=then is not None and key not in then,
+        )
+        for key in dict.fromkeys([*(then or ()), *row.get("evidence", [])])
+    ]
+    return _story(
+        LessonStory,
+        row,
         id=node.removeprefix("lesson:"),
         text=text,
         said=len(mine & theirs) / len(mine) if mine else 0.0,
-        direction=row.get("direction"),
-        status=row.get("status"),
         reason=row.get("reason") or row.get("no_edit") or row.get("class_reason"),
-        support=row.get("support"),
-        cases=tuple(_case(graph, key, later=then is not None and key not in then) for key in keys),
+        cases=tuple(cases),
     )
-
-
-def _case(graph: nx.DiGraph, key: str, *, later: bool) -> Case:
-    node = f"disagreement:{key}"
-    row: Mapping[str, Any] = graph.nodes[node] if node in graph else {}
-    names = ("example", "question", "question_text", "input", "context", "output", "target", "reference")
-    more = ("target_p_yes", "reference_p_yes", "target_says", "reference_says")
-    return Case(key=key, later=later, **{name: row.get(name) for name in (*names, *more)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
@@ -124,7 +124,7 @@ class ModelError(CallError):
     retry_after: float | None = None
     """Seconds that the endpoint asked us to wait."""
     fatal: bool = False
-    status: int | None = field(default=None)
+    status: int | None = None
 
     def __str__(self) -> str:
         return self.message

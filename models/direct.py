@@ -91,26 +91,10 @@ class DirectModel:
             self._session = None
 
     def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
-        parameters = request.parameters
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": role, "content": content} for role, content in request.messages],
-            "max_tokens": parameters.max_tokens,
-            "temperature": parameters.temperature,
-        }
-        if parameters.seed is not None:
-            body["seed"] = parameters.seed
-        if parameters.top_logprobs:
-            body["logprobs"] = True
-            body["top_logprobs"] = parameters.top_logprobs
-        if parameters.schema is not None:
-            schema = {"name": "answer", "strict": True, "schema": parameters.schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body = {"model": self._model, **chat_fields(request)}
         if "max_tokens" in without:
-            body["max_completion_tokens"] = parameters.max_tokens
-        for field in without:
-            body.pop(field, None)
-        return body
+            body["max_completion_tokens"] = request.parameters.max_tokens
+        return {field: value for field, value in body.items() if field not in without}
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, Any, bytes]:
         import aiohttp
@@ -180,6 +164,24 @@ class DirectModel:
 
     def _clean(self, text: str) -> str:
         return text.replace(self._api_key, "[key]") if self._api_key else text
+
+
+def chat_fields(request: Request) -> dict[str, Any]:
+    """A request as the fields of an OpenAI chat completion, but for the model's name."""
+    parameters = request.parameters
+    fields: dict[str, Any] = {
+        "messages": [{"role": role, "content": content} for role, content in request.messages],
+        "max_tokens": parameters.max_tokens,
+        "temperature": parameters.temperature,
+    }
+    if parameters.seed is not None:
+        fields["seed"] = parameters.seed
+    if parameters.top_logprobs:
+        fields |= {"logprobs": True, "top_logprobs": parameters.top_logprobs}
+    if parameters.schema is not None:
+        schema = {"name": "answer", "strict": True, "schema": parameters.schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return fields
 
 
 def _message(payload: bytes) -> str:

@@ -1,7 +1,4 @@
-"""The embedded models of a run: llama.cpp in child processes, reached like any OpenAI-compatible server.
-
-One GGUF file served by llama.cpp in a child process, as seen from the parent.
-"""
+"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, reached like any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -21,6 +18,8 @@ from typing import IO
 
 from ..prompts.errors import AskanceError, InputError, MissingExtraError
 from .files import cache_directory
+
+logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 5.0
 GGUF_MAGIC = b"GGUF"
@@ -214,31 +213,12 @@ class EmbeddedServer:
         self._child = None
 
 
-def _close_pipes(child: subprocess.Popen[bytes]) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            pipe.close()
-
-
-def _require_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(GGUF_MAGIC))
-    except OSError as error:
-        raise InputError(f"The model file {path} cannot be read: {error.strerror or error}.") from error
-    if magic != GGUF_MAGIC:
-        raise InputError(f"The file {path} is not a GGUF model file, or it is damaged; fetch it again.")
-
-
-logger = logging.getLogger(__name__)
-
-
-class EmbeddedServers:
+class EmbeddedServerPool:
     """The embedded models of a run: one child process for each GGUF file, however many roles use it.
 
     Example::
 
-        async with EmbeddedServers() as servers:
+        async with EmbeddedServerPool() as servers:
             url = await servers.url_for(path)
     """
 
@@ -250,7 +230,7 @@ class EmbeddedServers:
         self._locks: dict[Path, asyncio.Lock] = {}
         self._restarted: set[Path] = set()
 
-    async def __aenter__(self) -> EmbeddedServers:
+    async def __aenter__(self) -> EmbeddedServerPool:
         """Return the pool itself."""
         return self
 
@@ -303,3 +283,19 @@ class EmbeddedServers:
         logger.warning("The embedded server for %s %s It is started again.", key.name, end)
         await server.stop()
         await server.start()
+
+
+def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _require_gguf(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        raise InputError(f"The model file {path} cannot be read: {error.strerror or error}.") from error
+    if magic != GGUF_MAGIC:
+        raise InputError(f"The file {path} is not a GGUF model file, or it is damaged; fetch it again.")

@@ -1,13 +1,8 @@
-"""What a weights file *is*: the sha256 of its bytes, computed once and remembered.
+"""Where askance keeps what can be fetched or computed again, and what a weights file *is*: the sha256 of its bytes.
 
-Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says
-nothing about its content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the
-result is kept in the cache directory under (path, size, modification time) and trusted as long as all three
-are unchanged.
-
-Where askance keeps what can be fetched or computed again: model weights, file identities, server logs.
-
-What the two ways of fetching a model have in common: how progress is told and how a source fails.
+Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says nothing about its
+content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the result is kept in the cache
+directory under (path, size, modification time) and trusted as long as all three are unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +14,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..prompts.errors import AskanceError
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 1 << 20
 
 
 def cache_directory() -> Path:
@@ -35,11 +32,6 @@ def cache_directory() -> Path:
     if shared and Path(shared).is_absolute():
         return Path(shared) / "askance"
     return Path.home() / ".cache" / "askance"
-
-
-logger = logging.getLogger(__name__)
-
-CHUNK_BYTES = 1 << 20
 
 
 def sha256_of_file(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
@@ -105,11 +97,3 @@ def _stamp(path: Path) -> dict[str, object]:
 def _memo_path(path: Path, cache_dir: Path | None) -> Path:
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
     return (cache_dir or cache_directory()) / "identities" / f"{key}.json"
-
-
-Progress = Callable[[str, int, int], None]
-"""Called as ``progress(what is being done, bytes done, bytes in all)``."""
-
-
-class SourceFailedError(AskanceError):
-    """One source of a model could not give it; the next one may. The message is a clause, not a sentence."""

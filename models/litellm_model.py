@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.errors import InputError, MissingExtraError
+from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError
 from .budget import reserved_tokens
-from .direct import RETRY_STATUSES, read_logprobs, read_retry_after
+from .direct import RETRY_STATUSES, chat_fields, read_logprobs, read_retry_after
 
 if TYPE_CHECKING:
     from .base import Request
@@ -100,27 +99,12 @@ class LiteLLMModel:
         )
 
     def _arguments(self, request: Request) -> dict[str, Any]:
-        parameters = request.parameters
-        arguments: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": role, "content": content} for role, content in request.messages],
-            "max_tokens": parameters.max_tokens,
-            "temperature": parameters.temperature,
-            "timeout": self._timeout,
-            "num_retries": 0,
-            "caching": False,
-            "drop_params": True,
-        }
-        if parameters.seed is not None:
-            arguments["seed"] = parameters.seed
-        if parameters.top_logprobs:
-            arguments["logprobs"] = True
-            arguments["top_logprobs"] = parameters.top_logprobs
-        if parameters.schema is not None and self._takes_schema:
-            schema = {"name": "answer", "strict": True, "schema": parameters.schema}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        always = {"model", "messages", "timeout", "num_retries", "caching", "drop_params"}
-        return {key: value for key, value in arguments.items() if key in always or key in self._supported}
+        asked = chat_fields(request)
+        if not self._takes_schema:
+            asked.pop("response_format", None)
+        taken = {name: value for name, value in asked.items() if name == "messages" or name in self._supported}
+        own = {"timeout": self._timeout, "num_retries": 0, "caching": False, "drop_params": True}
+        return {"model": self.name, **taken, **own}
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
@@ -144,12 +128,7 @@ class LiteLLMModel:
 
 def _litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        litellm: Any = importlib.import_module("litellm")
-    except ModuleNotFoundError as error:
-        if error.name != "litellm":
-            raise
-        raise MissingExtraError("providers", "litellm") from None
+    litellm = import_optional("litellm", "providers", "litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)

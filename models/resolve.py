@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, default_base_url
 from .download import pulled
-from .embedded import EmbeddedServers, ServerSettings
+from .embedded import EmbeddedServerPool, ServerSettings
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .registry import RegisteredModel, resolve
@@ -45,7 +45,7 @@ class Models:
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
-        self._servers = EmbeddedServers(server)
+        self._servers = EmbeddedServerPool(server)
         self._by_name: dict[str, Model] = {}
         self._stack = AsyncExitStack()
 
@@ -138,7 +138,7 @@ class Models:
 class EmbeddedModel(DirectModel):
     """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
 
-    def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServers, timeout: float) -> None:
+    def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
         """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
         super().__init__(
             name, path.stem, lambda: servers.url_for(path), identity=f"local:{sha256}", timeout=max(timeout, 600)

@@ -1,8 +1,7 @@
 """What every command needs while it runs: models, the gateway, and one event loop for all of it.
 
-An event loop in a thread of its own: how callers that are not async share one gateway.
-
-A session for callers that are not async: models and gateway live on a loop of their own while a block runs.
+A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models and
+gateway on a loop in a thread of its own, so that many threads share one gateway.
 """
 
 from __future__ import annotations
@@ -28,6 +27,22 @@ if TYPE_CHECKING:
     from .gateway import AnswerStore
 
 Result = TypeVar("Result")
+_CLOSED = "This gateway is closed; ask within its 'with' block."
+
+
+class ModelOptions(BaseModel):
+    """How models are reached and what may be spent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
+    timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
+    retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
+    max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
+    max_calls: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
+    max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
+    max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
+    seed: int = Field(42, ge=0, description="Seed of everything random.")
 
 
 @asynccontextmanager
@@ -105,9 +120,6 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     if errors:
         raise errors[0]
     return result[0]
-
-
-_CLOSED = "This gateway is closed; ask within its 'with' block."
 
 
 class BackgroundLoop:
@@ -212,18 +224,3 @@ def background_session(
         cancel = False
     finally:
         loop.close(last, cancel=cancel)
-
-
-class ModelOptions(BaseModel):
-    """How models are reached and what may be spent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
-    timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
-    retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
-    max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
-    max_calls: int | None = Field(None, ge=0, description="Cap on bought calls, over all roles.")
-    max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
-    max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
-    seed: int = Field(42, ge=0, description="Seed of everything random.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
-from ..memory.run_directory import FinishReason
+from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .acceptance import HeldOutGate, PairedGate
 from .contest import Contest

@@ -6,18 +6,18 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..evaluation.options import JudgeOptions
+from ..evaluation.options import FileName, JudgeOptions, ModelName
 
 
 class LoopOptions(JudgeOptions):
     """Settings of the improvement loop, whatever is improved."""
 
-    note_taker: str | None = Field(None, description="Model that draws lessons from disagreements.")
-    note_taker_program: str | None = Field(
+    note_taker: ModelName = Field(None, description="Model that draws lessons from disagreements.")
+    note_taker_program: FileName = Field(
         None, description="Note-taker compiled with DSPy, as saved by it (needs the extra dspy)."
     )
-    deduplicator: str | None = Field(None, description="Model that keeps the lessons free of repeats.")
-    updater: str | None = Field(None, description="Model that turns lessons into edits.")
+    deduplicator: ModelName = Field(None, description="Model that keeps the lessons free of repeats.")
+    updater: ModelName = Field(None, description="Model that turns lessons into edits.")
     split: tuple[float, float, float] = Field(
         (0.3, 0.3, 0.4), description="Shares of development, validation and test examples."
     )
@@ -93,7 +93,7 @@ class AlignOptions(LoopOptions):
     threshold: float = Field(
         0.3, gt=0, lt=1, description="Distance from the human score, in [0, 1], from which the judge disagrees."
     )
-    writer: str | None = Field(None, description="Model that writes the questions anew.")
+    writer: ModelName = Field(None, description="Model that writes the questions anew.")
     regenerate_questions: bool = Field(
         False,
         description="Write the questions anew from every accepted prompt; the gate decides on them too. "
@@ -107,7 +107,7 @@ class AlignOptions(LoopOptions):
 class TuneOptions(LoopOptions):
     """Settings of ``tune``."""
 
-    writer: str | None = Field(None, description="Model that writes each example's own questions.")
+    writer: ModelName = Field(None, description="Model that writes each example's own questions.")
     own_questions: bool = Field(False, description="Have questions written for each example, from its input.")
     score_as: Literal["all", "mean"] = Field(
         "mean", description="An output's score: 1 only if it passes everything, or the share that it passes."

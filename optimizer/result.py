@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import difflib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.shown import View, number_text
-from ..memory.run_directory import FINISH_SENTENCES
-from ..models.budget import count, spending_of
+from ..evaluation.shown import View
+from ..memory.result_file import RunRecord
+from ..models.budget import count
+from ..prompts.words import number_text
 from ..stats.differences import difference_dict
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from ..evaluation.scoring import ExampleScore
+    from ..memory.result_file import GainRecord, MeasureRecord, TriedRecord
     from ..memory.run_directory import RunDirectory
     from ..models.budget import RoleLedger
     from ..prompts.prompt import Prompt
@@ -39,8 +41,12 @@ def build_result(
     yardstick: Yardstick,
     tests: Mapping[int, Sequence[ExampleScore]],
     why_no_test: str | None,
-) -> dict[str, Any]:
-    """The result of a run, as others rely on it. ``tests`` are scores on the test examples by version number."""
+    extras: Mapping[str, Any],
+) -> RunRecord:
+    """The result of a run, as others rely on it.
+
+    ``tests`` are scores on the test examples by version number, ``extras`` what the mode measured besides.
+    """
     first, best, splits, budget, seen = (
         outcome.baseline,
         outcome.best,
@@ -68,7 +74,7 @@ def build_result(
         if changed and best.number in tests
         else None
     )
-    return {
+    row = {
         "mode": bench.job.command,
         "finish_reason": outcome.finish_reason,
         "iterations": outcome.iterations,
@@ -88,7 +94,9 @@ def build_result(
         "min_coverage": bench.job.options.min_coverage,
         "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
         "test_looked_at": bool(tests),
+        **extras,
     }
+    return RunRecord.model_validate(row)
 
 
 def _ledger(ledger: RoleLedger) -> dict[str, Any]:
@@ -194,29 +202,35 @@ def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> N
 SIDES = {"baseline": "at the start", "best": "accepted"}
 
 
-def run_view(directory: str, result: Mapping[str, Any]) -> View:
+def run_view(directory: Path, result: RunRecord) -> View:
     """The measures, the edits and the lessons of ``result.json``."""
-    scores = [
-        _score(SIDES[side], split, dimension, row)
-        for side in SIDES
+    measured = {
+        (label, split): getattr(getattr(result, side), split)
+        for side, label in SIDES.items()
         for split in ("validation", "test")
-        if result[side][split] is not None
-        for dimension, row in {"overall": result[side][split], **result[side][split]["dimensions"]}.items()
+    }
+    scores = [
+        _score(label, split, dimension, row)
+        for (label, split), whole in measured.items()
+        if whole is not None
+        for dimension, row in {"overall": whole, **whole.dimensions}.items()
     ]
-    accepted, rejected = result["accepted_edits"], result["rejected_edits"]
+    accepted, rejected = result.accepted_edits, result.rejected_edits
     edits = [_edits(row, True) for row in accepted] + [_edits(row, False) for row in rejected]
     lessons = [
-        {name: lesson[name] for name in ("id", "text", "direction", "dimension", "status", "reason")}
-        | {"support": len(lesson["evidence"])}
-        for lesson in result["lessons"]
+        lesson.model_dump(include={"id", "text", "direction", "dimension", "status", "reason"})
+        | {"support": lesson.support}
+        for lesson in result.lessons
     ]
-    reason, report = result["finish_reason"], Path(directory) / "report.html"
+    report = directory / "report.html"
+    gains = {split: said for split in ("validation", "test") if (said := _gain(result, split))}
+    counted = f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected"
     lines = [
-        f"It ended because {FINISH_SENTENCES.get(reason, reason)}.",
-        f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected; {count(len(lessons), 'lesson')}.",
-        *(_gain(result, split) for split in ("validation", "test")),
-        f"{spending_of(result)}; coverage {result['coverage']:.1%}",
-        f"The whole story: {report}" if report.is_file() else None,
+        f"It ended because {result.why_it_ended}.",
+        f"{counted}; {count(len(lessons), 'lesson')}.",
+        *gains.values(),
+        f"{result.spending}; coverage {result.coverage:.1%}",
+        *([f"The whole story: {report}"] if report.is_file() else []),
     ]
     overall = [row for row in scores if row["dimension"] == "overall"]
     tables = {
@@ -225,38 +239,31 @@ def run_view(directory: str, result: Mapping[str, Any]) -> View:
         "lessons": lambda: lessons,
         "overall": lambda: overall,
     }
-    gain = _gain(result, "test") or _gain(result, "validation") or "Nothing was accepted"
-    return View(
-        f"{result['mode']} in {directory}",
-        [line for line in lines if line],
-        tables,
-        ("overall", "edits"),
-        f"{gain}; {count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected.",
-    )
+    gain = gains.get("test") or gains.get("validation") or "Nothing was accepted"
+    return View(f"{result.mode} in {directory}", lines, tables, ("overall", "edits"), f"{gain}; {counted}.")
 
 
-def _score(version: str, split: str, dimension: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _score(version: str, split: str, dimension: str, row: MeasureRecord) -> dict[str, Any]:
     names = ("spearman", "kendall", "pearson", "mean", "n", "low", "high", "reason")
-    return {"version": version, "split": split, "dimension": dimension} | {name: row.get(name) for name in names}
+    return {"version": version, "split": split, "dimension": dimension} | {name: getattr(row, name) for name in names}
 
 
-def _edits(row: Mapping[str, Any], accepted: bool) -> dict[str, Any]:
-    gain = row["gain"] or {}
+def _edits(row: TriedRecord, accepted: bool) -> dict[str, Any]:
     return {
         "accepted": accepted,
-        "iteration": row["iteration"],
-        "lessons": [lesson for edit in row["edits"] for lesson in edit["lessons"]],
-        "gain": gain.get("value"),
-        "low": gain.get("low"),
-        "high": gain.get("high"),
-        "judged": row["judged"],
-        "reason": row["reason"],
+        "iteration": row.iteration,
+        "lessons": row.lessons,
+        "gain": row.gain and row.gain.value,
+        "low": row.gain and row.gain.low,
+        "high": row.gain and row.gain.high,
+        "judged": row.judged,
+        "reason": row.reason,
     }
 
 
-def _gain(result: Mapping[str, Any], split: str) -> str | None:
-    gain = result["gain"].get(split)
+def _gain(result: RunRecord, split: str) -> str | None:
+    gain: GainRecord | None = getattr(result.gain, split)
     if gain is None:
         return None
-    said = number_text(gain["value"], gain["low"], gain["high"])
-    return f"Gain on {split} ({result['yardstick']}): {said}{' (' + gain['reason'] + ')' if gain.get('reason') else ''}"
+    said = number_text(gain.value, gain.low, gain.high)
+    return f"Gain on {split} ({result.yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..evaluation.progress import Watcher
-    from ..memory.run_directory import FinishReason
+    from ..memory.result_file import FinishReason, RunRecord
     from ..memory.verdict_store import VerdictStore
     from .events import Callback
     from .modes.mode import SetUp
@@ -36,17 +36,25 @@ class RunResult(Shown):
     """The result of a run: the prompt, and everything in ``result.json``."""
 
     directory: Path
-    prompt: str
-    """The accepted prompt; the starting prompt where nothing was accepted."""
-    result: Mapping[str, Any]
+    record: RunRecord
+
+    @property
+    def prompt(self) -> str:
+        """The accepted prompt; the starting prompt where nothing was accepted."""
+        return self.record.best.prompt
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """``result.json``."""
+        return self.record.to_dict()
 
     @property
     def finish_reason(self) -> str:
         """Why the run ended."""
-        return str(self.result["finish_reason"])
+        return self.record.finish_reason
 
     def _view(self) -> View:
-        return run_view(str(self.directory), self.result)
+        return run_view(self.directory, self.record)
 
     def require_coverage(self) -> RunResult:
         """Return this result if it has ``min_coverage``, and any verdict at all.
@@ -54,7 +62,7 @@ class RunResult(Shown):
         Raises:
             CoverageError: It has not.
         """
-        seen, least = self.result["coverage"], self.result["min_coverage"]
+        seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(
                 f"Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
@@ -188,17 +196,17 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         why_not = f"the test was not judged: {error}"
         outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
     scores = {number: seen.scores for number, seen in tests.items()}
-    result = build_result(bench, set_up, outcome, yardstick, scores, why_not) | extras
+    result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
     run.save_lessons(bench.memory.lessons)
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
-    run.write("result.json", json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+    run.save_result(result)
     if report is not None:
         report(run.path)
     events.tell(RunWritten(run.path))
-    return RunResult(run.path, outcome.best.prompt.text, result)
+    return RunResult(run.path, result)
 
 
 async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:

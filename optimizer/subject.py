@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..memory.run_directory import FinishReason
+from ..memory.result_file import FinishReason
 from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:

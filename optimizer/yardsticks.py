@@ -12,6 +12,7 @@ from ..evaluation.scoring import dimension_errors, mean_score, measure
 from ..prompts.examples import documents
 from ..stats.correlation import spearman
 from ..stats.differences import mean_difference, paired_difference
+from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,10 +72,7 @@ class CorrelationYardstick:
             [self.targets.score(each) for each in before],
             [self.targets.score(each) for each in after],
             [self.targets.overall(each.example) for each in before],
-            statistic="spearman",
-            resamples=self._resamples,
-            seed=self._seed,
-            groups=documents(examples),
+            Resampling(documents(examples), self._resamples, seed=self._seed),
             undefined_as_zero=True,
         )
 
@@ -116,7 +114,7 @@ class MeanYardstick:
     def _difference(
         self, before: list[float | None], after: list[float | None], examples: Sequence[Example]
     ) -> Difference:
-        return mean_difference(before, after, resamples=self._resamples, seed=self._seed, groups=documents(examples))
+        return mean_difference(before, after, Resampling(documents(examples), self._resamples, seed=self._seed))
 
 
 class Drift(Protocol):

@@ -140,14 +140,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_checklist(path: str | Path) -> Checklist:
-    """Read a checklist from YAML or JSON, or one of the ready ones by its name.
+def load_checklist(path: str | Path | Checklist) -> Checklist:
+    """Read a checklist from YAML or JSON, or one of the ready ones by its name; one that is a checklist already stays.
 
     A name that is no file is looked for among the ready checklists (``READY``).
 
     Raises:
         InputError: Names the file and the question or line at fault.
     """
+    if isinstance(path, Checklist):
+        return path
     path = Path(path)
     if is_ready(path):
         return parse_checklist(files(__package__).joinpath("checklists", f"{path}.yaml").read_text("utf-8"), str(path))

@@ -8,9 +8,12 @@ from .prompt import Prompt
 from .templates import template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from .examples import Example
+
+SHOWN = ("context", "input", "reference")
+"""In this order, before the output."""
 
 
 def default_prompt(examples: Iterable[Example]) -> Prompt:
@@ -20,6 +23,11 @@ def default_prompt(examples: Iterable[Example]) -> Prompt:
     prompt cache keeps, and a small model reads the guidance just before the question.
     """
     examples = list(examples)
-    shown = [name for name in ("context", "input", "reference") if any(getattr(each, name) for each in examples)]
+    return prompt_showing([name for name in SHOWN if any(getattr(each, name) for each in examples)])
+
+
+def prompt_showing(fields: Collection[str]) -> Prompt:
+    """The same prompt for examples that have these fields, and an output."""
+    shown = [name for name in SHOWN if name in fields]
     parts = [f"{name.capitalize()}:\n{{{name}}}" for name in (*shown, "output")]
     return Prompt("\n\n".join([*parts, template("evaluator"), "{question}"]) + "\n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,20 @@ class MissingExtraError(AskanceError):
             f"{what} needs the package {package}, which is not installed. Install it with: "
             f"pip install 'askance[{extra}]'{hint}"
         )
+
+
+def import_optional(module: str, extra: str, package: str, hint: str = "") -> Any:
+    """A module of a package that comes with an extra.
+
+    Raises:
+        MissingExtraError: The package is not installed. Where an import within it fails, that error is raised.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise MissingExtraError(extra, package, hint) from None
 
 
 class BudgetExceededError(AskanceError):

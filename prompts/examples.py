@@ -1,7 +1,4 @@
-"""Examples: what a judge looks at, with the scores people gave it.
-
-Preference pairs: which of two outputs people liked better.
-"""
+"""What a judge looks at: examples with the scores that people gave them, and pairs of which people liked one better."""
 
 from __future__ import annotations
 
@@ -88,6 +85,32 @@ class Example(BaseModel):
         """Mean rating on one dimension, on the scale of the data; None where nobody rated it."""
         ratings = self.human.get(dimension)
         return sum(ratings) / len(ratings) if ratings else None
+
+
+class Preference(BaseModel):
+    """Two outputs for one input, and which one was preferred. Columns that are not ours are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1)
+    input: str
+    output_a: str
+    output_b: str
+    preferred: Literal["a", "b", "tie"]
+    section: str | None = None
+    dataset: str | None = None
+    group: str | None = None
+    """Pairs of one group are never divided between learning and testing."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_may_be_metadata(cls, row: Any) -> Any:
+        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
+        metadata = row.get("metadata") if isinstance(row, dict) else None
+        if not isinstance(metadata, dict):
+            return row
+        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row
 
 
 def load_examples(
@@ -228,29 +251,3 @@ def documents(examples: Sequence[Example]) -> list[str] | None:
     """The document of each example, where several examples share one; None where none do."""
     names = [str(example.metadata.get("document", example.id)) for example in examples]
     return names if len(set(names)) < len(names) else None
-
-
-class Preference(BaseModel):
-    """Two outputs for one input, and which one was preferred. Columns that are not ours are passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = Field(min_length=1)
-    input: str
-    output_a: str
-    output_b: str
-    preferred: Literal["a", "b", "tie"]
-    section: str | None = None
-    dataset: str | None = None
-    group: str | None = None
-    """Pairs of one group are never divided between learning and testing."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
-        metadata = row.get("metadata") if isinstance(row, dict) else None
-        if not isinstance(metadata, dict):
-            return row
-        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row

@@ -1,6 +1,6 @@
-"""A prompt as text: its hash, its placeholders, its protected parts, and what an edit may do to it.
+"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is put in.
 
-A generator's prompt P_G: what it may hold, and how an example is put to a generator (BinEval §3.4).
+A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 """
 
 from __future__ import annotations
@@ -23,9 +23,17 @@ if TYPE_CHECKING:
 
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
+GENERATOR_PLACEHOLDERS = ("input", "context")
+
+_NOT_FOR_A_GENERATOR = {
+    "output": "the output is what the generator is to write",
+    "question": "questions are put to the judge, not to the generator",
+    "reference": "a generator that is shown the reference answer has nothing left to do",
+}
 
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
+_NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
 _PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
 _TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
@@ -179,6 +187,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 
 
+def literal(text: str) -> str:
+    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
+    return _NAME_IN_BRACES.sub(r"{{\1}}", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Framing:
     """What goes around the question: the same for all questions on one example."""
@@ -211,23 +224,6 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         return Framing(system=None, before=fill(prompt.text, fenced) + "\n\n", after="")
     before, after = prompt.text[: place.start()], prompt.text[place.end() :]
     return Framing(system=None, before=fill(before, fenced), after=fill(after, fenced))
-
-
-def _says_how_to_answer(sentence: str) -> bool:
-    order = _TELLS_TO_ANSWER.search(sentence)
-    if not order:
-        return False
-    yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
-    return bool((yes and no) or json)
-
-
-GENERATOR_PLACEHOLDERS = ("input", "context")
-
-_NOT_FOR_A_GENERATOR = {
-    "output": "the output is what the generator is to write",
-    "question": "questions are put to the judge, not to the generator",
-    "reference": "a generator that is shown the reference answer has nothing left to do",
-}
 
 
 def load_generator_prompt(source: str | Path | Prompt) -> Prompt:
@@ -270,3 +266,11 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
         return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
     asked = f"{context}\n\n{example.input}" if context else example.input
     return [("system", fill(prompt.text, {})), ("user", asked)]
+
+
+def _says_how_to_answer(sentence: str) -> bool:
+    order = _TELLS_TO_ANSWER.search(sentence)
+    if not order:
+        return False
+    yes, no, json = (word.search(sentence, order.end()) for word in _ANSWER_WORDS)
+    return bool((yes and no) or json)

@@ -1,20 +1,21 @@
-"""Reading tables of records, line by line, with errors that name the file, line and field.
+"""Tables of records, read line by line with errors that name the file, line and field; and files written whole.
 
-Rows of a data set on the Hugging Face hub, through the package ``datasets``.
+Tables are JSONL or CSV files, or data sets on the Hugging Face hub, through the package ``datasets``.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
 import json
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import AskanceError, InputError, MissingExtraError, did_you_mean, like_named
+from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,8 +23,37 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record", bound=BaseModel)
 
+PREFIX = "hf:"
+_NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 LONGEST_CELL = 2**31 - 1
 """Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
+
+    Raises:
+        AskanceError: It could not be written; what was there before is still there.
+    """
+    file = Path(path)
+    partial = file.with_name(file.name + ".part")
+    data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
+    try:
+        if file.is_file() and file.read_bytes() == data:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise AskanceError(
+            f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
+            "command again."
+        ) from None
 
 
 def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -97,6 +127,43 @@ def _cell(value: str) -> Any:
     return value
 
 
+def is_on_hub(source: object) -> bool:
+    """Whether this names a data set on the hub: ``hf:OWNER/NAME[/CONFIG]:SPLIT``."""
+    return isinstance(source, str) and source.startswith(PREFIX)
+
+
+def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
+    """The rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``.
+
+    Raises:
+        InputError: The name is not of this form.
+        MissingExtraError: ``datasets`` is not installed.
+        AskanceError: The hub cannot be reached, or has no such data set.
+    """
+    match = _NAME.fullmatch(source.removeprefix(PREFIX))
+    if match is None:
+        raise InputError(f"{source}: write hf:OWNER/NAME:SPLIT or hf:OWNER/NAME/CONFIG:SPLIT, e.g. hf:owner/data:test.")
+    return hub_rows(match["path"], match["name"], match["split"])
+
+
+def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, Any]]:
+    """The rows of one split; ``name`` is the configuration, where the data set has several.
+
+    Raises:
+        MissingExtraError: ``datasets`` is not installed.
+        AskanceError: The hub cannot be reached, or has no such data set.
+    """
+    package = import_optional("datasets", "datasets", "datasets", f"; or download {path} yourself and name the file.")
+    try:
+        rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)
+    except (OSError, ValueError) as error:  # what is not found, cannot be reached or has no such split
+        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise AskanceError(
+            f"{path}: cannot be had from the Hugging Face hub ({said}). Download the file yourself and name it."
+        ) from None
+    return rows
+
+
 def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Record:
     """Make a ``record`` of ``row``; a validation error becomes a sentence that names the field.
 
@@ -152,50 +219,3 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:
         else:
             names.append(part)
     return place, ".".join(names)
-
-
-PREFIX = "hf:"
-_NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
-
-
-def is_on_hub(source: object) -> bool:
-    """Whether this names a data set on the hub: ``hf:OWNER/NAME[/CONFIG]:SPLIT``."""
-    return isinstance(source, str) and source.startswith(PREFIX)
-
-
-def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``.
-
-    Raises:
-        InputError: The name is not of this form.
-        MissingExtraError: ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached, or has no such data set.
-    """
-    match = _NAME.fullmatch(source.removeprefix(PREFIX))
-    if match is None:
-        raise InputError(f"{source}: write hf:OWNER/NAME:SPLIT or hf:OWNER/NAME/CONFIG:SPLIT, e.g. hf:owner/data:test.")
-    return hub_rows(match["path"], match["name"], match["split"])
-
-
-def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of one split; ``name`` is the configuration, where the data set has several.
-
-    Raises:
-        MissingExtraError: ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached, or has no such data set.
-    """
-    try:
-        package: Any = importlib.import_module("datasets")
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "datasets":
-            raise
-        hint = f"; or download {path} yourself and name the file."
-        raise MissingExtraError("datasets", "datasets", hint) from None
-    try:
-        rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)
-    except (OSError, ValueError) as error:  # what is not found, cannot be reached or has no such split
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise AskanceError(
-            f"{path}: cannot be had from the Hugging Face hub ({said}). Download the file yourself and name it."
-        ) from None
-    return rows

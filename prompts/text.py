@@ -1,8 +1,7 @@
-"""Parts of texts: the sentences of a document that speak of an output, and the parts of an output that can be quoted.
+"""Texts and their parts: what of a document speaks of an output, what can be quoted, what was copied, and how it is fenced.
 
-Fences: judged text is set apart by a delimiter that the text itself cannot contain.
-
-Copied example text: a rule or an edit that quotes an example teaches that example, not the task.
+Judged text is set apart by a delimiter that it cannot contain. A rule or an edit that quotes an example teaches that
+example, not the task, so what it copied is looked for.
 """
 
 from __future__ import annotations
@@ -20,6 +19,20 @@ _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?][\"'”’»)]*(?=\s|$)|(?=\n|$))")
 _CLAUSE = re.compile(r"\s*[,;:]\s+|\s+(?:[-–—]+|and|but|or|while|because|which|who)\s+")
 LEAST_CLAUSE = 3
 """Words; shorter clauses stay with what comes before them."""
+RUN = 5
+"""So many words in a row, the same as in an example, count as copied."""
+LEAST_NOUN_WORDS = 0.1
+"""Share of German function words from which a text is taken to capitalise its nouns; English news stays below .03."""
+_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"\d[\w.,]*\w|\w+")
+_BREAK = re.compile(r"[.!?:;…\"“”„»«(\[\n•]")
+_QUOTED = re.compile(r"[\"“„«`]([^\"“”„«»`]{2,}?)[\"”“»`]|(?<!\w)['‘]([^'‘’]{2,}?)['’](?!\w)")
+_GERMAN_WORDS = (
+    "aber auch auf aus bei das dass dem den der des die ein eine einem einen einer eines er es für hat ich im ist mit "
+    "nach nicht oder sich sie sind und vom von war wenn werden wie wird wurde zu zum zur über"
+)
+"""German is, with Luxembourgish, the language that capitalises every noun."""
+_GERMAN = frozenset(_GERMAN_WORDS.split())
 
 
 def sentences(text: str) -> list[str]:
@@ -104,22 +117,6 @@ def fence(text: str) -> str:
     """Wrap ``text`` between an opening and a closing line that carry its tag."""
     tag = tag_for(text)
     return f"<text-{tag}>\n{text}\n</text-{tag}>"
-
-
-RUN = 5
-"""So many words in a row, the same as in an example, count as copied."""
-LEAST_NOUN_WORDS = 0.1
-"""Share of German function words from which a text is taken to capitalise its nouns; English news stays below .03."""
-_WORD = re.compile(r"\w+")
-_TOKEN = re.compile(r"\d[\w.,]*\w|\w+")
-_BREAK = re.compile(r"[.!?:;…\"“”„»«(\[\n•]")
-_QUOTED = re.compile(r"[\"“„«`]([^\"“”„«»`]{2,}?)[\"”“»`]|(?<!\w)['‘]([^'‘’]{2,}?)['’](?!\w)")
-_GERMAN_WORDS = (
-    "aber auch auf aus bei das dass dem den der des die ein eine einem einen einer eines er es für hat ich im ist mit "
-    "nach nicht oder sich sie sind und vom von war wenn werden wie wird wurde zu zum zur über"
-)
-"""German is, with Luxembourgish, the language that capitalises every noun."""
-_GERMAN = frozenset(_GERMAN_WORDS.split())
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN) -> str | None:

@@ -63,10 +63,15 @@ class Verdict:
         return row
 
 
-def write_verdicts(verdicts: Iterable[Verdict], file: TextIO) -> None:
-    """Write one JSON object a line, in the order given."""
+def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """One JSON object a line, in the order given."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    file.writelines(encode(verdict.to_dict()) + "\n" for verdict in verdicts)
+    return "".join(encode(verdict.to_dict()) + "\n" for verdict in verdicts)
+
+
+def write_verdicts(verdicts: Iterable[Verdict], file: TextIO) -> None:
+    """Write verdicts as :func:`dump_verdicts` puts them."""
+    file.write(dump_verdicts(verdicts))
 
 
 def read_verdicts(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..memory.run_directory import RunDirectory
 from ..prompts.errors import InputError, like_named
+from ..prompts.rows import write_whole
 from .comparison import render_comparison
 from .judging import read_diagnosis, read_evaluation, render_judging
 from .run import write_report
@@ -41,7 +41,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
         return write_report(result.path.parent, output)
     file = Path(output) if output is not None else result.path.with_suffix(".html")
     text = render_result(result, beside or Beside())
-    RunDirectory(file.parent).write(file.name, text)
+    write_whole(file, text)
     return file
 
 
@@ -51,8 +51,6 @@ def render_result(result: Result, beside: Beside) -> str:
     Raises:
         InputError: The file is damaged, or was written by another version.
     """
-    from jinja2 import UndefinedError
-
     data, name = result.data, result.path.name
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
@@ -68,11 +66,22 @@ def render_result(result: Result, beside: Beside) -> str:
                 return render_judging(read_evaluation(data, name))
             case _:
                 return render_judging(read_diagnosis(data, name))
-    except (KeyError, TypeError, AttributeError, IndexError, StopIteration, ValueError, UndefinedError) as error:
+    except _LackingError as error:
         raise InputError(
-            f"{result.path}: damaged, or written by another version of askance: it does not hold what a {result.kind} "
-            f"should ({type(error).__name__}: {error})."
+            f"{result.path}: damaged, or written by another version of askance: it is no whole {result.kind}, for it "
+            f"has no {error}."
         ) from None
+
+
+class _LackingError(Exception):
+    """A result file has no field of a name."""
+
+
+class _Object(dict[str, Any]):
+    """An object in a result file: a field that it lacks is the file's mistake, and none of the page's."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _LackingError(f"'{name}' beside {', '.join(repr(each) for each in [*self][:3])}" if self else f"'{name}'")
 
 
 def _only_result(directory: Path) -> Result:
@@ -153,7 +162,7 @@ def _object(text: str) -> dict[str, Any] | None:
     """The object in a JSON file, or that of the first line of a JSONL file; None where there is neither."""
     for part in (text, next((line for line in text.splitlines() if line.strip()), "")):
         try:
-            data = json.loads(part)
+            data = json.loads(part, object_pairs_hook=_Object)
         except (ValueError, RecursionError):
             continue
         return data if isinstance(data, dict) else None

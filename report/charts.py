@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .page import interval, number, signed
-from .scores import Scale, figure
+from ..prompts.words import interval, number, signed
+from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
-    from .candidates import Candidate
+    from .candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -41,31 +41,31 @@ class Point:
     label: str
 
 
-def course(data: RunData, tried: Sequence[Candidate]) -> list[Point]:
+def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
     """The start and every candidate with a known gain, on the validation examples.
 
     A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
     candidate and the version before it judge the same examples, so the interval of their difference is what counts.
     It is cut off where no correlation or score can be.
     """
-    first = data.result["baseline"]["validation"]
-    value = figure(first) if first else None
-    if value is None:
+    first = data.result.baseline.validation
+    value = first.value if first else None
+    if first is None or value is None:
         return []
     least = -1.0 if data.is_judge else 0.0
-    label = f"Start: {number(value)} ({interval(first['low'], first['high'], sign=False)})"
-    points = [Point(0, 0, value, first["low"], first["high"], None, "start", label)]
+    label = f"Start: {number(value)} ({interval(first.low, first.high, sign=False)})"
+    points = [Point(0, 0, value, first.low, first.high, None, "start", label)]
     for place, each in enumerate(tried, 1):
         gain = each.gain
-        if not gain or gain["value"] is None:
+        if gain is None or gain.value is None:
             continue
         kind = "accepted" if each.accepted else "dropped" if each.dropped else "rejected"
-        ends = [None if gain[end] is None else min(max(value + gain[end], least), 1.0) for end in ("low", "high")]
+        ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
         said = f"dropped after {each.judged} examples" if each.dropped else kind
-        label = f"Iteration {each.iteration}, {each.name}: {signed(gain['value'])}, {said}"
-        points.append(Point(place, each.iteration, value + gain["value"], ends[0], ends[1], value, kind, label))
+        label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
+        points.append(Point(place, each.iteration, value + gain.value, ends[0], ends[1], value, kind, label))
         if each.accepted:
-            value += gain["value"]
+            value += gain.value
     return points
 
 

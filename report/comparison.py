@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..evaluation.scoring import complete_mean
 from ..models.budget import count
+from ..prompts.words import interval, number, p_value, percent, signed
 from .charts import drawing, histogram, tallest_bar
 from .first_screen import Failure, FirstScreen, Tile, cost_tile, failures, unknown
-from .page import interval, json_data, number, p_value, percent, render_page, signed, thousandth
+from .page import json_data, render_page, thousandth
 from .scores import Scale
 
 if TYPE_CHECKING:

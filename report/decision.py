@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from ..memory.run_directory import FINISH_SENTENCES
 from ..models.budget import count
-from .page import interval, number, signed
-from .scores import figure, measured_name
+from ..prompts.words import interval, number, signed
+from .scores import CALIBRATIONS, measured_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from ..memory.result_file import RunRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 
@@ -25,7 +24,7 @@ UNDECIDED_ADVICE = "Until more test examples settle it, the starting prompt is t
 
 
 @dataclass(frozen=True)
-class Decision:
+class Advice:
     """What the first lines of a report say."""
 
     choice: Choice
@@ -35,23 +34,23 @@ class Decision:
     """What a reader has to know before acting on it."""
 
 
-def decide(result: Mapping[str, Any], test_size: int | None = None) -> Decision:
+def decide(result: RunRecord, test_size: int | None = None) -> Advice:
     """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
 
     An interval with zero in it, or none, leaves it undecided; so do fewer than ``TOO_FEW`` examples, or fewer than
     the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted edit there is nothing to adopt.
     """
-    return Decision(*_choose(result, test_size), tuple(_cautions(result, test_size)))
+    return Advice(*_choose(result, test_size), tuple(_cautions(result, test_size)))
 
 
-def _choose(result: Mapping[str, Any], test_size: int | None) -> tuple[Choice, str, str]:
-    if result["finish_reason"] == "calibrated":
+def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]:
+    if result.finish_reason == "calibrated":
         return "keep", "The prompt is unchanged: only a calibration was fitted", _calibration_found(result)
-    if not result["accepted_edits"]:
+    if not result.changed:
         return "keep", "Keep the starting prompt", _nothing_accepted(result)
-    gain = (result.get("gain") or {}).get("test")
+    gain = result.gain.test
     if gain is None:
-        why = result["best"].get("reason") or "the test examples were not judged"
+        why = result.best.reason or "the test examples were not judged"
         return (
             "undecided",
             "Undecided: not tested",
@@ -59,35 +58,35 @@ def _choose(result: Mapping[str, Any], test_size: int | None) -> tuple[Choice, s
             "because it looked good there. Until the test is judged, the starting prompt is the safer choice; "
             "askance resume with a larger budget goes on from here.",
         )
-    on = f"On {count(gain['n'], 'test example')} that no earlier step had looked at"
+    on = f"On {count(gain.n, 'test example')} that no earlier step had looked at"
     what = measured_name(result)
-    if gain["value"] is None or gain["low"] is None or gain["high"] is None:
+    if gain.value is None or gain.low is None or gain.high is None:
         return (
             "undecided",
             "Undecided: the difference cannot be measured",
-            f"{on}, the difference in {what} is undefined ({gain.get('reason') or 'no interval'}). {UNDECIDED_ADVICE}",
+            f"{on}, the difference in {what} is undefined ({gain.reason or 'no interval'}). {UNDECIDED_ADVICE}",
         )
-    if gain["n"] < max(TOO_FEW, ENOUGH * (test_size or 0)):
+    if gain.n < max(TOO_FEW, ENOUGH * (test_size or 0)):
         of_all = f"of {count(test_size, 'test example')}" if test_size else "test examples"
         return (
             "undecided",
             "Undecided: too few test examples",
-            f"Only {gain['n']} {of_all} have a score from both prompts. The difference on them is "
-            f"{signed(gain['value'])}, but so few say little about the rest. {UNDECIDED_ADVICE}",
+            f"Only {gain.n} {of_all} have a score from both prompts. The difference on them is "
+            f"{signed(gain.value)}, but so few say little about the rest. {UNDECIDED_ADVICE}",
         )
-    size = f"{on}, its {what} is {number(abs(gain['value']))}"
-    span = f"The 95 % interval of the difference, {interval(gain['low'], gain['high'])},"
-    if gain["low"] > 0:
+    size = f"{on}, its {what} is {number(abs(gain.value))}"
+    span = f"The 95 % interval of the difference, {interval(gain.low, gain.high)},"
+    if gain.low > 0:
         return "adopt", "Adopt the new prompt", f"{size} higher than the starting prompt's. {span} is all above zero."
-    if gain["high"] < 0:
+    if gain.high < 0:
         return (
             "keep",
             "Keep the starting prompt",
             f"{size} lower than the starting prompt's. {span} is all below zero: what passed on validation did not "
             "hold on new examples.",
         )
-    way = "higher" if gain["value"] > 0 else "lower"
-    measured = f"{size} {way} than the starting prompt's" if gain["value"] else f"{on}, {what} is unchanged"
+    way = "higher" if gain.value > 0 else "lower"
+    measured = f"{size} {way} than the starting prompt's" if gain.value else f"{on}, {what} is unchanged"
     return (
         "undecided",
         "Undecided: the test does not settle it",
@@ -96,27 +95,27 @@ def _choose(result: Mapping[str, Any], test_size: int | None) -> tuple[Choice, s
     )
 
 
-def _nothing_accepted(result: Mapping[str, Any]) -> str:
-    tried = len(result["rejected_edits"])
+def _nothing_accepted(result: RunRecord) -> str:
+    tried = len(result.rejected_edits)
     if tried:
         gate = f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
     else:
-        failed = sum("failed its trial" in (lesson["reason"] or "") for lesson in result.get("lessons", ()))
+        failed = result.failed_trials
         lessons = f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"
         gate = f"{lessons}, so none came to validation" if failed else "No candidate came as far as being tried"
     return f"Nothing was gained: {gate}, so the prompt is what it was before. {finish_sentence(result)}"
 
 
-def _calibration_found(result: Mapping[str, Any]) -> str:
+def _calibration_found(result: RunRecord) -> str:
     """What the better of the two calibrations is worth on test."""
-    figures = (result.get("calibration") or {}).get("baseline")
+    figures = result.calibration.get("baseline")
     if figures is None:
         return f"What it is worth was not measured. {finish_sentence(result)}"
     said = []
-    for name, label in (("thresholds", "a threshold for each question"), ("platt", "Platt scaling")):
-        gain = figures[name]["gain"]
-        if gain and gain["value"] is not None and gain["low"] is not None:
-            said.append(f"{signed(gain['value'])} with {label} (95 % interval {interval(gain['low'], gain['high'])})")
+    for name, label in CALIBRATIONS.items():
+        gain = figures[name].gain
+        if gain and gain.value is not None and gain.low is not None:
+            said.append(f"{signed(gain.value)} with {label} (95 % interval {interval(gain.low, gain.high)})")
     if not said:
         return f"What it is worth on the test examples is undefined. {finish_sentence(result)}"
     return (
@@ -125,83 +124,73 @@ def _calibration_found(result: Mapping[str, Any]) -> str:
     )
 
 
-def _calibration_is_enough(result: Mapping[str, Any]) -> list[str]:
+def _calibration_is_enough(result: RunRecord) -> list[str]:
     """Where calibrating the starting prompt, at no further call, does as well as the new prompt."""
-    found = result.get("calibration") or {}
-    test = result["best"]["test"]
-    if not (result["accepted_edits"] and found.get("baseline") and test and test["spearman"] is not None):
+    found, test = result.calibration.get("baseline"), result.best.test
+    if not (result.changed and found and test and test.spearman is not None):
         return []
-    names = {"thresholds": "a threshold for each question", "platt": "Platt scaling"}
-    known = {name: found["baseline"][name]["spearman"] for name in names}
-    best = max(names, key=lambda name: -2.0 if known[name] is None else known[name])
-    value = known[best]
-    if value is None or value < test["spearman"]:
+    known = {label: value for name, label in CALIBRATIONS.items() if (value := found[name].spearman) is not None}
+    best = max(known, key=lambda label: known[label], default=None)
+    if best is None or known[best] < test.spearman:
         return []
     return [
-        f"Calibration alone does as well: with {names[best]}, the starting prompt reaches a Spearman of {number(value)} "
-        f"on test, the new prompt {number(test['spearman'])}. It needs no other prompt (--calibrate)."
+        f"Calibration alone does as well: with {best}, the starting prompt reaches a Spearman of {number(known[best])} "
+        f"on test, the new prompt {number(test.spearman)}. It needs no other prompt (--calibrate)."
     ]
 
 
-def finish_sentence(result: Mapping[str, Any]) -> str:
+def finish_sentence(result: RunRecord) -> str:
     """Why the run ended."""
-    reason = result["finish_reason"]
-    known: Mapping[str, str] = {str(name): sentence for name, sentence in FINISH_SENTENCES.items()}
-    return f"The run ended because {known.get(reason, reason)}."
+    return f"The run ended because {result.why_it_ended}."
 
 
-def _cautions(result: Mapping[str, Any], test_size: int | None) -> list[str]:
+def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     said = []
-    gain = (result.get("gain") or {}).get("test") or {}
-    best = result["best"]
-    tests = [side["test"] for side in (result["baseline"], best) if side["test"]]
-    if result["accepted_edits"] and result.get("reference") == "source":
+    gain, test = result.gain.test, result.best.test
+    if result.changed and result.reference == "source":
         said.append(
             "The yardstick is the source judge, not people: the data were compared with the source's scores. Whether "
             "people agree more with the new prompt was not measured."
         )
-    if test_size is not None and 0 < gain.get("n", test_size) < test_size:
+    if gain and test_size is not None and 0 < gain.n < test_size:
         said.append(
-            f"Of {count(test_size, 'test example')}, {gain['n']} have a score from both prompts; the others may differ."
+            f"Of {count(test_size, 'test example')}, {gain.n} have a score from both prompts; the others may differ."
         )
-    if result["accepted_edits"] and 0 < gain.get("n", FEW) < FEW:
-        said.append(f"There are few test examples ({gain['n']}), so the interval is wide and may shift with new data.")
-    undefined = [test for test in tests if figure(test) is None]
-    if undefined and gain.get("value") is not None:
+    if gain and result.changed and 0 < gain.n < FEW:
+        said.append(f"There are few test examples ({gain.n}), so the interval is wide and may shift with new data.")
+    undefined = [each for each in (result.baseline.test, test) if each and each.value is None]
+    if undefined and gain and gain.value is not None:
         said.append(
-            f"For one of the two prompts the {measured_name(result)} on test is undefined ({undefined[0].get('reason')}). A judge "
+            f"For one of the two prompts the {measured_name(result)} on test is undefined ({undefined[0].reason}). A judge "
             "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
         )
-    test = best["test"]
-    judge = result["mode"] != "tune"
-    if result["accepted_edits"] and judge and test and test["low"] is not None and test["low"] <= 0:
+    if result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0:
         said.append(
-            f"The new prompt's own correlation on test is not clearly above zero ({number(test['spearman'])}, "
-            f"{interval(test['low'], test['high'])})."
+            f"The new prompt's own correlation on test is not clearly above zero ({number(test.spearman)}, "
+            f"{interval(test.low, test.high)})."
         )
     said += _calibration_is_enough(result)
     said += _fallen_dimensions(result)
-    if result["coverage"] < 1:
+    if result.coverage < 1:
         said.append(
-            f"Of the verdicts, {missing_share(result['coverage'])} are missing; an example with a missing verdict has "
+            f"Of the verdicts, {missing_share(result.coverage)} are missing; an example with a missing verdict has "
             "no score and is left out."
         )
-    if result["finish_reason"].startswith("max_c") or result["finish_reason"] == "max_tokens":
+    if result.finish_reason.startswith("max_c") or result.finish_reason == "max_tokens":
         said.append("A budget ended the run; more might have been found with more calls.")
     return said
 
 
-def _fallen_dimensions(result: Mapping[str, Any]) -> list[str]:
+def _fallen_dimensions(result: RunRecord) -> list[str]:
     """Dimensions on which the new prompt measured lower on test, when there are several."""
-    before, after = result["baseline"]["test"], result["best"]["test"]
-    if not (result["accepted_edits"] and before and after) or len(after["dimensions"]) < 2:
+    before, after = result.baseline.test, result.best.test
+    if not (result.changed and before and after) or len(after.dimensions) < 2:
         return []
     fallen = []
-    for name, now in after["dimensions"].items():
-        was = before["dimensions"].get(name)
-        then, value = figure(was) if was else None, figure(now)
-        if then is not None and value is not None and value < then:
-            fallen.append(f"{name} ({signed(value - then)})")
+    for name, now in after.dimensions.items():
+        was = before.dimensions.get(name)
+        if was and was.value is not None and now.value is not None and now.value < was.value:
+            fallen.append(f"{name} ({signed(now.value - was.value)})")
     if not fallen:
         return []
     return [f"It measured lower on {', '.join(fallen)}: look at the dimensions below before adopting it."]

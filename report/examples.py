@@ -10,12 +10,12 @@ from .page import clipped, json_data, packed, packed_places, probability_byte, t
 from .run_data import worst_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
     from ..prompts.verdicts import Verdict
-    from .run_data import RunData, Scored
+    from .run_data import Pair, RunData, Scored
 
 SHOWN_WORSE = 8
 """Examples that got worse which the page shows in full without a script."""
@@ -69,9 +69,9 @@ def changes(data: RunData) -> Changes | None:
     """What the new prompt changed; None where nothing changed or nothing was kept."""
     kept = data.kept
     moved = [each.better for each in kept.scored if each.better is not None]
-    if kept.best == kept.first or not moved:
+    if not kept.changed or not moved:
         return None
-    before, after = _first_answers(kept.of(kept.first, "test")), _first_answers(kept.of(kept.best, "test"))
+    before, after = kept.answers(kept.first), kept.answers(kept.best)
     turned = [
         (pair, now.answer)
         for pair, now in after.items()
@@ -81,14 +81,12 @@ def changes(data: RunData) -> Changes | None:
         and was.answer != now.answer
     ]
     known = [(answer, kept.wanted[pair]) for pair, answer in turned if pair in kept.wanted]
-    by_example: dict[str, list[tuple[str, str]]] = {}
-    for pair in dict.fromkeys([*before, *after]):
-        by_example.setdefault(pair[0], []).append(pair)
+    asked = _by_example([*before, *after])
 
     def view(each: Scored) -> ExampleView:
         answers = [
             Answered(pair[1], data.question(*pair)[0], before.get(pair), after.get(pair))
-            for pair in by_example.get(each.example, ())
+            for pair in asked.get(each.example, ())
         ]
         outputs = [kept.outputs.get((version, each.example)) for version in (kept.first, kept.best)]
         return ExampleView(each, answers, (outputs[0], outputs[1]) if any(outputs) else None)
@@ -110,12 +108,9 @@ def example_data(data: RunData) -> Markup | None:
     kept = data.kept
     if not kept.scored:
         return None
-    before = _first_answers(kept.of(kept.first, "test"))
-    after = _first_answers(kept.of(kept.best, "test")) if kept.best != kept.first else {}
+    before, after = kept.answers(kept.first), kept.answers(kept.best) if kept.changed else {}
     texts: dict[tuple[str, str], int] = {}
-    pairs: dict[str, list[tuple[str, str]]] = {}
-    for pair in dict.fromkeys([*before, *after]):
-        pairs.setdefault(pair[0], []).append(pair)
+    pairs = _by_example([*before, *after])
     counts, asked, first, last = array("I"), array("I"), array("B"), array("B")
     for each in kept.scored:
         mine = pairs.get(each.example, [])
@@ -133,7 +128,7 @@ def example_data(data: RunData) -> Markup | None:
         "better": [thousandth(each.better) for each in kept.scored],
         "questions": list(texts),
         "texts": {each.example: _texts(data, each.example) for each in kept.scored if each.example in data.examples},
-        "judged": {"mode": data.result["mode"], "changed": kept.best != kept.first},
+        "judged": {"mode": data.result.mode, "changed": kept.changed},
         "counts": packed(counts),
         "asked": packed_places(asked, len(texts)),
         "first": packed(first),
@@ -149,14 +144,17 @@ def _texts(data: RunData, example: str) -> list[list[str]]:
     found = [[field.capitalize(), str(row[field])] for field in FIELDS if row.get(field)]
     for version, label in ((kept.first, "Output before"), (kept.best, "Output after")):
         written = kept.outputs.get((version, example))
-        if written and not (label == "Output after" and kept.best == kept.first):
+        if written and not (label == "Output after" and not kept.changed):
             found.append([label, written])
     return [[label, clipped(text)] for label, text in found]
 
 
-def _first_answers(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Verdict]:
-    """The first replicate of each."""
-    return {(each.example, each.question): each for each in verdicts if each.replicate == 0}
+def _by_example(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The questions that each example was asked, each once."""
+    found: dict[str, list[Pair]] = {}
+    for pair in dict.fromkeys(pairs):
+        found.setdefault(pair[0], []).append(pair)
+    return found
 
 
 def _byte(verdict: Verdict | None) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.budget import count
-from .page import NONE, money
+from ..prompts.words import NONE, money
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

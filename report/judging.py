@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..evaluation.scoring import Coverage
 from ..models.budget import count
+from ..prompts.words import interval, number, percent
 from .charts import histogram, tallest_bar
 from .first_screen import FirstScreen, Tile, cost_tile, unknown
-from .page import interval, json_data, number, percent, render_page, thousandth
+from .page import json_data, render_page, thousandth
 from .questions import Spread
 from .scores import Scale
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .candidates import Candidate
+    from ..memory.result_file import LessonRecord
+    from .candidates import ShownCandidate
     from .run_data import RunData
 
 
@@ -33,7 +34,7 @@ class LessonView:
     support: int
     notes: int
     """Notes that said the same and were joined in it."""
-    cases: Sequence[tuple[str, Sequence[Evidence]]]
+    cases: Sequence[tuple[str, Sequence[ShownDisagreement]]]
     """Example id with the disagreements on it."""
     further: Sequence[str]
     """Keys of the disagreements that are not shown."""
@@ -48,66 +49,66 @@ class LessonView:
         return self.status == "failed its trial"
 
 
-def lessons(data: RunData, tried: Sequence[Candidate]) -> list[LessonView]:
+def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
     """All lessons, the applied ones first, then by support."""
     evidence = evidence_by_key(data)
     joined = [event["kept_as"] for event in data.of("lesson")]
     trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
     made = []
-    for number, row in enumerate(data.result["lessons"], 1):
+    for number, row in enumerate(data.result.lessons, 1):
         status, reason, edit = _fate(row, tried)
-        known = [evidence[key] for key in row["evidence"] if key in evidence]
+        known = [evidence[key] for key in row.evidence if key in evidence]
         cases = group_by_example(known)
         shown = {each.key for _, group in cases[:SHOWN_EXAMPLES] for each in group}
         made.append(
             LessonView(
                 number=number,
-                id=row["id"],
-                text=row["text"],
-                direction=row["direction"],
-                dimension=row["dimension"],
+                id=row.id,
+                text=row.text,
+                direction=row.direction,
+                dimension=row.dimension,
                 status=status,
                 reason=reason,
-                support=len(row["evidence"]),
-                notes=joined.count(row["id"]),
+                support=row.support,
+                notes=joined.count(row.id),
                 cases=cases[:SHOWN_EXAMPLES],
-                further=[key for key in row["evidence"] if key not in shown],
+                further=[key for key in row.evidence if key not in shown],
                 edit=edit,
-                trial=trials.get(row["id"]),
+                trial=trials.get(row.id),
             )
         )
     return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.support))
 
 
-def _fate(row: Mapping[str, Any], tried: Sequence[Candidate]) -> tuple[str, str | None, int | None]:
+def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:
     """What became of a lesson: read off the candidates, because a later merge changes its written status."""
-    if row.get("kind") == "computational":
-        return "beyond the prompt", row.get("kind_reason"), None
+    if not row.promptable:
+        return "beyond the prompt", row.kind_reason, None
     refusal = None
     for candidate in tried:
         for edit in candidate.edits:
-            if row["id"] not in edit.lessons:
+            if row.id not in edit.lessons:
                 continue
-            if candidate.accepted and edit.pruning and edit.pruning["removed"]:
-                return "retired", f"taken out again at the end: {edit.pruning['reason']}", edit.number
+            if candidate.accepted and edit.pruning and edit.pruning.removed:
+                return "retired", f"taken out again at the end: {edit.pruning.reason}", edit.number
             if candidate.accepted:
                 return "applied", candidate.reason, edit.number
             alone = len(candidate.edits) == 1
             refusal = candidate.reason if alone or refusal is None else refusal
-    if row["status"] == "retired":
-        return "retired", row["reason"], None
+    if row.status == "retired":
+        return "retired", row.reason, None
     if refusal is not None:
         return "rejected", refusal, None
-    if row["status"] == "rejected":
-        reason = row["reason"] or ""
+    if row.status == "rejected":
+        reason = row.reason or ""
         if reason.startswith("failed its trial"):
             return "failed its trial", reason.removeprefix("failed its trial: "), None
         return "rejected", reason, None
-    return "not tried", row["reason"] or "no edit was made of it before the run ended, or no room was left for it", None
+    return "not tried", row.reason or "no edit was made of it before the run ended, or no room was left for it", None
 
 
 @dataclass(frozen=True)
-class Answer:
+class ShownAnswer:
     """What one side said of a disagreement."""
 
     yes: bool
@@ -123,7 +124,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ShownDisagreement:
     """One disagreement behind a lesson."""
 
     key: str
@@ -131,8 +132,8 @@ class Evidence:
     question: str
     question_text: str | None
     iteration: int | None
-    target: Answer | None
-    reference: Answer | None
+    target: ShownAnswer | None
+    reference: ShownAnswer | None
     note: str | None
     """The lesson that was drawn from it alone, where other words were kept."""
     output: str | None = None
@@ -151,7 +152,7 @@ class Evidence:
         return bool(self.target and self.reference and self.target.yes == self.reference.yes)
 
 
-def evidence_by_key(data: RunData) -> dict[str, Evidence]:
+def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
     """Every disagreement that was read, by its key ``example/question``."""
     said = data.of("reasons")
     mine = {key: text for event in said for key, text in event.get("target", {}).items()}
@@ -166,7 +167,7 @@ def evidence_by_key(data: RunData) -> dict[str, Evidence]:
     for event in data.of("disagreements"):
         for row in event.get("read", ()):
             key = f"{row['example']}/{row['question']}"
-            found[key] = Evidence(
+            found[key] = ShownDisagreement(
                 key=key,
                 example=row["example"],
                 question=row["question"],
@@ -186,14 +187,14 @@ def version_at(data: RunData, iteration: int) -> int:
     return int(accepted[-1]["version"]) if accepted else 0
 
 
-def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> Answer:
+def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> ShownAnswer:
     """A side's answer. Judges also disagree where both say the same, so only a known P(yes) makes it certain."""
-    return Answer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
+    return ShownAnswer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
 
 
-def group_by_example(evidence: Sequence[Evidence]) -> list[tuple[str, list[Evidence]]]:
-    """Evidence on the same example together, in order of first appearance."""
-    groups: dict[str, list[Evidence]] = {}
+def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, list[ShownDisagreement]]]:
+    """Disagreements on the same example together, in order of first appearance."""
+    groups: dict[str, list[ShownDisagreement]] = {}
     for each in evidence:
         groups.setdefault(each.example, []).append(each)
     return list(groups.items())

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..models.budget import count
-from .scores import figure
+from ..prompts.words import NONE, interval, money, number, p_value, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for write in (number, signed, interval, money, p_value, percent, count, clip, figure):
+    for write in (number, signed, interval, money, p_value, percent, count, clip):
         environment.filters[write.__name__] = write
     environment.globals["NONE"] = NONE
     return environment
@@ -120,53 +120,6 @@ def json_data(rows: Any) -> Markup:
     """JSON for a script element; there "<" alone can end it or begin another, so it is written as an escape."""
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
-
-
-NONE = "\N{EN DASH}"
-"""Stands where there is nothing to write."""
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A number with a minus sign that is one."""
-    if value is None:
-        return NONE
-    text = f"{value:.{digits}f}"
-    if float(text) == 0:
-        text = text.removeprefix("-")
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """A difference, with its sign."""
-    if value is None:
-        return NONE
-    text = number(value, digits)
-    return f"+{text}" if float(text.replace("\N{MINUS SIGN}", "-")) > 0 else text
-
-
-def interval(low: float | None, high: float | None, *, sign: bool = True) -> str:
-    """An interval in words."""
-    if low is None or high is None:
-        return "no interval"
-    form = signed if sign else number
-    return f"{form(low)} to {form(high)}"
-
-
-def money(dollars: float) -> str:
-    """US dollars; small sums keep their digits."""
-    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
-
-
-def percent(share: float | None) -> str:
-    """A share in percent."""
-    return NONE if share is None else f"{100 * share:.0f} %"
-
-
-def p_value(value: float | None) -> str:
-    """A p-value."""
-    if value is None:
-        return NONE
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 def duration(first: str, last: str) -> str | None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from ..evaluation.scoring import yes_rates
 from ..stats.phi import phi_matrix, relatedness
 from .charts import histogram, tallest_bar
+from .scores import CALIBRATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from markupsafe import Markup
+
+    from ..memory.result_file import CalibratedRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData
-
-    Group = Callable[[Verdict], str]
-
-    from markupsafe import Markup
 
 
 SHOWN_QUESTIONS = 60
@@ -79,28 +79,27 @@ def parity(data: RunData) -> Parity | None:
     def group(verdict: Verdict) -> str:
         return data.question(verdict.example, verdict.question)[1] if own else verdict.question
 
-    before = _means(kept.of(kept.first, split), group)
-    after = _means(kept.of(kept.best, split), group) if kept.best != kept.first else {}
-    wanted = _wanted(data, split, group)
-    rates = [_rates(kept.of(version, "test"), group if own else None) for version in (kept.first, kept.best)]
-    names = list(dict.fromkeys([*([] if own else data.shared_questions), *before, *after]))
-    rows: list[QuestionRow] = []
-    for name in (each for each in names if each in before or each in after):
-        text, dimension = ("", name) if own else data.shared_questions.get(name, _any_text(data, name))
-        changed = kept.best != kept.first
-        rows.append(
-            QuestionRow(
-                len(rows) + 1,
-                name,
-                text,
-                dimension,
-                before.get(name),
-                after.get(name),
-                wanted.get(name),
-                rates[0].get(name),
-                rates[1].get(name) if changed else None,
-            )
-        )
+    def means(version: int, split: str, value: Callable[[Verdict], float | None]) -> dict[str, float]:
+        return _means((group(each), value(each)) for each in kept.of(version, split))
+
+    p_yes, answer = attrgetter("p_yes"), attrgetter("answer")
+
+    def wish(verdict: Verdict) -> float | None:
+        return None if verdict.p_yes is None else kept.wanted.get((verdict.example, verdict.question))
+
+    before, yes_before = means(kept.first, split, p_yes), means(kept.first, "test", answer)
+    after, yes_after = {}, {}
+    if kept.changed:
+        after, yes_after = means(kept.best, split, p_yes), means(kept.best, "test", answer)
+    wanted = means(kept.best if kept.of(kept.best, split) else kept.first, split, wish)
+    beside = {question: found for (_, question), found in reversed([*kept.questions.items()])}
+    known = {name: ("", name) for name in (*before, *after)} if own else beside | data.shared_questions
+    names = dict.fromkeys([*([] if own else data.shared_questions), *before, *after])
+    rows = []
+    for number, name in enumerate((each for each in names if each in before or each in after), 1):
+        text, dimension = known.get(name, (name, ""))
+        means_of_it = (each.get(name) for each in (before, after, wanted, yes_before, yes_after))
+        rows.append(QuestionRow(number, name, text, dimension, *means_of_it))
     shown = rows
     if len(rows) > SHOWN_QUESTIONS:
         far = {row.number for row in sorted(rows, key=lambda row: -row.gap)[:SHOWN_QUESTIONS]}
@@ -158,42 +157,13 @@ def _split_with_wanted(data: RunData) -> str:
     return "test" if data.kept.of(data.kept.first, "test") else "development"
 
 
-def _means(verdicts: Iterable[Verdict], group: Group) -> dict[str, float]:
-    sums: dict[str, list[float]] = {}
-    for each in verdicts:
-        if each.p_yes is not None:
-            total = sums.setdefault(group(each), [0.0, 0.0])
-            total[0] += each.p_yes
-            total[1] += 1
-    return {name: total / n for name, (total, n) in sums.items()}
-
-
-def _wanted(data: RunData, split: str, group: Group) -> dict[str, float]:
-    kept = data.kept
-    last = kept.of(kept.best, split) or kept.of(kept.first, split)
-    sums: dict[str, list[float]] = {}
-    for each in last:
-        value = kept.wanted.get((each.example, each.question))
-        if value is not None and each.p_yes is not None:
-            sums.setdefault(group(each), []).append(value)
-    return {name: sum(values) / len(values) for name, values in sums.items()}
-
-
-def _rates(verdicts: Sequence[Verdict], group: Group | None) -> Mapping[str, float]:
-    if group is None:
-        return yes_rates(verdicts)
-    counts: dict[str, list[int]] = {}
-    for each in verdicts:
-        if each.answer is not None:
-            count = counts.setdefault(group(each), [0, 0])
-            count[0] += each.answer
-            count[1] += 1
-    return {name: yes / n for name, (yes, n) in counts.items()}
-
-
-def _any_text(data: RunData, name: str) -> tuple[str, str]:
-    """Text and dimension of a question that stands beside each example, the same for all."""
-    return next((found for (_, question), found in data.kept.questions.items() if question == name), (name, ""))
+def _means(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    """The mean of the known values by name."""
+    known: dict[str, list[float]] = {}
+    for name, value in values:
+        if value is not None:
+            known.setdefault(name, []).append(value)
+    return {name: sum(mine) / len(mine) for name, mine in known.items()}
 
 
 @dataclass(frozen=True)
@@ -209,17 +179,16 @@ class Spread:
 
 def spreads(data: RunData) -> list[Spread]:
     """The distributions of the wanted scores, of the starting and of the new prompt, on the same examples."""
-    changed = data.kept.best != data.kept.first
     whole = [
         each
         for each in data.kept.scored
         if each.before is not None
-        and (each.after is not None or not changed)
+        and (each.after is not None or not data.kept.changed)
         and (each.wanted is not None or not data.is_judge)
     ]
     if not whole:
         return []
-    reference = "People" if data.result.get("reference") == "human" else "The source"
+    reference = data.result.whose[0].upper() + data.result.whose[1:]
     columns = [
         (reference, "people", [each.wanted for each in whole]),
         ("Starting prompt", "before", [each.before for each in whole]),
@@ -245,12 +214,11 @@ class Severity:
 
 def severity(data: RunData) -> list[Severity]:
     """How much too high or too low the scores are on average; empty where that was not measured."""
-    drift = data.result.get("drift") or {}
+    drift = data.result.drift
     if "baseline" not in drift or "best" not in drift:
         return []
-    changed = bool(data.result["accepted_edits"])
-    after = drift["best"]["mean_errors"] if changed else {}
-    return [Severity(name, value, after.get(name)) for name, value in drift["baseline"]["mean_errors"].items()]
+    after = drift["best"].mean_errors if data.result.changed else {}
+    return [Severity(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
 
 
 @dataclass(frozen=True)
@@ -259,31 +227,16 @@ class Calibrated:
 
     prompt: str
     reading: str
-    measure: Mapping[str, Any]
-    error: float | None
-    """Mean distance from the wanted score, in [0, 1]."""
-    gain: Mapping[str, Any] | None
-    """Spearman beyond that of the verdicts as they are."""
+    measure: CalibratedRecord
 
 
 def calibrations(data: RunData) -> Sequence[Calibrated]:
     """The verdicts as they are, with thresholds, and Platt-scaled; of the starting and of the new prompt."""
-    found = data.result.get("calibration") or {}
-    sides = [("starting", "baseline"), *([("new", "best")] if data.result["accepted_edits"] else [])]
-    names = {
-        "uncalibrated": "as they are",
-        "thresholds": "a threshold for each question",
-        "platt": "Platt scaling",
-    }
+    found = data.result.calibration
+    sides = [("starting", "baseline"), *([("new", "best")] if data.result.changed else [])]
     return [
-        Calibrated(
-            prompt,
-            label,
-            found[side][name],
-            found[side][name]["errors"]["mean_absolute"],
-            found[side][name].get("gain"),
-        )
+        Calibrated(prompt, label, found[side][name])
         for prompt, side in sides
         if side in found
-        for name, label in names.items()
+        for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
     ]

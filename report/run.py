@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..memory.run_directory import RunDirectory
+from ..evaluation.options import MODEL, settings_naming
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
-from .candidates import Candidate, candidates, marked_prompt
+from ..prompts.rows import write_whole
+from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
 from .examples import changes, example_data
@@ -22,7 +23,7 @@ from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import calibrations, parity, severity, spreads, together
 from .run_data import read_run
-from .scores import Scale, figure, measured_name, reference_name, scores
+from .scores import Scale, measured_name, scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
     text = render_report(read_run(directory))
-    RunDirectory(file.parent).write(file.name, text)
+    write_whole(file, text)
     return file
 
 
@@ -65,11 +66,11 @@ def render_report(data: RunData) -> str:
         who=who(data),
         decision=decide(data.result, data.split_size("test")),
         finish=finish_sentence(data.result),
-        reference=reference_name(data.result),
+        reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
         unit="Spearman" if data.is_judge else "mean score",
         case="disagreement" if data.is_judge else "failure",
-        missing_share=missing_share(data.result["coverage"]),
+        missing_share=missing_share(data.result.coverage),
         pieces=marked_prompt(data.result),
         tried=tried,
         rounds=rounds,
@@ -88,7 +89,7 @@ def render_report(data: RunData) -> str:
     )
 
 
-def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
+def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
     """What is said of single questions and examples, as far as the run kept it."""
     points = course(data, tried)
     questions, alike = parity(data), together(data)
@@ -109,34 +110,30 @@ def _measures(data: RunData, tried: list[Candidate]) -> dict[str, Any]:
     }
 
 
-def _ends(data: RunData, tried: list[Candidate]) -> list[float | None]:
+def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
     """Ends of all intervals of differences, so that the whole report draws them on one axis."""
-    gains: list[Any] = [each.gain for each in tried] + list((data.result.get("gain") or {}).values())
-    return [gain[end] for gain in gains if gain for end in ("low", "high", "value")]
-
-
-_MODELS = (
-    *("source", "target", "model", "generator", "judge", "checker"),
-    *("note_taker", "deduplicator", "updater", "writer"),
-)
+    gains = [*(each.gain for each in tried), data.result.gain.validation, data.result.gain.test]
+    return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
 
 
 def settings(data: RunData) -> list[tuple[str, str, bool]]:
     """(name, value, whether it differs from the default) of every setting that the result depends on."""
     defaults = _defaults(data)
+    mode = mode_of(data.result.mode)
+    always = {*mode.models, *mode.settings, *settings_naming(MODEL, mode.options)}
     rows = []
     for name, value in data.config.items():
         if value is None or value == {}:
             continue
         changed = name in defaults and value != defaults[name]
-        rows.append((name, public_text(name, value), changed or name in _MODELS))
+        rows.append((name, public_text(name, value), changed or name in always))
     return rows
 
 
 def repeat_command(data: RunData) -> str:
     """The command that runs the same again, from within the run's directory."""
-    mode = mode_of(str(data.result["mode"]))
-    lines = [["askance", str(data.result["mode"]), "inputs/examples.jsonl"]]
+    mode = mode_of(data.result.mode)
+    lines = [["askance", data.result.mode, "inputs/examples.jsonl"]]
     lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
     lines += [
         [f"--{name}", public_text(name, data.config[name])]
@@ -154,7 +151,7 @@ def repeat_command(data: RunData) -> str:
 
 def _defaults(data: RunData) -> dict[str, Any]:
     """The settings of the run's mode where nothing is said."""
-    options = mode_of(str(data.result["mode"])).options
+    options = mode_of(data.result.mode).options
     return options.model_validate({}).model_dump(mode="json")
 
 
@@ -175,7 +172,7 @@ class Iteration:
     """Lessons that were tried on their own disagreements."""
     passed: int
     """Those of them that passed."""
-    tried: Sequence[Candidate]
+    tried: Sequence[ShownCandidate]
 
     @property
     def outcome(self) -> str:
@@ -190,7 +187,7 @@ class Iteration:
         return "no candidate" if self.read else "nothing left to read"
 
 
-def iterations(data: RunData, tried: Sequence[Candidate]) -> list[Iteration]:
+def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
     """Rounds of the loop, as the journal tells them."""
     rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = []
     for event in data.events:
@@ -221,30 +218,28 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     said = []
     what = "correlation" if data.is_judge else "mean score"
     kinds = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
-    counted = result.get("missing") or {}
-    gone = [count(counted[name], what) for name, what in kinds.items() if counted.get(name)]
+    gone = [count(result.missing[name], what) for name, what in kinds.items() if result.missing.get(name)]
     if gone:
         said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
-    versions = [("starting", "baseline")] + ([("accepted", "best")] if result["accepted_edits"] else [])
+    versions = [("starting", result.baseline)] + ([("accepted", result.best)] if result.changed else [])
     for split in ("test", "validation"):
         for label, side in versions:
-            measure = result[side][split]
+            measure = side.test if split == "test" else side.validation
             where = f"{split.capitalize()}, {label} prompt"
             if measure is None:
-                said.append(f"{where}: {result[side].get('reason') or 'not judged'}.")
+                said.append(f"{where}: {side.reason or 'not judged'}.")
                 continue
             size = data.split_size(split)
-            if size is not None and measure["n"] < size:
+            if size is not None and measure.n < size:
                 sides = " on both sides" if data.is_judge else ""
-                said.append(f"{where}: {size - measure['n']} of {count(size, 'example')} have no score{sides}.")
-            undefined = {"all dimensions": measure, **measure["dimensions"]}
+                said.append(f"{where}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
             said += [
-                f"{where}, {name}: the {what} is undefined ({values.get('reason', 'no reason given')})."
-                for name, values in undefined.items()
-                if figure(values) is None
+                f"{where}, {name}: the {what} is undefined ({values.reason or 'no reason given'})."
+                for name, values in {"all dimensions": measure, **measure.dimensions}.items()
+                if values.value is None
             ]
     said += _lost(data, rounds)
-    failures = sum(ledger["failures"] for ledger in (result.get("roles") or {}).values())
+    failures = sum(ledger.failures for ledger in result.roles.values())
     if failures:
         said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
     return said

@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from ..memory.result_file import RunRecord
     from ..prompts.checklist import Checklist
     from ..prompts.verdicts import Verdict
 
 
 SHOWN_TESTS = 300
 """Test examples whose texts are in the report, those that got worse most first."""
-_NEEDED = (
-    *("mode", "finish_reason", "iterations", "baseline", "best", "accepted_edits", "rejected_edits"),
-    *("lessons", "calls", "cached_calls", "tokens", "cost_usd", "coverage"),
-)
 
 Event = dict[str, Any]
 
@@ -39,7 +36,7 @@ class RunData:
     """Name of the directory; its path is not told."""
     config: Mapping[str, Any]
     fingerprint: str
-    result: Mapping[str, Any]
+    result: RunRecord
     events: Sequence[Event]
     checklist: Checklist | None
     """None where every example has questions of its own, or a checker's."""
@@ -59,7 +56,7 @@ class RunData:
     @property
     def is_judge(self) -> bool:
         """Whether a judge was improved, and not a generator."""
-        return bool(self.result["mode"] != "tune")
+        return self.result.mode != "tune"
 
     def question(self, example: str, question: str) -> tuple[str, str]:
         """Text and dimension of a question; its id where the text was not kept."""
@@ -70,8 +67,8 @@ class RunData:
     def shared_questions(self) -> dict[str, tuple[str, str]]:
         """Text and dimension of the questions that are asked of every example, of those written anew too."""
         found = {each.id: (each.text, each.dimension) for each in self.checklist.questions} if self.checklist else {}
-        best = self.result["best"].get("checklist") or {"questions": []}
-        return found | {each["id"]: (each["text"], each["dimension"]) for each in best["questions"]}
+        new = self.result.best.checklist
+        return found | ({each.id: (each.text, each.dimension) for each in new.questions} if new else {})
 
 
 def read_run(path: Path) -> RunData:
@@ -82,16 +79,8 @@ def read_run(path: Path) -> RunData:
     """
     directory = RunDirectory(path)
     header = directory.read_config()
-    try:
-        result = directory.read_result()
-        events = read_events(path / "journal.jsonl")
-    except ValueError as error:
-        raise InputError(f"{path}: result.json or journal.jsonl is damaged ({error}).") from None
-    if result is None:
-        raise InputError(f"{path}: this run is not finished. Go on with it: askance resume {path}")
-    lacking = [name for name in _NEEDED if name not in result]
-    if lacking:
-        raise InputError(f"{path / 'result.json'}: not written by askance, it has no '{lacking[0]}'.")
+    result = directory.read_result()
+    events = read_events(path / "journal.jsonl")
     finished = [event for event in events if event.get("event") == "finished"]
     kept = read_kept(path, int(finished[-1].get("best", 0)) if finished else 0)
     wanted = {
@@ -162,6 +151,15 @@ class Kept:
     """Text and dimension of questions that only one example has."""
     scored: Sequence[Scored] = ()
     """The test examples."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the best version is another than the first."""
+        return self.best != self.first
+
+    def answers(self, version: int) -> dict[Pair, Verdict]:
+        """A version's verdicts on the test examples, the first replicate of each."""
+        return {(each.example, each.question): each for each in self.of(version, "test") if each.replicate == 0}
 
     def of(self, version: int, split: str) -> Sequence[Verdict]:
         """A version's verdicts; empty where they were not kept."""

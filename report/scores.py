@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from ..memory.result_file import GainRecord, MeasureRecord, RunRecord
     from .run_data import RunData
 
 
-def figure(measure: Mapping[str, Any]) -> float | None:
-    """What a run is measured by: the mean score of a generator, or a judge's Spearman."""
-    value: float | None = measure["mean"] if "mean" in measure else measure["spearman"]
-    return value
+CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt scaling"}
+"""Ways to read the same verdicts, in words."""
 
 
-def reference_name(result: Mapping[str, Any]) -> str:
-    """Whose scores the held-out scores were correlated with, as in "correlation with …"."""
-    return "people's scores" if result.get("reference") == "human" else "the source's scores"
-
-
-def measured_name(result: Mapping[str, Any]) -> str:
-    """What :func:`figure` is, in words, as in "its … is 0.1 higher"."""
-    return "mean score" if result["mode"] == "tune" else f"Spearman correlation with {reference_name(result)}"
+def measured_name(result: RunRecord) -> str:
+    """What a run is measured by, in words, as in "its … is 0.1 higher"."""
+    return "mean score" if result.mode == "tune" else f"Spearman correlation with {result.whose}'s scores"
 
 
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
@@ -82,10 +76,10 @@ class ScoreRow:
 
     name: str
     whole: bool
-    before: Mapping[str, Any]
-    after: Mapping[str, Any] | None
+    before: MeasureRecord
+    after: MeasureRecord | None
     """None where the accepted prompt is the starting prompt."""
-    gain: Mapping[str, Any] | None
+    gain: GainRecord | None
 
 
 @dataclass(frozen=True)
@@ -100,21 +94,21 @@ class SplitScores:
 
 def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
     """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
-    result = data.result
-    changed = bool(result["accepted_edits"])
+    first, best, gains, changed = data.result.baseline, data.result.best, data.result.gain, data.result.changed
     made = []
-    for split in ("test", "validation"):
-        before, after = result["baseline"][split], result["best"][split]
+    for split, before, after, gain in (
+        ("test", first.test, best.test, gains.test),
+        ("validation", first.validation, best.validation, gains.validation),
+    ):
         rows = []
         if before:
-            gain = (result.get("gain") or {}).get(split)
-            names = list(before["dimensions"])
+            names = list(before.dimensions)
             whole = names[0] if len(names) == 1 else "All dimensions"
             rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
             for name in names if len(names) > 1 else ():
-                now = after["dimensions"][name] if changed and after else None
-                rows.append(ScoreRow(name, False, before["dimensions"][name], now, None))
-        reason = None if before else result["baseline"].get("reason") or "it was not judged"
+                now = after.dimensions[name] if changed and after else None
+                rows.append(ScoreRow(name, False, before.dimensions[name], now, None))
+        reason = None if before else first.reason or "it was not judged"
         made.append(SplitScores(split, data.split_size(split), rows, reason))
     ends = [
         end
@@ -122,6 +116,6 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
         for row in each.rows
         for side in (row.before, row.after)
         if side
-        for end in (side["low"], side["high"], figure(side))
+        for end in (side.low, side.high, side.value)
     ]
     return made, Scale.over(ends)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.budget import count
+from ..prompts.words import interval, number, percent
 from .charts import CurvePoint, line_chart
 from .first_screen import FirstScreen, Tile, cost_tile, unknown
-from .page import interval, number, percent, public_text, render_page
+from .page import public_text, render_page
 from .scores import Scale
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.budget import count
+from ..prompts.words import number, percent, signed
 from .first_screen import FirstScreen, Tile, unknown
-from .page import number, percent, render_page, signed
+from .page import render_page
 from .scores import Scale
 
 if TYPE_CHECKING:

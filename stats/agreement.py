@@ -1,42 +1,40 @@
-"""Agreement between two judges, between a judge and people, and of a judge with itself.
+"""Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
-Kappas come from scikit-learn (extra ``stats``). Their intervals resample items, or whole documents, thousands of times,
-for which it takes a millisecond each; the few sums that do it here are tested to give its values. A kappa where one
-side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the reason.
+A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
+values. A kappa where one side gives everything the same label is 0 or 0/0 whatever the other says: it is None, with the
+reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..prompts.errors import InputError, MissingExtraError
+from ..prompts.errors import InputError
 from .correlation import Column
-from .differences import Difference
+from .kernels import Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
+    USUAL,
     Kernel,
+    Resampling,
     Statistic,
     Vector,
     Weights,
     bootstrapped,
-    check_settings,
     complete,
     constant_reason,
-    group_codes,
     mean_kernel,
     mean_of,
-    percentile_interval,
-    resample,
-    resample_weights,
     tied,
-    units_of,
-    unweighted,
 )
+
+if TYPE_CHECKING:
+    from ..prompts.examples import Example
 
 KappaWeights = Literal["none", "quadratic"]
 Codes = NDArray[np.intp]
@@ -46,16 +44,7 @@ MOST_LABELS = 101
 _ROUNDING = 1e-9
 
 
-def observed_agreement(
-    a: Column,
-    b: Column,
-    *,
-    tolerance: float = 0.0,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
     The paper takes 1 point on a 5-point scale and 2 on a 10-point one.
@@ -63,19 +52,16 @@ def observed_agreement(
     Args:
         a: One rating per item; None where it is missing.
         b: The other rater's, on the same scale.
+        resampling: How the interval is made.
         tolerance: Largest difference that counts as agreement, in points of the scale.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
-        InputError: The columns do not match, or a setting is out of range.
+        InputError: The columns do not match, or the tolerance is negative.
     """
     (hits,), keep = complete(agreement_hits(a, b, tolerance=tolerance))
     if len(hits) == 0:
         return Statistic(None, 0, None, None, "no item has both ratings")
-    return bootstrapped(float(hits.mean()), mean_kernel(hits), keep, groups, resamples, level, seed)
+    return bootstrapped(mean_kernel(hits), keep, resampling)
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
@@ -95,57 +81,34 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
     return hits
 
 
-def cohen_kappa(
-    a: Column,
-    b: Column,
-    *,
-    weights: KappaWeights = "none",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
     """Cohen's kappa of two raters, plain or with quadratic weights (QWK).
 
     Args:
         a: One label per item, as a number; None where it is missing.
         b: The other rater's.
+        resampling: How the interval is made.
         weights: ``quadratic`` weighs a disagreement by the square of its size; labels must then be whole numbers
             (`to_points` rounds scores to them), and those that nobody gives count as steps of the scale all the same.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
-        InputError: The columns do not match, the values are no labels, or a setting is out of range.
-        MissingExtraError: scikit-learn is not installed.
+        InputError: The columns do not match, or the values are no labels.
     """
-    return kappa_self([a, b], weights=weights, groups=groups, resamples=resamples, level=level, seed=seed)
+    return kappa_self([a, b], resampling, weights=weights)
 
 
 def kappa_self(
-    repeats: Sequence[Column],
-    *,
-    weights: KappaWeights = "none",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
+    repeats: Sequence[Column], resampling: Resampling = USUAL, *, weights: KappaWeights = "none"
 ) -> Statistic:
     """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
 
     Args:
         repeats: Two or more columns of labels, one for each judging; items with a label in all of them are used.
+        resampling: How the interval is made.
         weights: As in `cohen_kappa`.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
 
     Raises:
         InputError: There are fewer than two columns, or as `cohen_kappa`.
-        MissingExtraError: scikit-learn is not installed.
     """
     if len(repeats) < 2:
         raise InputError(f"A kappa needs two columns of labels or more; there is {len(repeats)}.")
@@ -153,56 +116,41 @@ def kappa_self(
     reason = _undefined(vectors)
     if reason is not None:
         return Statistic(None, len(vectors[0]), None, None, reason)
-    pairs = list(combinations(label_codes(vectors, weights), 2))
-    value = float(np.mean([_library_kappa(a, b, weights) for a, b in pairs]))
-    kernel = mean_of([kappa_kernel(a, b, weights) for a, b in pairs])
-    return bootstrapped(value, kernel, keep, groups, resamples, level, seed)
+    kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
+    return bootstrapped(kernel, keep, resampling)
 
 
-def kappa_difference(
-    a: Column,
-    b: Column,
-    human: Column,
-    *,
-    weights: KappaWeights = "quadratic",
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Difference:
-    """How much better judge ``b`` agrees with people than judge ``a``, in kappa, on the same resamples.
+def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
+    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
+    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
+    every = [example.human.get(dimension, ()) for example in examples]
+    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]
 
-    The p-value is the bootstrap's: (1 + resamples without a gain) / (1 + resamples).
+
+def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
+    """Correlation of each rater with the mean of the others, the mean over the raters.
+
+    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant.
 
     Raises:
-        InputError: As `cohen_kappa`.
+        InputError: There are fewer than two raters, or the columns do not match.
     """
-    check_settings(resamples, level)
-    vectors, keep = complete(a, b, human)
+    if len(raters) < 2:
+        raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
+    vectors, keep = complete(*raters)
     n = len(vectors[0])
-    codes = None if groups is None else group_codes(groups, keep)
-    units = units_of(n, codes)
-    reason = _undefined(vectors)
-    if reason is None and units < MINIMUM_ITEMS:
-        reason = f"fewer than {MINIMUM_ITEMS} groups (there are {units})"
-    if reason is not None:
-        return Difference(None, n, None, None, None, None, reason)
-    first, second, people = label_codes(vectors, weights)
-    kernels = [kappa_kernel(each, people, weights) for each in (first, second)]
-    values = resample(kernels, resample_weights(units, resamples, seed, codes))
-    gains = values[1] - values[0]
-    low, high, why = percentile_interval(gains, level)
-    ahead = int(np.count_nonzero(gains > _ROUNDING))  # NaN is not ahead
-    return Difference(
-        unweighted(kernels[1], n) - unweighted(kernels[0], n),
-        n,
-        low,
-        high,
-        ahead / resamples,
-        (1 + resamples - ahead) / (1 + resamples),
-        why,
-        int(np.isnan(gains).sum()),
-    )
+    if n < MINIMUM_ITEMS:
+        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have all ratings (there are {n})")
+    kernels = []
+    for place, one in enumerate(vectors):
+        others = np.mean([each for other, each in enumerate(vectors) if other != place], axis=0)
+        reason = constant_reason(one, f"ratings of rater {place + 1}") or constant_reason(
+            others, f"mean ratings of all but rater {place + 1}"
+        )
+        if reason is not None:
+            return Statistic(None, n, None, None, reason)
+        kernels.append(correlation_kernel(method, one, others))
+    return bootstrapped(mean_of(kernels), keep, affordable(resampling, method, n))
 
 
 def to_points(scores: Sequence[float | None], points: int, *, low: float = 0.0, high: float = 1.0) -> list[int | None]:
@@ -277,15 +225,6 @@ def _undefined(columns: Sequence[Vector]) -> str | None:
         return f"fewer than {MINIMUM_ITEMS} items (there are {len(columns[0])})"
     reasons = (constant_reason(column, f"labels of rater {place}") for place, column in enumerate(columns, 1))
     return next((reason for reason in reasons if reason is not None), None)
-
-
-def _library_kappa(a: Codes, b: Codes, weights: KappaWeights) -> float:
-    try:
-        from sklearn.metrics import cohen_kappa_score
-    except ImportError:
-        raise MissingExtraError("stats", "scikit-learn") from None
-    labels = np.arange(max(a.max(), b.max()) + 1)
-    return float(cohen_kappa_score(a, b, labels=labels, weights=None if weights == "none" else weights))
 
 
 def _share(observed: Vector, expected: Vector, defined: NDArray[np.bool_]) -> Vector:

@@ -3,14 +3,12 @@
 Every statistic carries its number of items and, from `correlate` on, a bootstrap interval. A statistic that
 does not exist (constant scores, too few items) is None with a reason in words, never 0 and never NaN.
 
-Spearman's correlation of many columns with people's scores, with intervals that need no resampling.
-
-A checklist of 200 questions over 10,000 examples has 400 correlations with people; a bootstrap of each would take
-minutes. Spearman's correlation is a smooth function of averages, so each example has an influence on it, and the
-variance of the correlation is the mean square of these influences over n (the infinitesimal jackknife: Efron and
-Tibshirani, An Introduction to the Bootstrap, 1993, ch. 21). Ties are in it, and so is the estimation of the ranks;
-influences of one document's examples are added up before squaring. The interval is made on Fisher's scale, where the
-correlation's distribution is nearer to a normal one.
+`spearman_intervals` makes an interval without resampling: a checklist of 200 questions over 10,000 examples has 400
+correlations with people, and a bootstrap of each would take minutes. Spearman's correlation is a smooth function of
+averages, so each example has an influence on it, and the variance of the correlation is the mean square of these
+influences over n (the infinitesimal jackknife: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 21).
+Ties are in it, and so is the estimation of the ranks; influences of one document's examples are added up before
+squaring. The interval is made on Fisher's scale, where the correlation's distribution is nearer to a normal one.
 
 Measured: true correlations of 0 to .7 with coarse or continuous human scores, continuous scores or answers of 20 % to
 90 % yes, 1,000 trials a cell. The 95 % interval held the truth in 92-96 % of them from 40 examples on and in 91-95 %
@@ -30,25 +28,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..prompts.errors import InputError
-from .kernels import KENDALL_FLOOR, Method, affordable_resamples, correlation_kernel
+from .kernels import KENDALL_FLOOR, Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
+    USUAL,
+    Resampling,
     Statistic,
     Vector,
-    check_settings,
+    bootstrapped,
     complete,
     constant_reason,
     group_codes,
-    percentile_interval,
-    resample,
+    mean_kernel,
     resample_weights,
     tied,
     unweighted,
+    with_interval,
 )
 
 Column = Sequence[float | None] | ArrayLike
-_METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
-_NAMES = ("scores", "human scores")
+METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
+_OF_SYSTEMS = Resampling(resamples=5 * KENDALL_FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,47 +72,19 @@ class PerGroup:
     """Groups left out: fewer than 3 items, or constant scores."""
 
 
-def paired(a: Column, b: Column) -> tuple[Vector, Vector, int]:
-    """Keep the items that have a number in both columns.
-
-    Args:
-        a: One number per item, None or NaN where it is missing.
-        b: The same for the other variable.
-
-    Returns:
-        Both columns, each of shape (items kept,), and how many items were dropped.
-
-    Raises:
-        InputError: If the lengths differ, a column is not one-dimensional, or a value is infinite.
-    """
-    (left, right), keep = complete(a, b)
-    return left, right, int((~keep).sum())
-
-
 def spearman(a: Column, b: Column) -> Statistic:
     """Spearman's rank correlation (ties share their mean rank), without an interval."""
-    return _point(a, b, "spearman")
+    (left, right), _ = complete(a, b)
+    return _of_vectors(left, right, "spearman")
 
 
 def kendall(a: Column, b: Column) -> Statistic:
     """Kendall's tau-b (corrected for ties), without an interval."""
-    return _point(a, b, "kendall")
+    (left, right), _ = complete(a, b)
+    return _of_vectors(left, right, "kendall")
 
 
-def pearson(a: Column, b: Column) -> Statistic:
-    """Pearson's linear correlation, without an interval."""
-    return _point(a, b, "pearson")
-
-
-def correlate(
-    scores: Column,
-    human: Column,
-    *,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Correlations:
+def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> Correlations:
     """Pooled Spearman, Kendall (tau-b) and Pearson correlation, each with a percentile bootstrap interval.
 
     Kendall sorts the items, so it uses fewer resamples when items times resamples exceed 6 million (2,000 resamples
@@ -121,31 +93,19 @@ def correlate(
     Args:
         scores: One score per item; None where it is missing.
         human: One human score per item; None where it is missing.
-        groups: Document (or other cluster) of each item; whole groups are then resampled, as the items of
-            one document are not independent.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
+        resampling: How the intervals are made.
 
     Raises:
-        InputError: If the columns do not match, or a setting is out of range.
+        InputError: If the columns do not match.
     """
-    check_settings(resamples, level)
     (left, right), keep = complete(scores, human)
-    codes = None if groups is None else group_codes(groups, keep)
-    units = len(left) if codes is None else _number(codes)
-    found: dict[Method, Statistic] = {}
-    for method in _METHODS:
-        statistic = _of_vectors(left, right, method)
-        if statistic.value is not None and units < MINIMUM_ITEMS:
-            statistic = replace(statistic, reason=f"no interval: only {units} groups to resample")
-        elif statistic.value is not None:
-            kernel = correlation_kernel(method, left, right)
-            count = affordable_resamples(method, len(left), resamples)
-            values = resample([kernel], resample_weights(units, count, seed, codes))[0]
-            statistic = _with_interval(statistic, values, level)
-        found[method] = statistic
-    return Correlations(**found)
+
+    def one(method: Method) -> Statistic:
+        if (undefined := _undefined(left, right)) is not None:
+            return undefined
+        return bootstrapped(correlation_kernel(method, left, right), keep, affordable(resampling, method, len(left)))
+
+    return Correlations(*(one(method) for method in METHODS))
 
 
 def per_group(
@@ -153,19 +113,15 @@ def per_group(
     human: Column,
     groups: Sequence[Hashable],
     method: Method = "spearman",
-    *,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
+    resampling: Resampling = USUAL,
 ) -> PerGroup:
     """Mean of the correlations inside each group, as SummEval reports it per document.
 
-    Groups where the correlation does not exist are left out and counted. The interval resamples groups.
+    Groups where the correlation does not exist are left out and counted. The interval resamples the others.
 
     Raises:
-        InputError: If the columns do not match, or a setting is out of range.
+        InputError: If the columns do not match.
     """
-    check_settings(resamples, level)
     (left, right), keep = complete(scores, human)
     codes = group_codes(groups, keep)
     each = [_of_vectors(left[codes == code], right[codes == code], method) for code in range(_number(codes))]
@@ -174,23 +130,15 @@ def per_group(
     if used == 0:
         reason = f"the correlation is undefined in each of the {undefined} groups"
         return PerGroup(Statistic(None, 0, None, None, reason), used, undefined)
-    average = Statistic(float(values.mean()), used, None, None, None)
-    if used < MINIMUM_ITEMS:
-        average = replace(average, reason=f"no interval: only {used} groups to resample")
-    else:
-        means = [values @ block / used for block in resample_weights(used, resamples, seed)]
-        average = _with_interval(average, np.concatenate(means), level)
-    return PerGroup(average, used, undefined)
+    of_groups = replace(resampling, groups=range(used))
+    return PerGroup(bootstrapped(mean_kernel(values), np.ones(used, dtype=np.bool_), of_groups), used, undefined)
 
 
 def system_level(
     scores: Column,
     human: Column,
     systems: Sequence[Hashable],
-    *,
-    resamples: int = KENDALL_FLOOR * 5,
-    level: float = 0.95,
-    seed: int = 42,
+    resampling: Resampling = _OF_SYSTEMS,
 ) -> Correlations:
     """Correlate the systems' mean scores with their mean human scores.
 
@@ -201,67 +149,61 @@ def system_level(
         scores: One score per item; None where it is missing.
         human: One human score per item; None where it is missing.
         systems: The system that made each item.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
+        resampling: How the intervals are made; its groups are not looked at.
 
     Returns:
         The correlations; `n` is the number of systems with at least one complete item.
 
     Raises:
-        InputError: If the columns do not match, or a setting is out of range.
+        InputError: If the columns do not match.
     """
-    check_settings(resamples, level)
     (left, right), keep = complete(scores, human)
-    codes = group_codes(systems, keep)
+    codes, resamples = group_codes(systems, keep), resampling.resamples
     number = _number(codes)
     means = np.empty((2, number, 1 + resamples))  # first column: every item once
     for code in range(number):
         mine = np.vstack([left[codes == code], right[codes == code]])
         items = mine.shape[1]
-        blocks = resample_weights(items, resamples, seed + code)
+        blocks = resample_weights(items, resamples, resampling.seed + code)
         means[:, code, :] = np.hstack([mine.sum(axis=1, keepdims=True), *(mine @ block for block in blocks)]) / items
-    found: dict[Method, Statistic] = {}
-    for method in _METHODS:
+
+    def one(method: Method) -> Statistic:
         statistic = _of_vectors(means[0, :, 0], means[1, :, 0], method, unit="systems")
-        if statistic.value is not None:
-            values = [
-                unweighted(correlation_kernel(method, means[0, :, column], means[1, :, column]), number)
-                for column in range(1, 1 + resamples)
-            ]
-            statistic = _with_interval(statistic, np.array(values), level)
-        found[method] = statistic
-    return Correlations(**found)
+        if statistic.value is None:
+            return statistic
+        values = [
+            unweighted(correlation_kernel(method, means[0, :, column], means[1, :, column]), number)
+            for column in range(1, 1 + resamples)
+        ]
+        return with_interval(statistic, np.array(values), resampling.level)
 
-
-def _point(a: Column, b: Column, method: Method) -> Statistic:
-    left, right, _ = paired(a, b)
-    return _of_vectors(left, right, method)
+    return Correlations(*(one(method) for method in METHODS))
 
 
 def _of_vectors(a: Vector, b: Vector, method: Method, unit: str = "items") -> Statistic:
     """The point estimate on complete columns, or the reason why it does not exist."""
+    undefined = _undefined(a, b, unit)
+    return undefined or Statistic(unweighted(correlation_kernel(method, a, b), len(a)), len(a), None, None, None)
+
+
+def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
     n = len(a)
-    if n < MINIMUM_ITEMS:
-        return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} {unit} (there are {n})")
-    reason = constant_reason(a, _NAMES[0]) or constant_reason(b, _NAMES[1])
-    if reason is not None:
-        return Statistic(None, n, None, None, reason)
-    return Statistic(unweighted(correlation_kernel(method, a, b), n), n, None, None, None)
-
-
-def _with_interval(statistic: Statistic, values: Vector, level: float) -> Statistic:
-    low, high, reason = percentile_interval(values, level)
-    undefined = int(np.isnan(values).sum())
-    return replace(statistic, low=low, high=high, reason=reason, undefined_resamples=undefined)
+    few = f"fewer than {MINIMUM_ITEMS} {unit} (there are {n})" if n < MINIMUM_ITEMS else None
+    reason = few or constant_reason(a, "scores") or constant_reason(b, "human scores")
+    return None if reason is None else Statistic(None, n, None, None, reason)
 
 
 def _number(codes: NDArray[np.intp]) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
-def correlations_dict(found: Correlations) -> dict[str, Any]:
-    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's."""
+def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
+    """Correlations as in ``result.json``: ``low`` and ``high`` are the interval of Spearman's.
+
+    Args:
+        found: The correlations.
+        all_ends: Also those of Kendall's and Pearson's, as ``kendall_low`` and so on.
+    """
     row: dict[str, Any] = {
         "spearman": found.spearman.value,
         "kendall": found.kendall.value,
@@ -270,6 +212,9 @@ def correlations_dict(found: Correlations) -> dict[str, Any]:
         "low": found.spearman.low,
         "high": found.spearman.high,
     }
+    if all_ends:
+        others = {"kendall": found.kendall, "pearson": found.pearson}
+        row |= {f"{name}_{end}": getattr(each, end) for name, each in others.items() for end in ("low", "high")}
     reason = found.spearman.reason or found.kendall.reason or found.pearson.reason
     return row | {"reason": reason} if reason else row
 

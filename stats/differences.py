@@ -1,7 +1,7 @@
 """Is version b better than version a? Paired differences on the same examples, with interval and p-value.
 
-The interval is the percentile bootstrap: both versions are measured on the same resamples. The p-value is,
-by default, that of a swap test: if b is no better than a, it does not matter which of the two scores of an
+The interval is the percentile bootstrap: both versions are measured on the same resamples. The p-value is
+that of a swap test: if b is no better than a, it does not matter which of the two scores of an
 example is called b's, so they are exchanged example by example at random. Scores are first put on one scale
 (their ranks, standardised), so that a version which is only more severe does not count as a different one.
 
@@ -11,44 +11,39 @@ of losses gave .03-.12, lowest when few scores changed, as after an edit, where 
 up to .18. (One question answered 80 % yes, 12 examples: .05, .01 and .01.) With 16 examples and true
 correlations .42 and .62 the swap test found the gain at p <= 0.1 in 44 trials of 100, the bootstrap in 37.
 
-Many tests at once: p-values adjusted for how many there are.
-
-An adjusted p-value is compared with the level itself: at most 5 % of families have a false alarm (Holm, Scand. J.
-Statist. 6, 1979), or 5 % of the alarms are expected to be false (Benjamini and Hochberg, J. R. Statist. Soc. B 57,
-1995), if those below 0.05 are taken. Both leave None where a test does not exist; it is not counted as a test.
+Of many tests at once, p-values are adjusted for how many there are (Holm, Scand. J. Statist. 6, 1979).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from .correlation import Column
-from .kernels import Method, affordable_resamples, correlation_kernel
+from .kernels import Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
+    USUAL,
     Kernel,
+    Resampling,
     Vector,
     Weights,
     average_ranks,
     block_width,
-    check_settings,
     complete,
     constant_reason,
-    group_codes,
+    mean_kernel,
     percentile_interval,
     resample,
-    resample_weights,
     tied,
     unweighted,
 )
 
-Test = Literal["swap", "bootstrap"]
 _ROUNDING = 1e-9
 
 
@@ -72,8 +67,6 @@ class Difference:
     """Why the value, or only the interval, is missing; None if nothing is."""
     undefined_resamples: int = 0
     """Resamples in which the difference does not exist."""
-    used_zero_convention: bool = False
-    """A constant version was counted as a correlation of 0, as `undefined_as_zero` asked."""
     standard_error: float | None = None
     """Standard deviation of the difference over the resamples; None where the difference is undefined."""
 
@@ -82,13 +75,9 @@ def paired_difference(
     a: Column,
     b: Column,
     human: Column,
+    resampling: Resampling = USUAL,
     *,
     statistic: Method = "spearman",
-    resamples: int = 2000,
-    seed: int = 42,
-    groups: Sequence[Hashable] | None = None,
-    level: float = 0.95,
-    test: Test = "swap",
     undefined_as_zero: bool = False,
 ) -> Difference:
     """Difference of two versions' correlations with the same human scores.
@@ -96,33 +85,25 @@ def paired_difference(
     With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a
     constant judge ranks nothing and so has correlation 0; the p-value is then that of the other version's
     correlation against 0 (random signs). Constant human scores stay undefined in any case. Kendall uses
-    fewer resamples for more than 3,000 examples (see `correlate`).
+    fewer resamples for more than 3,000 examples (see `correlate`). The swap test exchanges the versions' standardised
+    scores (their ranks, for spearman and kendall alike) example by example, or document by document.
 
     Args:
         a: Scores by the present version, one per example; None where missing.
         b: Scores by the candidate.
         human: Human scores.
+        resampling: How the interval is made; as many swaps are tried.
         statistic: spearman, kendall (tau-b) or pearson.
-        resamples: Number of resamples, for the interval and for the test.
-        seed: Same seed, same result.
-        groups: Document (or other cluster) of each example; whole groups are resampled and swapped.
-        level: Coverage of the interval, between 0 and 1.
-        test: `swap` exchanges the versions' standardised scores (their ranks, for spearman and kendall
-            alike) example by example; `bootstrap` is (1 + resamples without a gain) / (1 + resamples), and
-            is more cautious.
         undefined_as_zero: Count a constant version as 0 instead of undefined.
 
     Raises:
-        InputError: If the columns do not match, or a setting is out of range.
+        InputError: If the columns do not match, or there is no such statistic.
     """
-    _check(resamples, level, test)
     (left, right, people), keep = complete(a, b, human)
     n = len(people)
-    codes = _codes(groups, keep)
-    units = _units(n, codes)
     constant_a = constant_reason(left, "scores of version a")
     constant_b = constant_reason(right, "scores of version b")
-    reason = _too_few(units, codes) or constant_reason(people, "human scores")
+    reason = _too_few(resampling, keep) or constant_reason(people, "human scores")
     if reason is None and not undefined_as_zero:
         reason = " and ".join(filter(None, [constant_a, constant_b])) or None
     if reason is not None:
@@ -130,77 +111,48 @@ def paired_difference(
 
     kernels = [correlation_kernel(statistic, column, people) for column in (left, right)]
     point = np.nan_to_num([unweighted(kernel, n) for kernel in kernels])  # NaN only where the convention allows it
-    used = affordable_resamples(statistic, n, resamples)
     of_people: list[Kernel] = [correlation_kernel("spearman", people, people)] if undefined_as_zero else []
-    values = resample([*kernels, *of_people], resample_weights(units, used, seed, codes))
-    convention = constant_a is not None or constant_b is not None
+    values = resample([*kernels, *of_people], affordable(resampling, statistic, n).weights(keep))
     if undefined_as_zero:
         varied = ~np.isnan(values[2])
-        convention = convention or bool(np.isnan(values[:2, varied]).any())
         values[:2, varied] = np.nan_to_num(values[:2, varied])
-    gains = values[1] - values[0]
-
-    p_value: float | None = None
-    if test == "swap":
-        scaled_a, scaled_b, scaled_people = (_standardised(column, statistic) for column in (left, right, people))
-        p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(units, resamples, seed, codes))
-    return _difference(float(point[1] - point[0]), n, gains, level, p_value, convention)
+    scaled_a, scaled_b, scaled_people = (_standardised(column, statistic) for column in (left, right, people))
+    p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(resampling, keep))
+    return _difference(float(point[1] - point[0]), n, values[1] - values[0], resampling.level, p_value)
 
 
-def mean_difference(
-    a: Column,
-    b: Column,
-    *,
-    resamples: int = 2000,
-    seed: int = 42,
-    groups: Sequence[Hashable] | None = None,
-    level: float = 0.95,
-    test: Test = "swap",
-) -> Difference:
+def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Difference:
     """Difference of two versions' means (accuracy, pass rate, score) on the same examples.
 
-    The swap test exchanges the two versions' values example by example, which for 0/1 values is McNemar's
-    test.
+    The swap test exchanges the two versions' values example by example, or document by document, which for 0/1 values
+    of examples is McNemar's test.
 
     Args:
         a: One value per example for the present version; None where missing.
         b: The same for the candidate.
-        resamples: Number of resamples, for the interval and for the test.
-        seed: Same seed, same result.
-        groups: Document (or other cluster) of each example; whole groups are resampled and swapped.
-        level: Coverage of the interval, between 0 and 1.
-        test: `swap` or `bootstrap`, as in `paired_difference`.
+        resampling: How the interval is made; as many swaps are tried.
 
     Raises:
-        InputError: If the columns do not match, or a setting is out of range.
+        InputError: If the columns do not match.
     """
-    _check(resamples, level, test)
     (left, right), keep = complete(a, b)
     n = len(left)
-    codes = _codes(groups, keep)
-    units = _units(n, codes)
-    reason = _too_few(units, codes)
+    reason = _too_few(resampling, keep)
     if reason is not None:
         return _undefined(n, reason)
     change = right - left
-    gains = np.concatenate([change @ w / w.sum(axis=0) for w in resample_weights(units, resamples, seed, codes)])
-    p_value = _sign_p_value(change, _signs(units, resamples, seed, codes)) if test == "swap" else None
-    return _difference(float(change.mean()), n, gains, level, p_value)
+    gains = resample([mean_kernel(change)], resampling.weights(keep))[0]
+    p_value = _sign_p_value(change, _signs(resampling, keep))
+    return _difference(float(change.mean()), n, gains, resampling.level, p_value)
 
 
-def _difference(
-    value: float, n: int, gains: Vector, level: float, p_value: float | None, convention: bool = False
-) -> Difference:
-    """Put the record together; without a p-value from a test, the bootstrap's own is used."""
-    ahead = int((gains > _ROUNDING).sum())  # NaN is not ahead
-    if p_value is None:
-        p_value = (1 + len(gains) - ahead) / (1 + len(gains))
+def _difference(value: float, n: int, gains: Vector, level: float, p_value: float) -> Difference:
     low, high, reason = percentile_interval(gains, level)
     undefined = int(np.isnan(gains).sum())
-    p_gain = ahead / len(gains)
+    p_gain = int((gains > _ROUNDING).sum()) / len(gains)  # NaN is not ahead
     defined = gains[~np.isnan(gains)]
     error = float(defined.std()) if len(defined) else None
-    return Difference(value, n, low, high, p_gain, p_value, reason, undefined, convention, error)
+    return Difference(value, n, low, high, p_gain, p_value, reason, undefined, error)
 
 
 def _undefined(n: int, reason: str) -> Difference:
@@ -258,31 +210,19 @@ def _tail(blocks: list[Vector], observed: float) -> float:
     return float((1 + np.count_nonzero(values >= observed - _ROUNDING)) / (1 + len(values)))
 
 
-def _signs(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None) -> Iterator[Weights]:
+def _signs(resampling: Resampling, keep: NDArray[np.bool_]) -> Iterator[Weights]:
     """Random signs per example or per group, in blocks of shape (examples, resamples)."""
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([resampling.seed, 1])
+    units, codes = resampling.units(keep)
     block = block_width(units if codes is None else len(codes))
-    for start in range(0, resamples, block):
-        width = min(block, resamples - start)
+    for start in range(0, resampling.resamples, block):
+        width = min(block, resampling.resamples - start)
         signs = rng.integers(0, 2, size=(units, width), dtype=np.int8).astype(np.float64) * 2 - 1
         yield signs if codes is None else signs[codes]
 
 
-def _check(resamples: int, level: float, test: str) -> None:
-    check_settings(resamples, level)
-    if test not in ("swap", "bootstrap"):
-        raise InputError(f"There is no test named {test!r}; choose swap or bootstrap.")
-
-
-def _codes(groups: Sequence[Hashable] | None, keep: NDArray[np.bool_]) -> NDArray[np.intp] | None:
-    return None if groups is None else group_codes(groups, keep)
-
-
-def _units(n: int, codes: NDArray[np.intp] | None) -> int:
-    return n if codes is None else int(codes.max(initial=-1)) + 1
-
-
-def _too_few(units: int, codes: NDArray[np.intp] | None) -> str | None:
+def _too_few(resampling: Resampling, keep: NDArray[np.bool_]) -> str | None:
+    units, codes = resampling.units(keep)
     if units >= MINIMUM_ITEMS:
         return None
     return f"fewer than {MINIMUM_ITEMS} {'items' if codes is None else 'groups'} (there are {units})"
@@ -291,34 +231,12 @@ def _too_few(units: int, codes: NDArray[np.intp] | None) -> str | None:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment, which bounds the chance of any false alarm, whatever the tests' dependence.
 
-    Raises:
-        InputError: A p-value is not in [0, 1].
-    """
-    return _adjusted(p_values, _step_down)
-
-
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Benjamini and Hochberg's step-up adjustment, which bounds the expected share of false alarms among the alarms.
-
-    It holds for independent and for positively dependent tests.
+    An adjusted p-value is compared with the level itself. None, where a test does not exist, stays None and is not
+    counted as a test.
 
     Raises:
         InputError: A p-value is not in [0, 1].
     """
-    return _adjusted(p_values, _step_up)
-
-
-def _step_down(ascending: Vector) -> Vector:
-    factors = np.arange(len(ascending), 0, -1)
-    return np.maximum.accumulate(ascending * factors)
-
-
-def _step_up(ascending: Vector) -> Vector:
-    factors = len(ascending) / np.arange(1, len(ascending) + 1)
-    return np.minimum.accumulate((ascending * factors)[::-1])[::-1]
-
-
-def _adjusted(p_values: Sequence[float | None], rule: Callable[[Vector], Vector]) -> list[float | None]:
     places = [place for place, p_value in enumerate(p_values) if p_value is not None]
     known = np.array([p_value for p_value in p_values if p_value is not None], dtype=np.float64)
     wrong = np.flatnonzero(~((known >= 0) & (known <= 1)))
@@ -326,7 +244,7 @@ def _adjusted(p_values: Sequence[float | None], rule: Callable[[Vector], Vector]
         raise InputError(f"p-value {places[wrong[0]] + 1} is {known[wrong[0]]}; it must lie between 0 and 1.")
     order = np.argsort(known, kind="stable")
     adjusted = np.empty(len(known))
-    adjusted[order] = np.minimum(rule(known[order]), 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)), 1.0)
     found: list[float | None] = [None] * len(p_values)
     for place, value in zip(places, adjusted, strict=True):
         found[place] = float(value)

@@ -1,12 +1,11 @@
-"""Whether a judge's scores are spread as people's are, and whether they crowd at the top (BinEval §5.1).
-
-Whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper §4.4).
+"""How a judge judges, beside how well: whether its scores are spread as people's are and crowd at the top (BinEval
+§5.1), and whether a free-form judge looks at the same things when asked again: EM_dim (EIG paper §4.4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from ..prompts.errors import InputError
 from .correlation import Column, statistic_dict
 from .differences import Difference, difference_dict, mean_difference
-from .resampling import Kernel, Statistic, Vector, Weights, bootstrapped, complete, mean_kernel, unweighted
+from .resampling import USUAL, Kernel, Resampling, Statistic, Vector, Weights, bootstrapped, complete, mean_kernel
 
 NEAR = 0.01
 """A score in [0, 1] that is at most this far from 1 counts as being at the maximum."""
@@ -46,16 +45,7 @@ class ScoreDistribution:
         }
 
 
-def compare_distributions(
-    scores: Column,
-    human: Column,
-    *,
-    near: float = NEAR,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> ScoreDistribution:
+def compare_distributions(scores: Column, human: Column, resampling: Resampling = USUAL) -> ScoreDistribution:
     """Distance between a judge's and people's distributions, and the share of each at the maximum.
 
     The distance is never negative, and a resample's is rather larger than the original's: read the upper end of its
@@ -64,38 +54,32 @@ def compare_distributions(
     Args:
         scores: One score in [0, 1] per item; None where it is missing.
         human: One human score in [0, 1] per item.
-        near: How far from 1 a score may be and still count as being at the maximum.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the intervals, between 0 and 1.
-        seed: Same seed, same intervals.
+        resampling: How the intervals are made.
 
     Raises:
-        InputError: The columns do not match, a score is outside [0, 1], or a setting is out of range.
+        InputError: The columns do not match, or a score is outside [0, 1].
     """
     (left, right), keep = complete(scores, human)
     for values, name in ((left, "score"), (right, "human score")):
         outside = values[(values < 0) | (values > 1)]
         if len(outside):
             raise InputError(f"There is a {name} of {outside[0]:g}; distributions are compared on the scale 0 to 1.")
-    top, human_top = ((values >= 1 - near).astype(np.float64) for values in (left, right))
+    top, human_top = ((values >= 1 - NEAR).astype(np.float64) for values in (left, right))
     kernels = (wasserstein_kernel(left, right), mean_kernel(top), mean_kernel(human_top))
-    n = len(left)
-    if n == 0:
+    if len(left) == 0:
         nothing = Statistic(None, 0, None, None, "no item has both scores")
         distance = at_maximum = human_at_maximum = nothing
     else:
-        distance, at_maximum, human_at_maximum = (
-            bootstrapped(unweighted(kernel, n), kernel, keep, groups, resamples, level, seed) for kernel in kernels
-        )
+        distance, at_maximum, human_at_maximum = (bootstrapped(kernel, keep, resampling) for kernel in kernels)
+    groups = resampling.groups
     kept = None if groups is None else [group for group, here in zip(groups, keep, strict=True) if here]
-    settings: dict[str, Any] = {"groups": kept, "resamples": resamples, "level": level, "seed": seed}
+    of_kept = replace(resampling, groups=kept)
     return ScoreDistribution(
         distance,
-        mean_difference(right, left, **settings),
+        mean_difference(right, left, of_kept),
         at_maximum,
         human_at_maximum,
-        mean_difference(human_top, top, **settings),
+        mean_difference(human_top, top, of_kept),
     )
 
 
@@ -128,30 +112,17 @@ def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
     return len(before & again) / len(before) if before else None
 
 
-def dimension_match(
-    pairs: Iterable[tuple[Iterable[str], Iterable[str]]],
-    *,
-    groups: Sequence[Hashable] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 42,
-) -> Statistic:
+def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resampling: Resampling = USUAL) -> Statistic:
     """EM_dim over many items: the mean share of dimensions that are kept; 1 for a fixed questionnaire.
 
     Args:
         pairs: For each item the dimensions named by the first and by the second judging.
-        groups: Document of each item; whole documents are then resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
-
-    Raises:
-        InputError: A setting is out of range.
+        resampling: How the interval is made.
     """
     (shares,), keep = complete([kept_share(first, second) for first, second in pairs])
     if len(shares) == 0:
         return Statistic(None, 0, None, None, "no first judging names a dimension")
-    return bootstrapped(float(shares.mean()), mean_kernel(shares), keep, groups, resamples, level, seed)
+    return bootstrapped(mean_kernel(shares), keep, resampling)
 
 
 def _plain(name: str) -> str:

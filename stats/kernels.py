@@ -7,14 +7,14 @@ not imported: it costs about a second and 70 MB.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from .resampling import Kernel, Vector, Weights, tied
+from .resampling import Kernel, Resampling, Vector, Weights, tied
 
 Method = Literal["spearman", "kendall", "pearson"]
 
@@ -24,11 +24,11 @@ KENDALL_FLOOR = 200
 """Kendall's bootstrap never uses fewer resamples than this (unless fewer were asked for)."""
 
 
-def affordable_resamples(method: Method, items: int, resamples: int) -> int:
-    """Resamples used: fewer for Kendall when items times resamples exceed 6 million, never below 200."""
+def affordable(resampling: Resampling, method: Method, items: int) -> Resampling:
+    """Fewer resamples for Kendall where items times resamples exceed 6 million, never below 200."""
     if method != "kendall" or items == 0:
-        return resamples
-    return min(resamples, max(KENDALL_FLOOR, KENDALL_WORK // items))
+        return resampling
+    return replace(resampling, resamples=min(resampling.resamples, max(KENDALL_FLOOR, KENDALL_WORK // items)))
 
 
 def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:

@@ -1,10 +1,8 @@
-"""Many resamples of one set of items at once.
+"""A statistic with the percentile interval of its resamples, made of a kernel for weighted items.
 
 A resample is a column of weights: how often each item was drawn. A statistic written for weighted items serves the
 point estimate (all weights 1), the bootstrap of items and the bootstrap of whole documents, and numpy treats a block of
 resamples together.
-
-A statistic with the percentile interval of its resamples, made of a kernel for weighted items.
 """
 
 from __future__ import annotations
@@ -31,12 +29,51 @@ MINIMUM_ITEMS = 3
 """No statistic is computed from fewer items (or groups, or systems) than this."""
 
 
-def check_settings(resamples: int, level: float) -> None:
-    """Raise InputError unless `resamples` is at least 1 and `level` lies strictly between 0 and 1."""
-    if resamples < 1:
-        raise InputError(f"The number of resamples is {resamples}; it must be at least 1 (2000 is usual).")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"The interval's level is {level}; it must lie between 0 and 1, for example 0.95.")
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """What is resampled, how often, and for which interval.
+
+    Raises:
+        InputError: A setting is out of range.
+    """
+
+    groups: Sequence[Hashable] | None = None
+    """Document (or other cluster) of each item: whole documents are then drawn, as the items of one are not
+    independent."""
+    resamples: int = 2000
+    level: float = 0.95
+    """Coverage of the interval, between 0 and 1."""
+    seed: int = 42
+    """Same seed, same resamples."""
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.resamples < 1:
+            raise InputError(f"The number of resamples is {self.resamples}; it must be at least 1 (2000 is usual).")
+        if not 0.0 < self.level < 1.0:
+            raise InputError(f"The interval's level is {self.level}; it must lie between 0 and 1, for example 0.95.")
+
+    def units(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.intp] | None]:
+        """How many items, or groups of them, are drawn; and the group number of each item kept, where there are groups.
+
+        Args:
+            keep: Which of the items are used; shape (items,).
+
+        Raises:
+            InputError: There is not one group for each item.
+        """
+        if self.groups is None:
+            return int(np.count_nonzero(keep)), None
+        codes = group_codes(self.groups, keep)
+        return int(codes.max(initial=-1)) + 1, codes
+
+    def weights(self, keep: NDArray[np.bool_]) -> Iterator[Weights]:
+        """The resamples of the items kept, as :func:`resample_weights` gives them."""
+        units, codes = self.units(keep)
+        return resample_weights(units, self.resamples, self.seed, codes)
+
+
+USUAL = Resampling()
 
 
 def complete(*columns: Sequence[float | None] | ArrayLike) -> tuple[list[Vector], NDArray[np.bool_]]:
@@ -206,38 +243,25 @@ def mean_of(kernels: Sequence[Kernel]) -> Kernel:
     return kernel
 
 
-def bootstrapped(
-    value: float,
-    kernel: Kernel,
-    keep: NDArray[np.bool_],
-    groups: Sequence[Hashable] | None,
-    resamples: int,
-    level: float,
-    seed: int,
-) -> Statistic:
-    """A value with the percentile interval of its resamples.
-
-    Args:
-        value: Of the items as they are.
-        kernel: The same statistic for weighted items.
-        keep: Which of the items that `groups` speaks of are used; shape (items,).
-        groups: Document of each item; None where items are resampled.
-        resamples: Number of bootstrap resamples.
-        level: Coverage of the interval, between 0 and 1.
-        seed: Same seed, same interval.
-    """
-    check_settings(resamples, level)
-    n = int(np.count_nonzero(keep))
-    codes = None if groups is None else group_codes(groups, keep)
-    units = units_of(n, codes)
-    statistic = Statistic(value, n, None, None, None)
-    if units < MINIMUM_ITEMS:
-        return replace(statistic, reason=f"no interval: only {units} {'items' if codes is None else 'documents'}")
-    values = resample([kernel], resample_weights(units, resamples, seed, codes))[0]
+def with_interval(statistic: Statistic, values: Vector, level: float) -> Statistic:
+    """The statistic with the percentile interval of its value on each resample, shape (resamples,)."""
     low, high, reason = percentile_interval(values, level)
     return replace(statistic, low=low, high=high, reason=reason, undefined_resamples=int(np.isnan(values).sum()))
 
 
-def units_of(n: int, codes: NDArray[np.intp] | None) -> int:
-    """What is resampled: so many items, or so many groups of them."""
-    return n if codes is None else int(codes.max(initial=-1)) + 1
+def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
+    """The statistic of the items kept, with its interval.
+
+    Args:
+        kernel: The statistic for weighted items; defined where every item counts once.
+        keep: Which of the items that the groups speak of are used; shape (items,).
+        resampling: How the interval is made.
+    """
+    n = int(np.count_nonzero(keep))
+    statistic = Statistic(unweighted(kernel, n), n, None, None, None)
+    units, codes = resampling.units(keep)
+    if units < MINIMUM_ITEMS:
+        return replace(
+            statistic, reason=f"no interval: only {units} {'items' if codes is None else 'groups'} to resample"
+        )
+    return with_interval(statistic, resample([kernel], resampling.weights(keep))[0], resampling.level)

@@ -71,6 +71,3 @@ def as_answer(reply: str | float | Answer, request: Request) -> Answer:
     alternatives = (("Yes", round(math.log(yes), 4)), ("No", round(math.log(1 - yes), 4)))
     logprobs = ((word, alternatives),) if request.parameters.top_logprobs else None
     return Answer(word, logprobs, prompt_tokens, 1)
-
-
-__all__ = ["Reply", "ScriptedModel", "as_answer"]

@@ -208,6 +208,3 @@ class SimulatedWorld:
 
 def _signs(*, faults: bool) -> list[str]:
     return [kind.sign for topic in TOPICS for kind in topic.of(faults=faults)]
-
-
-__all__ = ["DIMENSION", "SimulatedWorld"]

@@ -1,28 +1,37 @@
-"""Models of the simulated world: they judge, and they help to improve a judge."""
+"""Models of the simulated world: they judge, and they take notes, compare, object and write to improve a judge.
+
+Each answers from the request's text. A helper is wrong as often as the world says; by chance, but by the same chance for
+the same request.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
-from .simulated_helpers import help_out
-from .simulated_texts import TOPICS
+from .simulated_texts import LENIENCY, SEVERITY, TAILS, TOPICS, TRUISMS, contradict, read_guidance, says_the_same
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .simulated import SimulatedWorld
-    from .simulated_texts import Topic
+    from .simulated_texts import Kind, Topic
 
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
 _EXPLAIN = "what in the output decides"
+_RULE_FIELDS = {"answer_no_if": True, "answer_yes_even_if": False}
+_SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
+_ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgeRequest:
     """What a request to judge says."""
 
     example: str
@@ -81,12 +90,12 @@ class SimulatedJudge:
             return _explained(p_yes, request)
         return as_answer(p_yes, request)
 
-    def p_yes(self, asked: Asked) -> float:
+    def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""
         return self.world.p_yes(asked.example, asked.signs, asked.topic, asked.told, perfect=self.perfect)
 
 
-def read_request(request: Request) -> Asked:
+def read_request(request: Request) -> JudgeRequest:
     """What a request to judge is about.
 
     Raises:
@@ -100,7 +109,7 @@ def read_request(request: Request) -> Asked:
             f"A simulated judge knows the examples and questions of its own world alone; it was asked: {text[-300:]}"
         )
     signs = tuple(sign for sign in example[2].split() if sign != "plain")
-    return Asked(example[1], signs, topics[-1][2], _TEXTS.sub("", text))
+    return JudgeRequest(example[1], signs, topics[-1][2], _TEXTS.sub("", text))
 
 
 def _explained(p_yes: float, request: Request) -> Answer:
@@ -120,4 +129,128 @@ def _explained(p_yes: float, request: Request) -> Answer:
     return Answer(text, logprobs, whole.prompt_tokens, whole.completion_tokens)
 
 
-__all__ = ["Asked", "SimulatedJudge", "read_request"]
+def help_out(world: SimulatedWorld, request: Request, fields: Mapping[str, Any]) -> str | None:
+    """The reply of a helper, as JSON; None where a judge is asked."""
+    text = "\n".join(content for _, content in request.messages)
+    case = request.messages[1 if request.messages[0][0] == "system" else 0][1] if len(request.messages) > 1 else text
+    chance = random.Random(f"{world.seed}/{request.parameters.seed}/{request.replicate}/{text}")
+    reply = _reply(world, case, text, fields, chance)
+    return None if reply is None else json.dumps(reply)
+
+
+def _reply(
+    world: SimulatedWorld, case: str, text: str, fields: Mapping[str, Any], chance: random.Random
+) -> dict[str, Any] | None:
+    if "kinds" in fields:
+        faults = '"no"' in case
+        return {"kinds": [phrase for kind in _topic(case).of(faults=faults) for phrase in kind.phrases]}
+    for field, strict in _RULE_FIELDS.items():
+        if field in fields:
+            signs = _SIGNS.search(case)
+            ending, kind = _rule(world, _topic(case), signs[1].split() if signs else [], strict, chance)
+            return {"quote": "these words", "fact": "the article differs", "kind": kind, field: ending}
+    if "rules" in fields:
+        return {"rules": _batch(world, case, chance)}
+    if "relation" in fields:
+        return _relation(world, case, chance)
+    if "contradicts" in fields:
+        first, second = re.findall(r"instruction: (.*)", case)[:2]
+        return {"reason": "One calls fine what the other forbids, or not.", "contradicts": contradict(first, second)}
+    if "settles" in fields:
+        rule = re.findall(r"Proposed rule for the judge: (.*)", case)[0]
+        tells = not any(truism in rule for truism in TRUISMS.values())
+        return {"settles": True, "hits_other": False, "says_more": tells, "reason": "none", "better": rule}
+    if "part" in fields:
+        last = max(map(int, _ITEM.findall(case)), default=1)
+        lesson = case.split("The lesson that it must say: ")[-1].strip()
+        return {"part": last, "action": "add", "text": _write(world, lesson, chance)}
+    if set(fields) == {"prompt"}:
+        prompt, lessons = case.removeprefix("The prompt:\n").split("\n\nThe lessons that it must say:\n")
+        lines = [f"- {_write(world, line.removeprefix('- '), chance)}" for line in lessons.strip().splitlines()]
+        return {"prompt": "\n".join([prompt.rstrip(), *lines])}
+    return None
+
+
+def _topic(case: str) -> Topic:
+    return next(topic for topic in TOPICS if topic.question in case)
+
+
+def _rule(
+    world: SimulatedWorld, topic: Topic, signs: list[str], strict: bool, chance: random.Random
+) -> tuple[str, str]:
+    """The ending of a rule, and what it calls its kind.
+
+    A right note names what the output has on the question, else what it has on another one: that is what a careful
+    reader sees who is told that the answer was wrong. Where there is nothing to see it is a truism.
+    """
+    if chance.random() < world.note_taker_wrong:
+        return _wrong_rule(topic, strict, chance)
+    for wanted in (topic, *(each for each in TOPICS if each is not topic)):
+        seen = [kind for kind in wanted.of(faults=strict) if kind.sign in signs]
+        if seen:
+            return _named(seen[0], chance)
+    return TRUISMS[strict], TRUISMS[strict]
+
+
+def _wrong_rule(topic: Topic, strict: bool, chance: random.Random) -> tuple[str, str]:
+    """A truism, a harmful rule, or one for another question."""
+    way = chance.choice(["truism", "harmful", "elsewhere"])
+    if way == "truism":
+        return TRUISMS[strict], TRUISMS[strict]
+    if way == "elsewhere":
+        other = chance.choice([each for each in TOPICS if each is not topic])
+        return _named(chance.choice(other.of(faults=strict)), chance)
+    harm = chance.choice(["global", "astray", "reversed"])
+    if harm == "global":
+        words = SEVERITY if strict else LENIENCY
+        return words, words
+    if harm == "astray":
+        return f"has {topic.distraction}", topic.distraction
+    return _named(chance.choice(topic.of(faults=not strict)), chance)
+
+
+def _named(kind: Kind, chance: random.Random) -> tuple[str, str]:
+    phrase = chance.choice(kind.phrases)
+    return f"has {phrase}{chance.choice(TAILS)}", phrase
+
+
+def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
+    """Up to three rules: those that hold for most of the outputs, each wrong as often as a single note."""
+    strict = "answer_no_if" in case
+    topic = _topic(case)
+    shown = [found.split() for found in _SIGNS.findall(case)]
+    rules: dict[str, dict[str, Any]] = {}
+    for number, signs in enumerate(shown, 1):
+        ending, kind = _rule(world, topic, signs, strict, chance)
+        same = next((key for key in rules if says_the_same(key, ending)), ending)
+        rule = rules.setdefault(
+            same,
+            {
+                "items": [],
+                "quote": "these words",
+                "kind": kind,
+                "answer_no_if" if strict else "answer_yes_even_if": same,
+            },
+        )
+        rule["items"].append(number)
+    return sorted(rules.values(), key=lambda rule: -len(rule["items"]))[:3]
+
+
+def _relation(world: SimulatedWorld, case: str, chance: random.Random) -> dict[str, Any]:
+    lesson, listed = case.removeprefix("New lesson: ").split("\n\nOn the list:\n")
+    for line in listed.strip().splitlines():
+        number, known = line.split(". ", 1)
+        if says_the_same(lesson, known) and chance.random() >= world.deduplicator_wrong:
+            return {"relation": "duplicate", "of": int(number), "merged": ""}
+    return {"relation": "new", "of": 0, "merged": ""}
+
+
+def _write(world: SimulatedWorld, lesson: str, chance: random.Random) -> str:
+    """The lesson as a line of the prompt; sometimes spoilt."""
+    if chance.random() >= world.updater_wrong:
+        return lesson
+    said = read_guidance(lesson)
+    if chance.random() < 0.5 and (said.faults or said.harmless):
+        phrase = next(p for topic in TOPICS for kind in topic.kinds for p in kind.phrases if p in lesson)
+        return lesson.replace(phrase, " ".join([*phrase.split()[:-1], "matter"]))
+    return f"{lesson} Answer no if it {SEVERITY}."

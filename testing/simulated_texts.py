@@ -138,18 +138,3 @@ def contradict(one: str, other: str) -> bool:
     """Whether one rule calls a fault what the other calls harmless."""
     a, b = read_guidance(one), read_guidance(other)
     return bool(a.faults & b.harmless or a.harmless & b.faults)
-
-
-__all__ = [
-    "LENIENCY",
-    "SEVERITY",
-    "TAILS",
-    "TOPICS",
-    "TRUISMS",
-    "Guidance",
-    "Kind",
-    "Topic",
-    "contradict",
-    "read_guidance",
-    "says_the_same",
-]

@@ -109,6 +109,3 @@ def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:
     prompt_tokens = sum(len(message["content"]) for message in body["messages"]) // 4
     usage = {"prompt_tokens": prompt_tokens, "completion_tokens": max(1, len(text) // 4)}
     return {"object": "chat.completion", "choices": [choice], "usage": usage}
-
-
-__all__ = ["ServerReply", "StandInServer", "completion"]

@@ -376,7 +376,7 @@ def test_an_interrupted_command_ends_with_130(run: Any, evaluation: list[str], m
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askance.commands.evaluate.evaluate", interrupted)
+    monkeypatch.setattr("askance.commands.evaluate.prepare", interrupted)
     done = run("evaluate", *evaluation)
     assert done.code == 130
     assert "run the same command again" in done.err

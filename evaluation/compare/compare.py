@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.session import run_sync, session
@@ -33,6 +32,7 @@ from .statistics import compare_ratings
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
+    from ...memory.verdict_store import VerdictStore
     from ...models.base import Model
     from ...models.resolve import Models
     from ..progress import Watcher
@@ -56,8 +56,6 @@ def compare(
     criteria: str | None = None,
     dimensions: Sequence[str] = (),
     panel: Sequence[str | Model] = (),
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -74,8 +72,6 @@ def compare(
         criteria: What counts, in words, for the judges without a checklist.
         dimensions: Compare these only; by default those that people rated and the checklist asks about.
         panel: Models of ``poll``; by default several members of ``model``.
-        cache: Where answers are kept; the same store as that of ``evaluate`` by default.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.evaluation.options.CompareOptions`.
@@ -85,51 +81,47 @@ def compare(
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
-    job = _prepare(data, judges, checklist, candidates, prompt, criteria, dimensions, options)
-    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
-        return run_sync(_compare(job, model, panel, store, shown))
+    asked = prepare(data, model, judges, checklist, candidates, prompt, criteria, dimensions, panel, options)
+    return asked.run(watcher, progress)
 
 
-def estimate_comparison(
+def prepare(
     data: Data,
-    *,
     model: str | Model,
     judges: Sequence[str],
-    checklist: str | Path | Checklist | None = None,
-    candidates: str | Path | Checklist | None = None,
-    prompt: str | Path | Prompt | None = None,
-    criteria: str | None = None,
-    dimensions: Sequence[str] = (),
-    panel: Sequence[str | Model] = (),
-    cache: str | Path | None = None,
-    no_cache: bool = False,
-    **options: Any,
-) -> dict[str, Estimate]:
-    """What each judge of :func:`compare` would buy by itself; nothing is bought.
-
-    Judges that ask the same questions share their answers, so together they may buy less.
+    checklist: str | Path | Checklist | None,
+    candidates: str | Path | Checklist | None,
+    prompt: str | Path | Prompt | None,
+    criteria: str | None,
+    dimensions: Sequence[str],
+    panel: Sequence[str | Model],
+    options: Mapping[str, Any],
+) -> ComparisonJob:
+    """Load and check what :func:`compare` is given; nothing is bought.
 
     Raises:
-        InputError: As :func:`compare`.
+        InputError: Names the file, line and field at fault.
     """
-    job = _prepare(data, judges, checklist, candidates, prompt, criteria, dimensions, options)
-
-    async def estimates(store: VerdictStore) -> dict[str, Estimate]:
-        async with session(job.options, store) as (models, _):
-            nothing_bought = Gateway(store, Budget(max_calls=0))
-            built = _build(job, nothing_bought, models, model, panel)
-            found = {judge.name: await judge.estimate(job.examples) for judge, _ in built}
-            if job.options.em_dim:
-                number = len(job.criteria)
-                found[ROLE] = estimate_naming(job.judges, len(job.examples), number, job.options.cot_tokens)
-            return found
-
-    with open_store_to_estimate(cache, no_cache=no_cache) as store:
-        return run_sync(estimates(store))
+    settings = parse_options(CompareOptions, options)
+    names = check_names(judges)
+    questions = None if checklist is None else load_checklist(checklist)
+    examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    if questions is not None and settings.weights is not None:
+        questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    compared = _dimensions(examples, questions, dimensions)
+    task = (questions.task if questions is not None else "").strip() or NO_TASK
+    words = criteria_for(compared, criteria)
+    targets = None
+    if human_dimensions(examples):
+        targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
+    text = default_prompt(examples) if prompt is None else load_prompt(prompt)
+    pool = None if candidates is None else load_checklist(candidates)
+    asked = (model, tuple(panel))
+    return ComparisonJob(examples, names, questions, pool, text, task, words, targets, *asked, settings)
 
 
 @dataclass(frozen=True)
-class _Job:
+class ComparisonJob:
     """The inputs of a comparison, checked."""
 
     examples: list[Example]
@@ -140,37 +132,82 @@ class _Job:
     task: str
     criteria: tuple[Criterion, ...]
     targets: Targets | None
+    model: str | Model
+    panel: tuple[str | Model, ...]
     options: CompareOptions
 
+    def estimate(self) -> dict[str, Estimate]:
+        """What each judge would buy by itself; nothing is bought.
 
-def _prepare(
-    data: Data,
-    judges: Sequence[str],
-    checklist: str | Path | Checklist | None,
-    candidates: str | Path | Checklist | None,
-    prompt: str | Path | Prompt | None,
-    criteria: str | None,
-    dimensions: Sequence[str],
-    given: Mapping[str, Any],
-) -> _Job:
-    options = parse_options(CompareOptions, dict(given))
-    names = check_names(judges)
-    questions = _checklist(checklist)
-    examples = load_examples(data, fields=options.field, limit=options.limit)
-    if questions is not None and options.weights is not None:
-        questions = weighted_by(questions, options.weights, scores=options.scores, examples=examples)
-    compared = _dimensions(examples, questions, dimensions)
-    task = (questions.task if questions is not None else "").strip() or NO_TASK
-    words = criteria_for(compared, criteria)
-    targets = None
-    if human_dimensions(examples):
-        targets = human_targets(examples, boolean_checklist(task, words), options.human_scale)
-    text = default_prompt(examples) if prompt is None else load_prompt(prompt)
-    return _Job(examples, names, questions, _checklist(candidates), text, task, words, targets, options)
+        Judges that ask the same questions share their answers, so together they may buy less.
+        """
 
+        async def estimates(store: VerdictStore) -> dict[str, Estimate]:
+            async with session(self.options, store) as (models, _):
+                built = self._build(Gateway(store, Budget(max_calls=0)), models)
+                found = {judge.name: await judge.estimate(self.examples) for judge, _ in built}
+            if self.options.em_dim:
+                number = len(self.criteria)
+                found[ROLE] = estimate_naming(self.judges, len(self.examples), number, self.options.cot_tokens)
+            return found
 
-def _checklist(given: str | Path | Checklist | None) -> Checklist | None:
-    return given if given is None or isinstance(given, Checklist) else load_checklist(given)
+        with self.options.store(to_estimate=True) as store:
+            return run_sync(estimates(store))
+
+    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Comparison:
+        """Have the judges rate the examples; what is raised is as in :func:`compare`."""
+        with watching(watcher, progress) as shown, self.options.store() as store:
+            return run_sync(self._run(store, shown))
+
+    def _build(self, gateway: Gateway, models: Models) -> list[tuple[Judge, Meter]]:
+        """Every judge with its meter; all are built before the first call is bought."""
+        setup = Setup(
+            gateway=gateway,
+            model=models.get(self.model),
+            prompt=self.prompt,
+            layout=layout_of(self.prompt, self.examples),
+            task=self.task,
+            criteria=self.criteria,
+            options=self.options,
+            checklist=self.checklist,
+            candidates=self.candidates,
+            panel=tuple(models.get(each) for each in self.panel),
+        )
+        meters = [Meter(gateway) for _ in self.judges]
+        return [
+            (JUDGES[name](replace(setup, gateway=meter)), meter)
+            for name, meter in zip(self.judges, meters, strict=True)
+        ]
+
+    async def _run(self, store: VerdictStore, watcher: Watcher) -> Comparison:
+        async with session(self.options, store, watcher.say) as (models, gateway):
+            watcher.watch(gateway.budget)
+            built = self._build(gateway, models)
+            asked = models.get(self.model)
+            upfront = {}
+            for judge, meter in built:
+                watcher.phase(f"{judge.name}: preparing")
+                await judge.prepare()
+                upfront[judge.name] = spent(meter.budget)
+            block = _block(gateway.concurrency(asked))
+            watcher.phase(f"{', '.join(self.judges)}: asking {asked.name}", len(self.examples) * len(built))
+            ratings = await _rate_together([judge for judge, _ in built], self.examples, block, watcher)
+            named: dict[str, Named] = {}
+            if self.options.em_dim and (free := [name for name in self.judges if name in FREE]):
+                watcher.phase(f"{', '.join(free)}: what was looked at")
+                named = {name: await name_aspects(ratings[name], gateway, asked, self.options.seed) for name in free}
+        judged = [
+            Judged(
+                judge.name,
+                ratings[judge.name],
+                upfront[judge.name],
+                spent(meter.budget) - upfront[judge.name],
+                named.get(judge.name),
+            )
+            for judge, meter in built
+        ]
+        watcher.phase("comparing the judges")
+        return compare_ratings(judged, self.examples, self.targets, asked.name, self.options, gateway.budget)
 
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:
@@ -186,69 +223,6 @@ def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted
     if not rated:
         return checklist.dimensions
     return list(human_targets(examples, checklist).dimensions)
-
-
-def _build(
-    job: _Job, gateway: Gateway, models: Models, model: str | Model, panel: Sequence[str | Model]
-) -> list[tuple[Judge, Meter]]:
-    """Every judge with its meter; all are built before the first call is bought."""
-    setup = Setup(
-        gateway=gateway,
-        model=models.get(model),
-        prompt=job.prompt,
-        layout=layout_of(job.prompt, job.examples),
-        task=job.task,
-        criteria=job.criteria,
-        options=job.options,
-        checklist=job.checklist,
-        candidates=job.candidates,
-        panel=tuple(models.get(each) for each in panel),
-    )
-    built = []
-    for name in job.judges:
-        meter = Meter(gateway)
-        built.append((JUDGES[name](replace(setup, gateway=meter)), meter))
-    return built
-
-
-async def _compare(
-    job: _Job, model: str | Model, panel: Sequence[str | Model], store: VerdictStore, watcher: Watcher
-) -> Comparison:
-    async with session(job.options, store, watcher.say) as (models, gateway):
-        watcher.watch(gateway.budget)
-        built = _build(job, gateway, models, model, panel)
-        asked = models.get(model)
-        upfront = {}
-        for judge, meter in built:
-            watcher.phase(f"{judge.name}: preparing")
-            await judge.prepare()
-            upfront[judge.name] = spent(meter.budget)
-        block = _block(gateway.concurrency(asked))
-        watcher.phase(f"{', '.join(job.judges)}: asking {asked.name}", len(job.examples) * len(built))
-        ratings = await _rate_together([judge for judge, _ in built], job.examples, block, watcher)
-        named = await _named(job, ratings, gateway, asked, watcher) if job.options.em_dim else {}
-    judged = [
-        Judged(
-            judge.name,
-            ratings[judge.name],
-            upfront[judge.name],
-            spent(meter.budget) - upfront[judge.name],
-            named.get(judge.name),
-        )
-        for judge, meter in built
-    ]
-    watcher.phase("comparing the judges")
-    return compare_ratings(judged, job.examples, job.targets, asked.name, job.options, gateway.budget)
-
-
-async def _named(
-    job: _Job, ratings: Mapping[str, Sequence[Rating]], gateway: Gateway, model: Model, watcher: Watcher
-) -> dict[str, Named]:
-    """What each free-form judge looked at, told by the same model."""
-    free = [name for name in job.judges if name in FREE]
-    if free:
-        watcher.phase(f"{', '.join(free)}: what was looked at")
-    return {name: await name_aspects(ratings[name], gateway, model, job.options.seed) for name in free}
 
 
 async def _rate_together(

@@ -10,15 +10,16 @@ What judging costs for each sample when something was paid before the first one 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...models.budget import count
 from ...prompts.errors import InputError
+from ...prompts.words import Figure, number_text
 from ...stats.correlation import correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
-from ..shown import Shown, View, number_text
+from ..shown import Shown, View, correlation_figures
 
 if TYPE_CHECKING:
     from ...models.budget import Budget
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ...stats.distribution import ScoreDistribution
     from ...stats.resampling import Statistic
     from ..scoring import Coverage
+    from ..shown import Rows
     from .aspects import Named
     from .protocol import Rating
 
@@ -89,7 +91,7 @@ class WithPeople:
                 "undefined": self.per_document["spearman"].undefined,
             }
         if self.per_system is not None:
-            row["per_system"] = correlations_dict(self.per_system)
+            row["per_system"] = correlations_dict(self.per_system, all_ends=True)
         return row | {
             "observed_agreement": statistic_dict(self.observed),
             "qwk": statistic_dict(self.qwk),
@@ -235,30 +237,7 @@ class Comparison(Shown):
         return [None, *(row.costs.cheaper_than(self.rows[0].costs) for row in self.rows[1:])]
 
     def _view(self) -> View:
-        judges = [
-            {"judge": row.name, **row.average, "coverage": row.coverage.share}
-            | {"calls per example": row.costs.calls, "tokens per example": row.costs.tokens}
-            for row in self.rows
-        ]
-        dimensions = [
-            {"judge": row.name, "dimension": name, "mean": each.mean, "kappa_self": each.kappa_self.value}
-            | (_with_people(each.people) if each.people else {})
-            for row in self.rows
-            for name, each in row.dimensions.items()
-        ]
-        tables = {
-            "judges": lambda: judges,
-            "dimensions": lambda: dimensions,
-            "differences": lambda: [each.to_dict() for each in self.differences],
-            "ratings": lambda: [
-                {"judge": name} | _rating_dict(each) for name, said in self.ratings.items() for each in said
-            ],
-        }
-        title = f"{len(self.rows)} judges on {self.examples} examples by {self.model}"
-        lines = [f"compared on {len(self.common)} examples that every judge scored"]
-        told = [f"{row.name} {number_text(row.average['spearman'])}" for row in self.rows if "spearman" in row.average]
-        brief = f"{lines[0]}; Spearman with people: {', '.join(told)}" if told else None
-        return View(title, lines, tables, ("judges", "dimensions"), brief)
+        return comparison_view(self.to_dict(ratings=True))
 
     def to_dict(self, *, ratings: bool = False) -> dict[str, Any]:
         """Everything, for ``--json``; with ``ratings`` also every score."""
@@ -293,10 +272,116 @@ class Comparison(Shown):
         return row
 
 
-def _with_people(people: WithPeople) -> dict[str, Any]:
-    found = people.pooled
-    values = {name: getattr(found, name).value for name in ("spearman", "kendall", "pearson")}
-    return values | {"low": found.spearman.low, "high": found.spearman.high, "qwk": people.qwk.value}
+_METHODS = ("spearman", "kendall", "pearson")
+
+
+def comparison_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of a comparison.
+
+    Args:
+        data: As :meth:`Comparison.to_dict` gives it and ``compare`` writes it.
+    """
+    first = data["judges"][0]["judge"]
+    cells = [(row["judge"], name, each) for row in data["judges"] for name, each in row["dimensions"].items()]
+    rated = [(judge, name, each) for judge, name, each in cells if "pooled" in each]
+    among = [("one person and the others", name, {"pooled": each}) for name, each in data["among_people"].items()]
+    tables: dict[str, Callable[[], Rows]] = {
+        "judges": lambda: [_judge_row(row) for row in data["judges"]],
+        "agreement": lambda: [_correlations(judge, name, each["pooled"]) for judge, name, each in [*rated, *among]],
+        "per_document": lambda: [
+            _correlations(judge, name, inside, documents=inside["documents"], undefined=inside["undefined"])
+            for judge, name, each in rated
+            if (inside := each.get("per_document"))
+        ],
+        "per_system": lambda: [
+            {"judge": judge, "dimension": name, "n": systems["n"], **correlation_figures(systems)}
+            for judge, name, each in rated
+            if (systems := each.get("per_system"))
+        ],
+        "dimensions": lambda: [_points_row(judge, name, each, data) for judge, name, each in cells],
+        "cost": lambda: [_cost_row(row) for row in data["judges"]],
+        "differences": lambda: [
+            {"judge": each["judge"], "dimension": each["dimension"], "value": Figure.of(each, "+.3f")}
+            | {"p_value": Figure(each["p_value"]), "p (Holm)": Figure(each["p_holm"])}
+            for each in data["differences"]
+        ],
+        "ratings": lambda: [{"judge": name, **each} for name, said in data.get("ratings", {}).items() for each in said],
+    }
+    means = [(row["judge"], row["average"].get("spearman")) for row in data["judges"]] if rated else []
+    lines = [f"compared on {_on(data)}"]
+    told = ", ".join(f"{name} {number_text(value)}" for name, value in means)
+    captions = {
+        "judges": "the judges; correlations with people are means over the dimensions",
+        "agreement": "agreement with people",
+        "per_document": "agreement with people inside documents, mean over those where it is defined",
+        "per_system": "agreement with people, of systems' means",
+        "dimensions": f"on {data['points']} points",
+        "cost": "cost of an example, as if each judge were alone and nothing were in the store",
+        "differences": f"Spearman against {first}, on the same examples",
+    }
+    title = f"{len(data['judges'])} judges on {data['examples']} examples by {data['model']}"
+    brief = f"{lines[0]}; Spearman with people: {told}" if told else None
+    return View(title, lines, tables, tuple(captions), brief, captions)
+
+
+def _on(data: Mapping[str, Any]) -> str:
+    """The examples compared on, and what is missing of the others."""
+    missing = [
+        f"{row['judge']} {seen['scored']}/{seen['asked']}"
+        for row in data["judges"]
+        if (seen := row["coverage"])["share"] < 1
+    ]
+    left_out = data.get("left_out")
+    but = f", but {', '.join(left_out)}: no example has all its scores" if left_out else ""
+    scored = f"; scores that are there: {', '.join(missing)}" if missing else ""
+    return f"{data['compared_on']} examples that every judge scored{but}{scored}"
+
+
+def _judge_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    rated = any("pooled" in each for each in row["dimensions"].values())
+    each = row["cost"]["per_example"]
+    return {
+        "judge": row["judge"],
+        **{name: Figure(row["average"][name]) if rated else None for name in _METHODS},
+        "coverage": Figure(row["coverage"]["share"], form=".1%"),
+        "calls per example": Figure(each["calls"], form=".3g"),
+        "tokens per example": Figure(each["tokens"], form=",.0f"),
+    }
+
+
+def _correlations(judge: str, name: str, found: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    row = {"judge": judge, "dimension": name, **more, "n": found["spearman"]["n"]}
+    return row | {method: Figure.of(found[method]) for method in _METHODS}
+
+
+def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"judge": judge, "dimension": name, "mean": Figure(each["mean"])}
+    if "pooled" in each:
+        spread = each["distribution"]
+        top = [Figure(spread[name]["value"], form=".1%") for name in ("at_maximum", "human_at_maximum")]
+        row |= {
+            "at the top (people)": f"{top[0]} ({top[1]})",
+            f"agreement ±{data['tolerance']}": Figure(each["observed_agreement"]["value"], form=".1%"),
+            "QWK": Figure.of(each["qwk"]),
+            "distance": Figure.of(spread["distance"]),
+            "severity": Figure(spread["severity"]["value"], form="+.3f"),
+        }
+    return row | {
+        "kappa_self": Figure.of(each["kappa_self"]) if data["repeat"] > 1 else None,
+        "EM_dim": Figure.of(each["em_dim"]) if "em_dim" in each else None,
+    }
+
+
+def _cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    cost = row["cost"]
+    dollars = cost["per_example"]["cost_usd"]
+    return {
+        "judge": row["judge"],
+        "$": Figure(dollars, form=".2g") if dollars else None,
+        "upfront tokens": cost["upfront"]["tokens"],
+        "amortised tokens": Figure(cost["amortised_tokens"], form=",.0f"),
+        "cheaper than the first": row.get("cheaper_than_first"),
+    }
 
 
 def _spent_dict(each: Spent) -> dict[str, Any]:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...prompts.errors import MissingExtraError
 from ...prompts.examples import documents
-from ...stats.agreement import cohen_kappa, kappa_self, observed_agreement, to_points
-from ...stats.correlation import correlate, per_group, system_level
+from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, rater_columns, to_points
+from ...stats.correlation import METHODS, correlate, per_group, system_level
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
-from ...stats.raters import leave_one_out, rater_columns
-from ...stats.resampling import Statistic
-from ..scoring import Coverage
+from ...stats.resampling import Resampling, Statistic
+from ..scoring import coverage
 from .aspects import NAMELESS
 from .comparison import AgainstFirst, Comparison, Costs, JudgeCost, JudgeRow, OnDimension, WithPeople, break_even, spent
 
 if TYPE_CHECKING:
     from ...models.budget import Budget
     from ...prompts.examples import Example
-    from ...stats.kernels import Method
     from ..options import CompareOptions
     from ..scoring import Targets
     from .comparison import Judged
 
-METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
 
@@ -120,14 +116,9 @@ def _row(
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
-    return JudgeRow(judged.name, _coverage(judged), found, _costs(judged, first, examples, options.repeat), average)
-
-
-def _coverage(judged: Judged) -> Coverage:
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for rating in judged.ratings:
-        counts[rating.status] += 1
-    return Coverage(len(judged.ratings), *counts.values())
+    return JudgeRow(
+        judged.name, coverage(judged.ratings), found, _costs(judged, first, examples, options.repeat), average
+    )
 
 
 def _on_dimension(
@@ -136,15 +127,17 @@ def _on_dimension(
     kept: Sequence[Example],
     options: CompareOptions,
 ) -> OnDimension:
-    groups = documents(kept)
-    points = [to_points(column, options.points) for column in repeats]
     if options.repeat > 1:
-        settings: dict[str, Any] = {"groups": groups, "resamples": options.resamples, "seed": options.seed}
-        itself = _kappa(lambda: kappa_self(points, **settings), len(kept))
+        points = [to_points(column, options.points) for column in repeats]
+        itself = kappa_self(points, _resampling(kept, options))
     else:
         itself = Statistic(None, len(kept), None, None, "it judged once; --repeat 2 makes it judge again")
     people = None if wanted is None else _with_people(repeats[0], wanted, kept, options)
     return OnDimension(people, itself, fmean(repeats[0]) if repeats[0] else None)
+
+
+def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
+    return Resampling(documents(kept), options.resamples, seed=options.seed)
 
 
 def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
@@ -155,7 +148,7 @@ def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: Co
         pairs: list[tuple[Sequence[str], Sequence[str]]] = [([dimension], [dimension])] * len(kept)
     else:
         pairs = [judged.named.get((example.id, dimension), ((), ())) for example in kept]
-    return dimension_match(pairs, groups=documents(kept), resamples=options.resamples, seed=options.seed)
+    return dimension_match(pairs, _resampling(kept, options))
 
 
 def _with_people(
@@ -163,39 +156,30 @@ def _with_people(
 ) -> WithPeople:
     groups = documents(kept)
     systems = [example.system for example in kept]
-    settings: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
-    grouped = settings | {"groups": groups}
+    resampling = _resampling(kept, options)
     ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
     return WithPeople(
-        pooled=correlate(scores, wanted, **grouped),
-        per_document={name: per_group(scores, wanted, groups, name, **settings) for name in METHODS}
+        pooled=correlate(scores, wanted, resampling),
+        per_document={name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
         if groups
         else None,
-        per_system=system_level(scores, wanted, systems, **settings) if len(set(systems) - {None}) > 2 else None,
-        observed=observed_agreement(ours, theirs, tolerance=options.tolerance, **grouped),
-        qwk=_kappa(lambda: cohen_kappa(ours, theirs, weights="quadratic", **grouped), len(kept)),
-        distribution=compare_distributions(scores, wanted, **grouped),
+        per_system=system_level(scores, wanted, systems, resampling) if len(set(systems) - {None}) > 2 else None,
+        observed=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
+        qwk=cohen_kappa(ours, theirs, resampling, weights="quadratic"),
+        distribution=compare_distributions(scores, wanted, resampling),
     )
-
-
-def _kappa(work: Callable[[], Statistic], n: int) -> Statistic:
-    """A kappa, or why there is none: the other statistics need no library."""
-    try:
-        return work()
-    except MissingExtraError as error:
-        return Statistic(None, n, None, None, str(error))
 
 
 def _among_people(
     kept: Sequence[Example], dimensions: Sequence[str], options: CompareOptions
 ) -> dict[str, dict[str, Statistic]]:
     """What people reach among themselves, where several rated the same examples."""
-    settings: dict[str, Any] = {"groups": documents(kept), "resamples": options.resamples, "seed": options.seed}
+    resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
         raters = rater_columns(kept, dimension)
         if len(raters) > 1:
-            found[dimension] = {method: leave_one_out(raters, method, **settings) for method in METHODS}
+            found[dimension] = {method: leave_one_out(raters, method, resampling) for method in METHODS}
     return found
 
 
@@ -228,14 +212,14 @@ def _differences(
     """Every judge but the first against the first, on each dimension, with p-values for all of them together."""
     if not human:
         return []
-    groups = documents(kept)
+    resampling = _resampling(kept, options)
     found: list[tuple[str, str, Difference]] = []
     for each, sheet in zip(judged[1:], sheets[1:], strict=True):
         for dimension, repeats in sheet.items():
             wanted = [human[example.id][dimension] for example in kept]
             nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
             first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
-            difference = _two_sided(first, other, wanted, groups, options)
+            difference = _two_sided(first, other, wanted, resampling)
             found.append((each.name, dimension, difference))
     adjusted = holm([difference.p_value for _, _, difference in found])
     return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
@@ -245,13 +229,11 @@ def _two_sided(
     first: Sequence[float | None],
     other: Sequence[float | None],
     wanted: Sequence[float | None],
-    groups: Sequence[str] | None,
-    options: CompareOptions,
+    resampling: Resampling,
 ) -> Difference:
     """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
-    settings: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed, "groups": groups}
-    ahead = paired_difference(first, other, wanted, **settings)
-    behind = paired_difference(other, first, wanted, **settings)
+    ahead = paired_difference(first, other, wanted, resampling)
+    behind = paired_difference(other, first, wanted, resampling)
     if ahead.p_value is None or behind.p_value is None:
         return ahead
     return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))

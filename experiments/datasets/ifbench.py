@@ -8,19 +8,18 @@ checked here and the split of the paper (one prompt of every constraint type for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import FIELDS, Example
 from ...prompts.rows import validate_row
-from .sources import Hub, Row, rows_of
+from .sources import Hub, Row, Source, rows_of
 
 HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Example]:
+def load(source: Source = None) -> list[Example]:
     """The prompts, in the order of the file, as examples without an output; the constraints are metadata.
 
     Raises:

@@ -6,20 +6,16 @@ the hub, and askance's own format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
-
 from ...prompts.errors import InputError
 from ...prompts.examples import Preference
-from .pairs import own_pair, pair
-from .sources import Hub, Row, rows_of
+from .records import own_pair, pair
+from .sources import Hub, Row, Source, rows_of
 
 PARTS = ("Natural", "Adversarial_Neighbor", "Adversarial_GPTInst", "Adversarial_GPTOut", "Adversarial_Manual")
 _FILE = "the authors' dataset.json of one part, with input, output_1, output_2, label"
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None, *, part: str = "Natural") -> list[Preference]:
+def load(source: Source = None, *, part: str = "Natural") -> list[Preference]:
     """The pairs, in the order of the file; ``part`` names them and says which one is taken from the hub.
 
     Raises:

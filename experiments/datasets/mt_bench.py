@@ -5,14 +5,13 @@ Read are the data set on the hub (split ``human``), a file with the same columns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import Preference
-from .pairs import chat, own_pair, pair
-from .sources import Hub, Row, rows_of
+from .records import chat, own_pair, pair
+from .sources import Hub, Row, Source, rows_of
 
 HUB = Hub(
     "lmsys/mt_bench_human_judgments",
@@ -22,7 +21,7 @@ HUB = Hub(
 _WINNERS = {"model_a": "a", "model_b": "b", "tie": "tie", "tie (inconsistent)": "tie", "tie (bothbad)": "tie"}
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Preference]:
+def load(source: Source = None) -> list[Preference]:
     """The pairs, one a judgement, in the order of the file.
 
     The input is what the user asked; a judgement of the second turn is about both replies of a model, with the

@@ -6,21 +6,19 @@ Read are the authors' ``mturk_cnndm.jsonl`` and ``mturk_xsum.jsonl``, UniEval's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .records import example, own_example, scores_of
-from .sources import Elsewhere, Row, rows_of
+from .sources import Elsewhere, Row, Source, rows_of
 
 DIMENSIONS = ("consistency",)
-SCALE = (0.0, 1.0)
 HOME = Elsewhere("QAGS", "mturk_cnndm.jsonl or mturk_xsum.jsonl")
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Example]:
+def load(source: Source = None) -> list[Example]:
     """The examples, in the order of the file.
 
     From the authors' files the score of a summary is the mean over its sentences of what most of the three workers

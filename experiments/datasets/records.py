@@ -1,4 +1,4 @@
-"""Rows made into examples, with every error naming the row."""
+"""Rows made into examples and preference pairs, with every error naming the row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.examples import FIELDS, Example
+from ...prompts.examples import FIELDS, Example, Preference
 from ...prompts.rows import validate_row
 from .sources import Row
 
@@ -85,3 +85,26 @@ def scores_of(row: Row, field: str, dimensions: Sequence[str]) -> dict[str, list
     if not isinstance(scores, Mapping) or any(scores.get(dimension) is None for dimension in dimensions):
         raise InputError(f"{row.where}: '{field}' must have a number for each of {', '.join(dimensions)}.")
     return {dimension: [scores[dimension]] for dimension in dimensions}
+
+
+def pair(row: Row, **fields: Any) -> Preference:
+    """A preference pair.
+
+    Raises:
+        InputError: A value has the wrong type.
+    """
+    return validate_row(Preference, fields, row.where)
+
+
+def own_pair(row: Row) -> Preference:
+    """A row that is in askance's own format already.
+
+    Raises:
+        InputError: It is not.
+    """
+    return validate_row(Preference, dict(row.values), row.where)
+
+
+def chat(messages: list[Any]) -> str:
+    """A conversation as text: one paragraph a message, with who says it."""
+    return "\n\n".join(f"{str(each['role']).capitalize()}: {each['content']}" for each in messages)

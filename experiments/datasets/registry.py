@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, Preference
 from . import ifbench, llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
+from .sources import Source
 
 Record = TypeVar("Record", Example, Preference)
-Source = str | Path | Iterable[Mapping[str, Any]] | None
 
 RATED: Mapping[str, Callable[[Source], list[Example]]] = {
     "summeval": summeval.load,
@@ -48,39 +48,24 @@ def load_rated(name: str, source: Source = None) -> list[Example]:
 
 
 def load_pairs_of(name: str, source: Source = None) -> list[Preference]:
-    """Preference pairs of a data set, from a local file or, without one, from the hub.
-
-    Raises:
-        InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """Preference pairs of a data set, as :func:`load_rated`."""
     return _load(name, source, PAIRS)
 
 
 def load_prompts(name: str, source: Source = None) -> list[Example]:
-    """Prompts of a data set, from a local file or, without one, from the hub.
-
-    Raises:
-        InputError: There is no such data set, a row is of none of the known forms, or an id stands there twice.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """Prompts for generators of a data set, as :func:`load_rated`."""
     return _load(name, source, PROMPTS)
 
 
 def _load(name: str, source: Source, known: Mapping[str, Callable[[Source], list[Record]]]) -> list[Record]:
     if name not in known:
         raise InputError(_unknown(name, known))
-    return _unique(known[name](source), source or name)
-
-
-def _unique(records: list[Record], source: object) -> list[Record]:
-    seen: set[str] = set()
-    for record in records:
-        if record.id in seen:
-            raise InputError(f"{source}: the id '{record.id}' stands there twice.")
-        seen.add(record.id)
+    records = known[name](source)
     if not records:
-        raise InputError(f"{source}: there is nothing in it.")
+        raise InputError(f"{source or name}: there is nothing in it.")
+    twice = next((each for each, count in Counter(record.id for record in records).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"{source or name}: the id '{twice}' stands there twice.")
     return records
 
 

@@ -6,15 +6,12 @@ of the two replies stands first is drawn by the id, so that a judge that favours
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import Preference
-from .pairs import own_pair, pair
-from .sources import Hub, Row, rows_of
+from .records import own_pair, pair
+from .sources import Hub, Row, Source, rows_of
 
 HUB = Hub("allenai/reward-bench", "filtered", file="JSON or JSONL with prompt, chosen, rejected, subset, id")
 SECTIONS = {
@@ -40,7 +37,7 @@ SECTIONS = {
 _SECTION = {subset: section for section, subsets in SECTIONS.items() for subset in subsets}
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Preference]:
+def load(source: Source = None) -> list[Preference]:
     """The pairs, in the order of the file; ``section`` is the section, ``dataset`` the subset.
 
     Raises:

@@ -11,6 +11,9 @@ from typing import Any
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.rows import hub_rows, read_rows
 
+Source = str | Path | Iterable[Mapping[str, Any]] | None
+"""A local file, any iterable of mappings, or None for the data set's home."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hub:
@@ -79,7 +82,7 @@ class Row:
         return all(self.values.get(field) is not None for field in fields)
 
 
-def rows_of(source: str | Path | Iterable[Mapping[str, Any]] | None, home: Hub | Elsewhere) -> Iterator[Row]:
+def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
     """The rows of a local file, of any iterable of mappings, or, where ``source`` is None, of the hub.
 
     A file ``.json`` holds one list of objects; any other holds one object a line, or is a CSV file.

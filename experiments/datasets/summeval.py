@@ -7,23 +7,20 @@ Read are the authors' ``model_annotations.aligned.paired.jsonl`` (every expert's
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .records import example, own_example, ratings_of, scores_of
-from .sources import Hub, Row, rows_of
+from .sources import Hub, Row, Source, rows_of
 
 DIMENSIONS = ("coherence", "consistency", "fluency", "relevance")
-SCALE = (1.0, 5.0)
 HUB = Hub("mteb/summeval", "test", file="the authors' model_annotations.aligned.paired.jsonl")
 PER_SYSTEM = 10
 """Development examples of each system (BinEval App. B)."""
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Example]:
+def load(source: Source = None) -> list[Example]:
     """The examples, in the order of the file.
 
     Raises:

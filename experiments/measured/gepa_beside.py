@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...bridges.gepa_adapter import AskanceAdapter
-from ...bridges.gepa_feedback import metric_for
-from ...bridges.gepa_prompt import Counts, Halt, Reflecting, Reflection, cut_out_guidance
+from ...bridges.gepa_parts import ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 from ...optimizer.job import model_name
 from ...optimizer.subject import Draft
 from ...prompts.errors import InputError
+from ...prompts.words import Figure, number_text
 from ...stats.differences import difference_dict
 from ..command_line import RESULTS, says_errors, write_result
 from .gepa_runs import MINIBATCH, Limits, Ours, open_again, search
@@ -41,7 +41,7 @@ def compare(
     directory: Path,
     *,
     model: str | Model | None = None,
-    reflecting: Reflecting | None = None,
+    reflecting: ReflectionSettings | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Let GEPA do what a run of ours did, and measure both.
@@ -61,24 +61,24 @@ def compare(
     with open_again(directory, COMMANDS[task], model, **options) as ours:
         start = ours.set_up.start
         frame, guidance = cut_out_guidance(start.prompt)
-        settings, halt, counts = reflecting or Reflecting(), Halt(), Counts()
-        metric, seed = metric_for(ours.set_up.yardstick), ours.job.options.seed
+        settings, shared = reflecting or ReflectionSettings(), Search(ours.loop)
+        metric = metric_for(ours.set_up.yardstick)
         splits = ours.bench.splits
         development, validation = (
             [each for each in part if metric.knows(each.id)] for part in (splits.development, splits.validation)
         )
-        found = search(
-            guidance,
-            development,
-            validation,
-            AskanceAdapter(
-                ours.set_up.subject, start.checklist, frame, metric, ours.loop, halt, counts, missing_as_zero=True
-            ),
-            Reflection(ours.bench.gateway, ours.model, settings, seed, ours.loop, halt, counts),
-            _limits(ours, len(validation)),
-            seed,
+        adapter = AskanceAdapter(
+            subject=ours.set_up.subject,
+            checklist=start.checklist,
+            frame=frame,
+            metric=metric,
+            search=shared,
+            missing_as_zero=True,
         )
-        drafts = {"start": start, "gepa": Draft(frame.prompt(found.guidance), start.checklist), "ours": ours.best}
+        reflection = ReflectionModel(ours.bench.gateway, ours.model, settings, ours.job.options.seed, shared)
+        limits = _limits(ours, len(validation))
+        evolved, found = search(guidance, development, validation, adapter, reflection, limits)
+        drafts = {"start": start, "gepa": Draft(frame.prompt(evolved), start.checklist), "ours": ours.best}
         seen: dict[str, dict[str, Observation]] = {}
         budget = ours.bench.gateway.budget
         taken: dict[str, Any] = {"calls_before_test": budget.calls}
@@ -89,7 +89,7 @@ def compare(
         report = _report(task, directory, ours, drafts, seen)
         report["gepa"] |= taken
         return report | {
-            "gepa_search": dict(found.report),
+            "gepa_search": found,
             "reflection": vars(settings),
             "coverage": ours.bench.coverage.share,
         }
@@ -184,10 +184,10 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
             figures = [_figure(row[split], result["yardstick"]) for split in SPLITS]
             gain = (row.get("gain") or {}).get("test")
             cells = (
-                _number(figures[0]),
-                _interval(figures[1], row["test"]),
-                _interval(gain["value"], gain, sign="+") if gain else "",
-                _number(row["validation_minus_test"], sign="+"),
+                number_text(figures[0]),
+                number_text(figures[1], row["test"]["low"], row["test"]["high"]),
+                str(Figure.of(gain, "+.3f")) if gain else "",
+                str(Figure(row["validation_minus_test"], form="+.3f")),
                 row.get("calls", ""),
                 row.get("tokens", ""),
                 row["prompt_chars"],
@@ -196,7 +196,7 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
             laid_out = (f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
             lines.append(f"{first}{name:<7}" + "".join(laid_out))
         apart = result["gepa_minus_ours"]["test"]
-        lines.append(f"  GEPA - ours on test: {_interval(apart['value'], apart, sign='+')}")
+        lines.append(f"  GEPA - ours on test: {Figure.of(apart, '+.3f')}")
         lines.append(
             f"  GEPA: {found['reflections']} reflections ({found['failed_reflections']} failed), "
             f"{found['accepted_candidates']} candidates accepted, {found['rollouts']} rollouts "
@@ -206,16 +206,6 @@ def as_text(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 _WIDTHS = (12, 24, 26, 10, 8, 10, 8)
-
-
-def _number(value: float | None, sign: str = "") -> str:
-    return "undefined" if value is None else f"{value:{sign}.3f}"
-
-
-def _interval(value: float | None, row: Mapping[str, Any], sign: str = "") -> str:
-    if value is None or row["low"] is None:
-        return _number(value, sign)
-    return f"{value:{sign}.3f} [{row['low']:{sign}.2f}, {row['high']:{sign}.2f}]"
 
 
 @says_errors
@@ -229,12 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-concurrency", type=int)
     parser.add_argument("--timeout", type=float, help="seconds that one call may take")
     parser.add_argument("--retries", type=int)
-    parser.add_argument("--reflection-temperature", type=float, default=Reflecting.temperature)
-    parser.add_argument("--reflection-max-tokens", type=int, default=Reflecting.max_tokens)
+    parser.add_argument("--reflection-temperature", type=float, default=ReflectionSettings.temperature)
+    parser.add_argument("--reflection-max-tokens", type=int, default=ReflectionSettings.max_tokens)
     parser.add_argument("-o", "--output", type=Path, help="default: results/gepa_beside_TASK.json")
     options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s", level=logging.INFO)
-    reflecting = Reflecting(options.reflection_temperature, options.reflection_max_tokens)
+    reflecting = ReflectionSettings(options.reflection_temperature, options.reflection_max_tokens)
     reached = {name: getattr(options, name) for name in ("api_base", "max_concurrency", "timeout", "retries")}
     results = []
     for directory in options.ours:

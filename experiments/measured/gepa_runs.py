@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...bridges.gepa_adapter import COMPONENT, import_gepa
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...bridges.gepa_adapter import AskanceAdapter
-    from ...bridges.gepa_prompt import Reflection
+    from ...bridges.gepa_parts import ReflectionModel
     from ...models.base import Model
     from ...models.session import BackgroundLoop
     from ...optimizer.modes.mode import SetUp
@@ -43,15 +43,6 @@ logger = logging.getLogger(__name__)
 
 MINIBATCH = 3
 """Examples that GEPA reflects on at once, by default."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search came to."""
-
-    guidance: str
-    """The candidate with the best mean on validation, as GEPA picks it."""
-    report: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,21 +62,23 @@ def search(
     development: Sequence[Example],
     validation: Sequence[Example],
     adapter: AskanceAdapter,
-    reflection: Reflection,
+    reflection: ReflectionModel,
     limits: Limits,
-    seed: int,
-) -> Found:
+) -> tuple[str, dict[str, Any]]:
     """Run ``gepa.optimize``; everything that is not given here is as GEPA has it.
+
+    Returns:
+        The candidate with the best mean on validation, as GEPA picks it, and the figures of the search.
 
     Raises:
         MissingExtraError: GEPA is not installed.
         AskanceError: An endpoint is down or refuses every call.
     """
     gepa = import_gepa("gepa")
-    budget, halt = reflection.gateway.budget, adapter.halt
+    budget, shared = reflection.gateway.budget, adapter.search
 
     def enough(state: Any) -> bool:
-        return halt.error is not None or budget.calls >= limits.calls
+        return shared.error is not None or budget.calls >= limits.calls
 
     budget.max_calls = limits.hard_calls
     try:
@@ -98,29 +91,25 @@ def search(
             max_metric_calls=limits.rollouts,
             stop_callbacks=enough,
             logger=_Log(),
-            seed=seed,
-            raise_on_exception=False,  # one that ends the search is in `halt`, and what was found is kept
+            seed=reflection.seed,
+            raise_on_exception=False,  # one that ends the search is in `shared`, and what was found is kept
         )
     finally:
         budget.max_calls = None
-    if halt.error is not None and not isinstance(halt.error, BudgetExceededError):
-        raise halt.error
-    counts = adapter.counts
-    return Found(
-        result.best_candidate[COMPONENT],
-        {
-            "metric": adapter.metric.name,
-            "finish_reason": "calls" if budget.calls >= limits.calls else "max_metric_calls",
-            "limits": vars(limits),
-            "calls": budget.calls,
-            "tokens": budget.tokens,
-            "reused": budget.cached_calls,
-            **vars(counts),
-            "accepted_candidates": len(result.candidates) - 1,
-            "best_candidate": result.best_idx,
-            "own_validation_scores": list(result.val_aggregate_scores),
-        },
-    )
+    if shared.error is not None and not isinstance(shared.error, BudgetExceededError):
+        raise shared.error
+    return result.best_candidate[COMPONENT], {
+        "metric": adapter.metric.name,
+        "finish_reason": "calls" if budget.calls >= limits.calls else "max_metric_calls",
+        "limits": vars(limits),
+        "calls": budget.calls,
+        "tokens": budget.tokens,
+        "reused": budget.cached_calls,
+        **vars(shared.counts),
+        "accepted_candidates": len(result.candidates) - 1,
+        "best_candidate": result.best_idx,
+        "own_validation_scores": list(result.val_aggregate_scores),
+    }
 
 
 class _Log:
@@ -184,7 +173,7 @@ def open_again(directory: Path, command: str, model: str | Model | None, **optio
     """
     ours = RunDirectory(directory)
     config = ours.read_config()["config"]
-    result = ours.read_result()
+    result = ours.read_result().to_dict() if ours.finished else None
     if config["command"] != command:
         raise InputError(f"{directory}: a run of '{config['command']}'; this task needs one of '{command}'.")
     if result is None or result["best"]["test"] is None:

@@ -37,18 +37,20 @@ from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict, write_verdicts
 from ...testing import StandInServer
 from ..command_line import RESULTS, write_result
-from .overhead_evaluation import (
+from .overhead_processes import (
     CHECKLIST,
     CONCURRENCY,
+    DELAY,
     EXAMPLES,
     MODEL,
     STORE,
+    answer,
     fresh_evaluation,
     make_checklist,
     make_examples,
+    stand_in,
     write_data,
 )
-from .stand_in import DELAY, answer, stand_in
 
 RESULT = RESULTS / "overhead.json"
 QUESTIONS = 10

@@ -33,6 +33,11 @@ from ...testing.simulated_judge import read_request
 from ...testing.simulated_texts import TOPICS
 from ..command_line import RESULTS, write_result
 
+RESULT = RESULTS / "simulated_world.json"
+SEEDS = 100
+FIRST_SEED = 1_000
+"""Seeds below were used to choose the settings."""
+NOISE = {"curable": False}
 POPULATION = 1_500
 """Fresh examples on which the true correlation of a prompt is measured."""
 ROUNDS = 5
@@ -53,6 +58,26 @@ class Arm:
     world: Mapping[str, Any] = field(default_factory=dict)
     seeds: int | None = None
     """Seeds at most; None for all."""
+
+
+ARMS: dict[str, Arm] = {
+    "align": Arm(),
+    "paper": Arm(options={"paper": True}),
+    "paper, batches and one rewrite": Arm(options={"paper": True, "notes": "batched", "update": "rewrite"}),
+    "no trial": Arm(options={"trial": False}, seeds=40),
+    "no racing": Arm(options={"racing": False}, seeds=40),
+    "no pruning": Arm(options={"prune": False}, seeds=40),
+    "any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, seeds=40),
+    "no trial, any gain passes": Arm(options={"trial": False, "accept_level": 0.999, "max_drift": 2.0}, seeds=40),
+    "patience 1": Arm(options={"patience": 1}),
+    "24 notes a round": Arm(options={"max_notes": 24}, seeds=40),
+    "300 examples": Arm(world={"size": 300}, seeds=20),
+    "pure noise": Arm(world=NOISE),
+    "pure noise, paper": Arm(options={"paper": True}, world=NOISE),
+    "pure noise, any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, world=NOISE, seeds=40),
+    "migrate": Arm("migrate", seeds=40),
+    "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
+}
 
 
 @dataclass(frozen=True)
@@ -188,34 +213,6 @@ def _run(arm: Arm, world: SimulatedWorld, folder: Path, events: list[Event]) -> 
     else:
         job = align.prepare(world.rows, world.checklist, judge, prompt, settings)
     return run_job(job, RunDirectory(folder), Silent(), [events.append]).require_coverage()
-
-
-__all__ = ["Arm", "Run", "Truth", "exhaustive_calls", "run_once"]
-
-
-RESULT = RESULTS / "simulated_world.json"
-SEEDS = 100
-FIRST_SEED = 1_000
-"""Seeds below were used to choose the settings."""
-NOISE = {"curable": False}
-ARMS: dict[str, Arm] = {
-    "align": Arm(),
-    "paper": Arm(options={"paper": True}),
-    "paper, batches and one rewrite": Arm(options={"paper": True, "notes": "batched", "update": "rewrite"}),
-    "no trial": Arm(options={"trial": False}, seeds=40),
-    "no racing": Arm(options={"racing": False}, seeds=40),
-    "no pruning": Arm(options={"prune": False}, seeds=40),
-    "any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, seeds=40),
-    "no trial, any gain passes": Arm(options={"trial": False, "accept_level": 0.999, "max_drift": 2.0}, seeds=40),
-    "patience 1": Arm(options={"patience": 1}),
-    "24 notes a round": Arm(options={"max_notes": 24}, seeds=40),
-    "300 examples": Arm(world={"size": 300}, seeds=20),
-    "pure noise": Arm(world=NOISE),
-    "pure noise, paper": Arm(options={"paper": True}, world=NOISE),
-    "pure noise, any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, world=NOISE, seeds=40),
-    "migrate": Arm("migrate", seeds=40),
-    "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
-}
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:

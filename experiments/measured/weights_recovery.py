@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...optimizer.weights import PreferenceScores, find_learner, learn_from_pairs, learners, preference_scores
-from ...optimizer.weights.comparisons import Comparisons, share_right
+from ...optimizer.weights.pairs import PairDifferences, share_right
 from ...prompts.errors import InputError
 from ..command_line import RESULTS, says_errors, write_result
 
@@ -70,8 +70,8 @@ def recover(world: World, name: str, pairs: int, seeds: int) -> dict[str, Any]:
     rows = []
     for seed in range(seeds):
         truth, development = simulate(world, pairs, TESTS, seed)
-        test = _pairs(world, truth, HELD_OUT, np.random.default_rng(10_000 + seed)).comparisons()
-        learnable = development.comparisons()
+        test = _pairs(world, truth, HELD_OUT, np.random.default_rng(10_000 + seed)).differences()
+        learnable = development.differences()
         began = time.process_time()
         learned = find_learner(name).learn(learnable, seed=seed)
         seconds = time.process_time() - began
@@ -92,7 +92,7 @@ def recover(world: World, name: str, pairs: int, seeds: int) -> dict[str, Any]:
     }
 
 
-def _accuracy(pairs: Comparisons, weights: Floats) -> float:
+def _accuracy(pairs: PairDifferences, weights: Floats) -> float:
     return share_right(*pairs.decided(), weights)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..command_line import says_errors
-from .common import job_of, parser, run
+from .common import parser, run
 
 PAPER: dict[str, dict[str, Any]] = {
     "qags": {
@@ -35,8 +35,8 @@ PAPER: dict[str, dict[str, Any]] = {
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
-    job = job_of(parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=1).parse_args(arguments))
-    run(job, PAPER[job.dataset])
+    given = parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=1).parse_args(arguments)
+    run(given, PAPER[given.dataset])
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the pictures of a comparison show, taken from its JSON result: scores by judge, example and dimension."""
+"""What the pictures show: scores by judge, example and dimension from a JSON result, and the phi of verdicts' questions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
 
 
+ALL = "all questions"
 Scores = Mapping[str, Mapping[str, float | None]]
 """Example to dimension to score in [0, 1]."""
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreTable:
     """People's and the judges' scores of the same examples."""
 
     name: str
@@ -46,14 +47,9 @@ class Scored:
         ]
         return [human for human, _ in pairs], [score for _, score in pairs]
 
-    def of_people(self, dimension: str) -> list[float]:
-        """People's scores on a dimension."""
-        return [score for each in self.examples if (score := self.human[each].get(dimension)) is not None]
-
-    def of_judge(self, judge: str, dimension: str) -> list[float]:
-        """A judge's scores on a dimension."""
-        found = self.judges[judge]
-        return [score for each in self.examples if (score := found.get(each, {}).get(dimension)) is not None]
+    def of(self, scores: Scores, dimension: str) -> list[float]:
+        """People's or a judge's scores on a dimension."""
+        return [score for each in self.examples if (score := scores.get(each, {}).get(dimension)) is not None]
 
     def by_system(self, scores: Scores) -> dict[str, list[float]]:
         """Scores of each system's examples, each the mean over the dimensions; incomplete examples are left out."""
@@ -66,7 +62,7 @@ class Scored:
         return found
 
 
-def scored(result: Mapping[str, Any]) -> Scored:
+def score_table(result: Mapping[str, Any]) -> ScoreTable:
     """The scores of a result that :func:`~askance.experiments.reproduce.common.run` wrote.
 
     Examples that a judge left out are left out; of repeated ratings the first counts. A published score that leaves
@@ -83,7 +79,7 @@ def scored(result: Mapping[str, Any]) -> Scored:
             if not rating.get("replicate"):
                 found.setdefault(rating["example"], {})[rating["dimension"]] = rating["score"]
         judges[name] = found
-    return Scored(
+    return ScoreTable(
         title_of(result["dataset"]),
         tuple(result["dimensions"]),
         tuple(result["common"]),
@@ -123,9 +119,6 @@ def _within(scores: Scores) -> tuple[Scores, dict[str, tuple[float, float]]]:
 def _range(values: Iterable[float | None]) -> tuple[float, float]:
     known = [value for value in values if value is not None]
     return min(known), max(known)
-
-
-ALL = "all questions"
 
 
 def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...evaluation.scoring import complete_mean
-from .chart_data import Scored, rank_correlation, short
+from .chart_data import ScoreTable, rank_correlation, short
 from .chart_style import (
     COLOURS,
     DASHES,
@@ -34,6 +34,26 @@ from .chart_style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+_STEPS = np.array([1, 2, 5])
+_AREAS = (10.0, 90.0)
+"""Areas of the dots for an agreement of 0 and of 1, in square points."""
+_LETTERS = 60
+"""Of the smallest size, in the width of a panel."""
+_NAMED = len(COLOURS)
+"""Questions of a convergence with a line of their own; the others are drawn thin and faint."""
+_NUMBERS_UP_TO = 10
+"""Questions in a map of phi up to which every cell also says its phi."""
+_MARGIN = 0.04
+"""Beside scores from 0 to 1."""
+_COLUMNS = 4
+"""Scatters side by side."""
+_AREA = 8.0
+"""Of a dot that is one example, in square points; examples at one place make it larger."""
+_TALL_UP_TO = 5
+"""Violins of systems: panels up to which each has the full height."""
+SCORE = "score (0 to 1)"
 
 
 def table_as_dots(result: Mapping[str, Any]) -> Figure:
@@ -72,13 +92,6 @@ def table_as_dots(result: Mapping[str, Any]) -> Figure:
         figure.legend(loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle(f"{title_of(result['dataset'])}: {result['n']} {result['of']}, {result['model']}", fontsize=8)
     return figure
-
-
-_STEPS = np.array([1, 2, 5])
-_AREAS = (10.0, 90.0)
-"""Areas of the dots for an agreement of 0 and of 1, in square points."""
-_LETTERS = 60
-"""Of the smallest size, in the width of a panel."""
 
 
 def cost_and_ability(result: Mapping[str, Any]) -> Figure:
@@ -137,10 +150,6 @@ def _panel(panel: Axes, judges: Sequence[Mapping[str, Any]], value_of: Any) -> N
 def _mean(row: Mapping[str, Any], name: str) -> float | None:
     """Mean over the dimensions; None where one is undefined."""
     return complete_mean([(each.get(name) or {}).get("value") for each in row["dimensions"].values()])
-
-
-_NAMED = len(COLOURS)
-"""Questions with a line of their own; the others are drawn thin and faint."""
 
 
 def convergence(result: Mapping[str, Any]) -> Figure:
@@ -219,10 +228,6 @@ def _log(panel: Axes, sizes: Sequence[int]) -> None:
     panel.grid(True, linewidth=0.3, color="#dddddd")
 
 
-_NUMBERS_UP_TO = 10
-"""Questions in a dimension up to which every cell also says its phi."""
-
-
 def phi_maps(phi: Mapping[str, Mapping[str, Any]], name: str) -> Figure:
     """A map a dimension; an undefined phi (a question that never varies) is hatched.
 
@@ -283,13 +288,7 @@ def _values(rows: Sequence[Sequence[float | None]]) -> Any:
     return np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=float)
 
 
-_MARGIN = 0.04
-_COLUMNS = 4
-_AREA = 8.0
-"""Of a dot that is one example, in square points; examples at one place make it larger."""
-
-
-def scatter_against_people(data: Scored, dimension: str) -> Figure:
+def scatter_against_people(data: ScoreTable, dimension: str) -> Figure:
     """A panel a judge: its score over the people's, the diagonal (dashed) and the fitted line (drawn through)."""
     judges = list(data.judges)
     columns = min(len(judges), _COLUMNS)
@@ -325,12 +324,7 @@ def scatter_against_people(data: Scored, dimension: str) -> Figure:
     return figure
 
 
-_TALL_UP_TO = 5
-"""Panels up to which each has the full height."""
-SCORE = "score (0 to 1)"
-
-
-def violins_by_dimension(data: Scored) -> Figure:
+def violins_by_dimension(data: ScoreTable) -> Figure:
     """One panel a dimension; in each the people's scores and those of every judge."""
     panels = len(data.dimensions)
     columns = min(panels, 2 if len(data.judges) > 3 else 4)
@@ -341,7 +335,7 @@ def violins_by_dimension(data: Scored) -> Figure:
     colours = [GREY, *(colour_of(place) for place in range(len(data.judges)))]
     flat = [panel for row in grid for panel in row]
     for panel, dimension in zip(flat, data.dimensions, strict=False):
-        columns_of = [data.of_people(dimension), *(data.of_judge(judge, dimension) for judge in data.judges)]
+        columns_of = [data.of(scores, dimension) for scores in (data.human, *data.judges.values())]
         _violins(panel, columns_of, colours)
         panel.set_title(f"{dimension} (n = {len(columns_of[0])})")
         label_places(panel, names, range(1, len(names) + 1), (width - 0.5) / columns / len(names))
@@ -355,7 +349,7 @@ def violins_by_dimension(data: Scored) -> Figure:
     return figure
 
 
-def violins_by_system(data: Scored) -> Figure:
+def violins_by_system(data: ScoreTable) -> Figure:
     """One panel for people and each judge; in each a violin a system, ordered by the people's mean.
 
     An example's score is the mean over the dimensions. What is said in a panel is the rank correlation of its systems'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
 from ...prompts.examples import Example, documents
 from ...stats.correlation import correlate, statistic_dict
-from ..command_line import print_result, write_result
+from ...stats.resampling import Resampling
+from ..command_line import write_result
 from ..datasets import load_rated, summeval
 from .chart_data import phi_by_dimension
 from .figures import draw_into
@@ -30,28 +30,17 @@ DIMENSIONS = {
 PUBLISHED = "unieval"
 """Field of some files with the scores that UniEval's authors published."""
 Further = Callable[[Mapping[str, Any]], dict[str, Any]]
+COMPARED = ("temperature", "repeat", "resamples", "limit")
+"""Options that are settings of the comparison."""
 _LONG = ("ratings", "human", "common", "systems", "documents", "published")
 """What is in the file only."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run of a command."""
-
-    dataset: str
-    data: str | None
-    part: str
-    model: str
-    checklist: str
-    judges: Sequence[str]
-    output: Path | None
-    options: Mapping[str, Any]
-    figures: Path | None = None
-    no_model: bool = False
-
-
-def add_endpoint(parser: argparse.ArgumentParser) -> None:
-    """The options that say which model is asked, how, and for how much."""
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of every command: the seed, where results go, which model is asked, how, and for how much."""
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="draw the pictures there, as PNG and SVG")
     parser.add_argument("--model", default="local/qwen2.5-coder-1.5b-instruct", help="provider/model")
     parser.add_argument("--api-base", help="address of an OpenAI-compatible server, for openai/NAME")
     parser.add_argument("--max-concurrency", type=int, default=16, help="calls at once; 1 for a small server")
@@ -60,10 +49,10 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-cost", type=float, help="US dollars")
 
 
-def endpoint_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those options, and the seed, as settings; what was not given is left out."""
-    names = ("api_base", "seed", "max_concurrency", "timeout", "max_calls", "max_cost")
-    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
+def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
+    """How the model is asked, and the seed, as settings, with ``more`` of the options; what was not given is left out."""
+    names = ("api_base", "seed", "max_concurrency", "timeout", "max_calls", "max_cost", *more)
+    return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
 def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argparse.ArgumentParser:
@@ -75,45 +64,29 @@ def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argpars
     made.add_argument(
         "--checklist", help="default: a short one of ours; `askance questions` writes one as the paper does"
     )
-    made.add_argument("--judge", default=judges, help="judges, with commas")
+    made.add_argument("--judge", default=judges, type=lambda text: text.split(","), help="judges, with commas")
     made.add_argument("--limit", type=int, help="only the first so many examples")
     made.add_argument("--temperature", type=float, default=temperature)
     made.add_argument("--repeat", type=int, default=repeat)
-    made.add_argument("--seed", type=int, default=42)
     made.add_argument("--resamples", type=int, default=2000)
     made.add_argument(
         "--no-model", action="store_true", help="ask none: people's scores, and published ones that the file carries"
     )
-    made.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
-    made.add_argument("--figures", type=Path, metavar="DIR", help="draw the pictures there, as PNG and SVG")
-    add_endpoint(made)
+    add_common(made)
     return made
 
 
-def job_of(arguments: argparse.Namespace) -> Job:
-    """The run that the arguments ask for."""
-    names = ("temperature", "repeat", "resamples", "limit")
-    options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    return Job(
-        arguments.dataset,
-        arguments.data,
-        arguments.part,
-        arguments.model,
-        arguments.checklist or str(CHECKLISTS / f"{arguments.dataset}.yaml"),
-        arguments.judge.split(","),
-        arguments.output,
-        options | endpoint_options(arguments),
-        arguments.figures,
-        arguments.no_model,
-    )
-
-
 def run(
-    job: Job, paper: Mapping[str, Any], *, model: Any = None, further: Further | None = None, **more: Any
+    given: argparse.Namespace,
+    paper: Mapping[str, Any],
+    *,
+    model: Any = None,
+    further: Further | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """Judge, compare, and put the paper's figures and the published scores beside ours.
 
-    ``model`` may be an object that can be asked, in place of the job's name of one; ``further`` computes more of the
+    ``model`` may be an object that can be asked, in place of the name of one; ``further`` computes more of the
     comparison.
 
     Raises:
@@ -121,55 +94,60 @@ def run(
         AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
         CoverageError: The judges have no scored example in common; the result is written.
     """
-    examples = load_rated(job.dataset, job.data)
-    if job.part != "all":
-        development, test = summeval.split(examples, seed=job.options["seed"])
-        examples = development if job.part == "development" else test
-    dimensions = DIMENSIONS[job.dataset]
+    examples = load_rated(given.dataset, given.data)
+    if given.part != "all":
+        development, test = summeval.split(examples, seed=given.seed)
+        examples = development if given.part == "development" else test
+    dimensions = DIMENSIONS[given.dataset]
     result = {
-        "dataset": job.dataset,
-        "part": job.part,
+        "dataset": given.dataset,
+        "part": given.part,
         "paper": paper,
-        "published_unieval": published_scores(examples, dimensions, job.options["seed"]),
+        "published_unieval": published_scores(examples, dimensions, given.seed),
         "published": published(examples, dimensions),
         "documents": dict(zip([each.id for each in examples], documents(examples) or [], strict=False)),
         "systems": {example.id: example.system for example in examples if example.system is not None},
     }
-    if job.no_model:
-        result |= _people_only(job, examples)
+    if given.no_model:
+        result |= _people_only(given, examples)
     else:
-        result |= _judged(job, examples, model or job.model, more)
+        result |= _judged(given, examples, model or given.model, more)
         result |= further(result) if further is not None else {}
-    if job.output is None:
-        print_result({name: value for name, value in result.items() if name not in _LONG})
-    else:
-        write_result(job.output, result)
+    short = {name: value for name, value in result.items() if name not in _LONG}
+    write_result(given.output, short if given.output is None else result)
     if not result["common"]:
         raise CoverageError("There is no example that every judge scored, so there is nothing to compare or to draw.")
-    draw_into(job.figures, result)
+    draw_into(given.figures, result)
     return result
 
 
-def _judged(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(
+    given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]
+) -> dict[str, Any]:
     found = compare(
         examples,
         model=model,
-        judges=job.judges,
-        checklist=job.checklist,
-        dimensions=DIMENSIONS[job.dataset],
-        **job.options,
+        judges=given.judge,
+        checklist=_checklist(given),
+        dimensions=DIMENSIONS[given.dataset],
+        **endpoint_options(given, *COMPARED),
         **more,
     )
     result = found.to_dict(ratings=True)
-    if "binary" in job.judges and not more.get("no_cache"):
-        result |= _phi(job, examples, model, more)
+    if "binary" in given.judge and not more.get("no_cache"):
+        result |= _phi(given, examples, model, more)
     return result
 
 
-def _phi(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+def _checklist(given: argparse.Namespace) -> str:
+    return given.checklist or str(CHECKLISTS / f"{given.dataset}.yaml")
+
+
+def _phi(given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """The judge `binary` question by question, from the answers that the comparison left in the store."""
-    checklist = load_checklist(job.checklist)
-    options = {name: value for name, value in job.options.items() if name != "max_cost"} | {"max_calls": 0}
+    checklist = load_checklist(_checklist(given))
+    options = endpoint_options(given, *COMPARED) | {"max_calls": 0}
+    options.pop("max_cost", None)
     try:
         found = evaluate(examples, checklist=checklist, model=model, **options, **more)
     except BudgetExceededError:
@@ -177,10 +155,10 @@ def _phi(job: Job, examples: Sequence[Example], model: Any, more: Mapping[str, A
     return {"phi": phi_by_dimension(found.verdicts, checklist)}
 
 
-def _people_only(job: Job, examples: Sequence[Example]) -> dict[str, Any]:
-    dimensions = DIMENSIONS[job.dataset]
-    kept = list(examples)[: job.options.get("limit")]
-    targets = human_targets(kept, load_checklist(CHECKLISTS / f"{job.dataset}.yaml"))
+def _people_only(given: argparse.Namespace, examples: Sequence[Example]) -> dict[str, Any]:
+    dimensions = DIMENSIONS[given.dataset]
+    kept = list(examples)[: given.limit]
+    targets = human_targets(kept, load_checklist(CHECKLISTS / f"{given.dataset}.yaml"))
     return {
         "dimensions": list(dimensions),
         "common": [example.id for example in kept],
@@ -206,7 +184,7 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
         scores = [(example.metadata.get(PUBLISHED) or {}).get(dimension) for example in examples]
         if any(score is not None for score in scores):
             human = [example.human_score(dimension) for example in examples]
-            each = correlate(scores, human, groups=documents(examples), seed=seed)
+            each = correlate(scores, human, Resampling(documents(examples), seed=seed))
             found[dimension] = {
                 name: statistic_dict(getattr(each, name)) for name in ("spearman", "kendall", "pearson")
             }

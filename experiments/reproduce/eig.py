@@ -13,8 +13,9 @@ from typing import Any
 
 from ...stats.agreement import agreement_hits, to_points
 from ...stats.differences import difference_dict, mean_difference
+from ...stats.resampling import Resampling
 from ..command_line import says_errors
-from .common import job_of, parser, run
+from .common import parser, run
 
 JUDGES = "binary,direct,cot,poll,checkeval,random_k,all_candidates"
 PAPER: dict[str, Any] = {
@@ -43,7 +44,8 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
     """
     examples = result["common"]
     names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
-    groups = [result.get("documents", {}).get(each, each) for each in examples]
+    documents = [result.get("documents", {}).get(each, each) for each in examples]
+    resampling = Resampling(documents, resamples, seed=seed)
 
     def hits(judge: str, dimension: str) -> Any:
         scores = {
@@ -59,9 +61,7 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
     rows = []
     for judge in names[1:]:
         for dimension in result["dimensions"]:
-            found = mean_difference(
-                hits(judge, dimension), hits(names[0], dimension), groups=groups, seed=seed, resamples=resamples
-            )
+            found = mean_difference(hits(judge, dimension), hits(names[0], dimension), resampling)
             rows.append({"judge": names[0], "than": judge, "dimension": dimension, **(difference_dict(found) or {})})
     return rows
 
@@ -69,8 +69,8 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42, resamples: int = 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the table."""
-    job = job_of(parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments))
-    run(job, PAPER, further=lambda result: {"agreement_gains": agreement_gains(result, job.options["seed"])})
+    given = parser(__doc__, JUDGES, temperature=1.0, repeat=2).parse_args(arguments)
+    run(given, PAPER, further=lambda result: {"agreement_gains": agreement_gains(result, given.seed)})
     return 0
 
 

@@ -23,9 +23,9 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import read_verdicts
-from ..command_line import print_result, says_errors, write_result
+from ..command_line import says_errors, write_result
 from ..datasets import load_rated
-from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options, published
+from .common import CHECKLISTS, DIMENSIONS, add_common, endpoint_options, published
 from .figures import draw_into
 
 LEVELS = 5
@@ -65,10 +65,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
         "information": information_over(answers, levels, questions, given.seed),
         "convergence": ranking_convergence(answers, levels, k=min(given.k, len(questions)), seed=given.seed).to_dict(),
     }
-    if given.output is None:
-        print_result(result)
-    else:
-        write_result(given.output, result)
+    write_result(given.output, result)
     draw_into(given.figures, result)
     return result
 
@@ -129,10 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--no-model", action="store_true", help="thresholds of published scores as questions")
     made.add_argument("-k", type=int, default=5, help="size of the questionnaire")
     made.add_argument("--limit", type=int, help="only the first so many examples")
-    made.add_argument("--seed", type=int, default=42)
-    made.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
-    made.add_argument("--figures", type=Path, metavar="DIR", help="draw the picture there, as PNG and SVG")
-    add_endpoint(made)
+    add_common(made)
     return made
 
 

@@ -20,7 +20,7 @@ from ...prompts.checklist import load_checklist
 from ...prompts.errors import InputError
 from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors
-from .chart_data import phi_by_dimension, scored
+from .chart_data import phi_by_dimension, score_table
 from .chart_style import save, style
 from .charts import (
     convergence,
@@ -43,7 +43,7 @@ def pictures(result: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
     """Every picture that a result has the numbers for, with its name; to be used within ``style()``."""
     name = str(result.get("dataset", "data"))
     if result.get("human"):
-        data = scored(result)
+        data = score_table(result)
         yield f"{name}_violins_by_dimension", violins_by_dimension(data)
         if len(data.by_system(data.human)) >= _FEWEST_SYSTEMS:
             yield f"{name}_violins_by_system", violins_by_system(data)

@@ -17,28 +17,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.shown import number_text
 from ...optimizer.weights import PreferenceScores
 from ...optimizer.weights.judged_pairs import cells, separate_examples, separate_scores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, Preference
-from ..command_line import print_result, says_errors, write_result
+from ...prompts.words import number_text
+from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated
-from .common import CHECKLISTS, DIMENSIONS, add_endpoint, endpoint_options
+from .common import CHECKLISTS, DIMENSIONS, add_common, endpoint_options
 from .figures import draw_into
 from .lmunit_tables import gain, query_table, scores_table, weights_table
-from .pair_data import load_sections, variants
-from .unit_test_scores import (
+from .unit_tests import (
     KINDS,
     TESTS_PER_INPUT,
-    Asked,
-    Buyer,
+    JudgeAccess,
     Kind,
-    buyer,
+    TestForm,
     calls_needed,
     direct_row,
     judge,
+    judge_access,
+    load_sections,
+    variants,
     write_tests,
 )
 
@@ -100,16 +101,13 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
         InputError: Bad data, checklist, model name or setting.
         AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
     """
-    by = buyer(model, cache=given.cache, **endpoint_options(given))
+    by = judge_access(model, cache=given.cache, **endpoint_options(given))
     found = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if found is None:
         return None
     name = model if isinstance(model, str) else model.name
     result = {"table": given.table, "dataset": given.dataset, "model": name, "paper": PAPER[given.table], **found}
-    if given.output is not None:
-        write_result(given.output, result)
-    else:
-        print_result(result)
+    write_result(given.output, result)
     print(as_text(result), file=sys.stderr)
     draw_into(given.figures, result)
     return result
@@ -126,7 +124,7 @@ def as_text(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _pairs(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
+def _pairs(given: argparse.Namespace, by: JudgeAccess) -> dict[str, Any] | None:
     pairs = load_sections(given.dataset, given.data, limit=given.limit)
     checklist = load_checklist(given.checklist or "global")
     sides = [example for pair in pairs for example in separate_examples(pair)]
@@ -136,38 +134,38 @@ def _pairs(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
     if given.table == "rubric":
         rows: list[dict[str, Any]] = []
         forms = variants(checklist, given.checklist or "global")
-        asked = [Asked(sides, form, given.kind) for form in forms.values()]
+        asked = [TestForm(sides, form, given.kind) for form in forms.values()]
         if _only_counted(given, asked, by):
             return None
-        bought = judge(asked, by)
-        for (name, form), verdicts in zip(forms.items(), bought.verdicts, strict=True):
+        judged, budget = judge(asked, by)
+        for (name, form), verdicts in zip(forms.items(), judged, strict=True):
             scores = separate_scores(pairs, form, verdicts, soft=given.kind != "hard")
             table = scores_table({given.kind: scores}, form.questions[0].id, given.seed)
             rows.append(table[0] | {"technique": name})
-        return head | {"kind": given.kind, "rows": rows, **bought.budget.to_dict()}
+        return head | {"kind": given.kind, "rows": rows, **budget.to_dict()}
     kinds: list[Kind] = list(given.kinds) if given.table == "scores" else [given.kind]
-    asked = [Asked(sides, checklist, kind) for kind in kinds]
+    asked = [TestForm(sides, checklist, kind) for kind in kinds]
     if _only_counted(given, asked, by):
         return None
-    bought = judge(asked, by)
+    judged, budget = judge(asked, by)
     scores_by_kind: dict[str, PreferenceScores] = {
         kind: separate_scores(pairs, checklist, verdicts, soft=kind != "hard")
-        for kind, verdicts in zip(kinds, bought.verdicts, strict=True)
+        for kind, verdicts in zip(kinds, judged, strict=True)
     }
     first = checklist.questions[0].id
     if given.table == "weights":
         rows = weights_table(
             scores_by_kind[given.kind], first, given.learner.split(","), splits=given.splits, seed=given.seed
         )
-        return head | {"kind": given.kind, "splits": given.splits, "rows": rows, **bought.budget.to_dict()}
+        return head | {"kind": given.kind, "splits": given.splits, "rows": rows, **budget.to_dict()}
     found = head | {"rows": scores_table(scores_by_kind, first, given.seed)}
     if {"expected", "said"} <= scores_by_kind.keys():
         found["expected_less_said"] = gain(scores_by_kind["expected"], scores_by_kind["said"], given.seed)
-    return found | bought.budget.to_dict()
+    return found | budget.to_dict()
 
 
 def _query(
-    given: argparse.Namespace, by: Buyer, pairs: Sequence[Preference], head: Mapping[str, Any]
+    given: argparse.Namespace, by: JudgeAccess, pairs: Sequence[Preference], head: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     inputs = [Example(id=pair.id, input=pair.input, output=pair.output_a) for pair in pairs]
     if given.dry_run:
@@ -177,9 +175,9 @@ def _query(
     tests, failed = write_tests(inputs, by, given.writer or by.model)
     if not tests:
         raise InputError(f"The model wrote no tests for any input. The first problem: {failed[0]}")
-    asked = [Asked(separate_examples(pair), tests[pair.id], given.kind) for pair in pairs if pair.id in tests]
-    bought = judge(asked, by)
-    verdicts = [verdict for each in bought.verdicts for verdict in each]
+    asked = [TestForm(separate_examples(pair), tests[pair.id], given.kind) for pair in pairs if pair.id in tests]
+    judged, budget = judge(asked, by)
+    verdicts = [verdict for each in judged for verdict in each]
     rows, left_out = query_table(pairs, tests, cells(verdicts, soft=given.kind != "hard"), given.seed)
     written = sum(len(each.questions) for each in tests.values())
     return {
@@ -189,11 +187,11 @@ def _query(
         "without_tests": failed,
         "left_out": left_out,
         "rows": rows,
-        **bought.budget.to_dict(),
+        **budget.to_dict(),
     }
 
 
-def _rated(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
+def _rated(given: argparse.Namespace, by: JudgeAccess) -> dict[str, Any] | None:
     if given.table not in ("scores", "rubric"):
         raise InputError(
             f"The table '{given.table}' needs preference pairs ({', '.join(PAIRS)}); '{given.dataset}' holds ratings."
@@ -206,19 +204,19 @@ def _rated(given: argparse.Namespace, by: Buyer) -> dict[str, Any] | None:
     forms = variants(checklist, given.dataset) if given.table == "rubric" else {"": checklist}
     kinds: list[Kind] = [given.kind] if given.table == "rubric" else list(given.kinds)
     ways = [(form, kind) for form in forms for kind in kinds]
-    asked = [Asked(examples, forms[form], kind) for form, kind in ways]
+    asked = [TestForm(examples, forms[form], kind) for form, kind in ways]
     if _only_counted(given, asked, by):
         return None
-    bought = judge(asked, by)
+    judged, budget = judge(asked, by)
     rows = [
         direct_row(form or KINDS[kind], examples, each, verdicts, DIMENSIONS[given.dataset], given.seed)
-        for (form, kind), each, verdicts in zip(ways, asked, bought.verdicts, strict=True)
+        for (form, kind), each, verdicts in zip(ways, asked, judged, strict=True)
     ]
     head = {"of": "rated examples", "n": len(examples), "metric": "pearson", "tests": _shown(checklist)}
-    return head | {"rows": rows, **bought.budget.to_dict()}
+    return head | {"rows": rows, **budget.to_dict()}
 
 
-def _only_counted(given: argparse.Namespace, asked: Sequence[Asked], by: Buyer) -> bool:
+def _only_counted(given: argparse.Namespace, asked: Sequence[TestForm], by: JudgeAccess) -> bool:
     if given.dry_run:
         print(f"{calls_needed(asked, by)} calls")
     return bool(given.dry_run)
@@ -256,12 +254,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--splits", type=int, default=1, help="random halves of `weights`; the paper has one")
     made.add_argument("--writer", help="model that writes the tests of `query`; default: the judge")
-    made.add_argument("--seed", type=int, default=42)
     made.add_argument("--cache", type=Path, help="file in which answers are kept; default: that of `askance evaluate`")
     made.add_argument("--dry-run", action="store_true", help="only say how many calls are needed")
-    made.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
-    made.add_argument("--figures", type=Path, metavar="DIR", help="draw the pictures there, as PNG and SVG")
-    add_endpoint(made)
+    add_common(made)
     return made
 
 

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from ...optimizer.weights import PreferenceScores, find_learner
-from ...optimizer.weights.comparisons import (
+from ...optimizer.weights.from_pairs import HeldOutTrial, try_learner
+from ...optimizer.weights.pairs import (
     ACCURACY_RESAMPLES,
     Floats,
-    Split,
+    Fold,
     interval,
     margins_to_credits,
     resample_shares,
     single_split,
 )
-from ...optimizer.weights.from_pairs import Trial, try_learner
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Preference
-from .unit_test_scores import KINDS
+from .unit_tests import KINDS
 
 CONFIDENCE = 0.95
 DECAY = 0.8
@@ -90,7 +90,7 @@ def weights_table(
     Raises:
         InputError: An unknown learner, or too few pairs to hold half of them out.
     """
-    alike = prefs.comparisons()
+    alike = prefs.differences()
     halves = [each for number in range(splits) for each in single_split(alike.groups, 0.5, seed + number)]
     tested = np.concatenate([half.test[~alike.is_tie[half.test]] for half in halves])
     groups = [prefs.groups[row] for row in tested]
@@ -112,9 +112,9 @@ def weights_table(
 
 
 def _by_section(
-    prefs: PreferenceScores, name: str, halves: list[Split], sections: list[str], groups: list[str], seed: int
+    prefs: PreferenceScores, name: str, halves: list[Fold], sections: list[str], groups: list[str], seed: int
 ) -> list[Row]:
-    pairs = prefs.comparisons("section")
+    pairs = prefs.differences("section")
     count = len(prefs.section_names("section"))
     ways: tuple[tuple[Pooling, str], ...] = (("none", "apart"),)
     if find_learner(name).quick:
@@ -176,7 +176,7 @@ def _weighed(difference: Floats, base: float | None) -> float:
     return float(difference @ weights / weights.sum())
 
 
-def _learned(name: str, trial: Trial, sections: Sequence[str], groups: Sequence[str], seed: int) -> Row:
+def _learned(name: str, trial: HeldOutTrial, sections: Sequence[str], groups: Sequence[str], seed: int) -> Row:
     if trial.credits is None:
         return {"technique": name, "all": {"accuracy": None, "reason": trial.failure}, "sections": {}}
     return _row(name, trial.credits, sections, groups, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...evaluation.options import MODEL, settings_naming
 from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.lesson_memory import LessonMemory
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
     from ..events import Teller
     from ..job import Job, SplitExamples
-
-
-ROLES = ("note_taker", "deduplicator", "updater", "writer")
-"""Roles that may have a model of their own."""
 
 
 @dataclass
@@ -50,7 +47,8 @@ class Bench:
         Raises:
             InputError: There is no model of that name.
         """
-        named = [getattr(self.job.options, role, None) for role in ROLES]
+        options = self.job.options
+        named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):
             self.models.get(model)
 

@@ -10,15 +10,15 @@ from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.scoring import dimension_errors, overall_errors, score_examples
 from ...prompts.errors import InputError
 from ...stats.differences import difference_dict
-from ..yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
     from ...evaluation.calibration import Calibration
-    from ...evaluation.scoring import ExampleScore, ScoreErrors, Targets
+    from ...evaluation.scoring import ExampleScore, ScoreErrors
     from ...prompts.checklist import Checklist
     from ...prompts.examples import Example
     from ...prompts.verdicts import Verdict
     from ...stats.differences import Difference
+    from ..yardsticks import CorrelationYardstick
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,8 @@ def compare_calibrations(
     development: Sequence[Example],
     held_out: Sequence[Example],
     checklist: Checklist,
-    targets: Targets,
+    yardstick: CorrelationYardstick,
     soft: bool = True,
-    resamples: int = 2000,
-    seed: int = 42,
 ) -> CalibrationComparison:
     """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
 
@@ -84,10 +82,8 @@ def compare_calibrations(
         development: Examples to fit on.
         held_out: Examples to measure on.
         checklist: What was asked.
-        targets: Wanted scores; must know all of these examples.
+        yardstick: What measures; its targets must know all of these examples.
         soft: Score from P(yes), else from the answers.
-        resamples: For the intervals and the paired test.
-        seed: Same seed, same intervals.
 
     Raises:
         InputError: An example is in both splits, or as :func:`fit_thresholds` and :meth:`~.calibration.Calibration.apply`.
@@ -97,7 +93,7 @@ def compare_calibrations(
         raise InputError(f"The example '{both}' is to be fitted on and measured on; a split must have it once.")
     fitted_on = list(development_verdicts)
     verdicts = [verdict for verdict in held_out_verdicts if verdict.example in names]
-    yardstick = CorrelationYardstick(targets, resamples=resamples, seed=seed)
+    targets = yardstick.targets
     before = score_examples(held_out, checklist, verdicts, soft=soft)
 
     def calibrated(calibration: Calibration) -> CalibrationFigures:

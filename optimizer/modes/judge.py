@@ -124,10 +124,8 @@ async def judge_extras(
             development=bench.splits.development,
             held_out=bench.splits.test,
             checklist=version.draft.questions,
-            targets=yardstick.targets,
+            yardstick=yardstick,
             soft=bench.job.options.soft,
-            resamples=bench.job.options.resamples,
-            seed=bench.job.options.seed,
         )
         calibration[side] = compared.to_dict()
         drift[side] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ...memory.run_directory import FinishReason
+from ...memory.result_file import FinishReason
 from ...prompts.errors import InputError
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def prepare(
     examples = load_examples(data, fields=settings.field, limit=settings.limit, need_output=False)
     questions = None
     if checklist is not None:
-        questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
+        questions = load_checklist(checklist)
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     _check_who_judges(questions, judge, checker, settings)

@@ -8,7 +8,7 @@ from .convergence import ranking_convergence
 from .information import entropy, expected_information_gain, one_hot, pooled_information
 from .joint import HardAnswers, chained_information, greedy_order, joint_order
 from .result import Selection
-from .select import estimate_selection, select
+from .select import select
 
 __all__ = [
     "AdaptiveEvaluation",
@@ -18,7 +18,6 @@ __all__ = [
     "Selection",
     "chained_information",
     "entropy",
-    "estimate_selection",
     "evaluate_adaptively",
     "expected_information_gain",
     "greedy_order",

@@ -1,8 +1,6 @@
-"""The numbers behind a selection: orders of the questions, what they tell, and what they cost. No model is asked.
+"""The numbers behind a selection, from verdicts, ratings and human scores to orders of questions and what they tell.
 
-From verdicts, ratings and human scores to the tables that information is computed from.
-
-What is missing stays missing: NaN in a table of probabilities, -1 in one of codes.
+No model is asked. What is missing stays missing: NaN in a table of probabilities, -1 in one of codes.
 """
 
 from __future__ import annotations
@@ -174,7 +172,7 @@ Method = Literal["joint", "top"]
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class SampleTables:
     """Answers and ratings of the sampled examples."""
 
     answers: Floats
@@ -224,7 +222,7 @@ class Analysis:
 
 
 def analyse(
-    evidence: Evidence,
+    tables: SampleTables,
     k: int,
     *,
     correction: Correction,
@@ -235,17 +233,17 @@ def analyse(
     """Order the questions by both methods and measure every prefix of both orders.
 
     Args:
-        evidence: Answers and ratings.
+        tables: Answers and ratings.
         k: Size of the questionnaire that the joint order is chosen for.
         correction: Of the small-sample bias of single questions.
         costs: Cost of each question, where information per cost decides.
         halves: Random halvings; the questions chosen on either half are looked at on the other one.
         seed: Of the halvings.
     """
-    information = measure_questions(evidence, correction, seed)
-    orders = question_orders(evidence, information, costs, k)
-    told, correlations = held_out(evidence, correction, costs, halves, seed, k)
-    data = evidence.hard
+    information = measure_questions(tables, correction, seed)
+    orders = question_orders(tables, information, costs, k)
+    told, correlations = held_out(tables, correction, costs, halves, seed, k)
+    data = tables.hard
     curves: dict[Method, Curve] = {
         method: Curve(
             tuple(order),
@@ -260,11 +258,11 @@ def analyse(
     return Analysis(information, curves)
 
 
-def measure_questions(evidence: Evidence, correction: Correction, seed: int) -> Information:
+def measure_questions(tables: SampleTables, correction: Correction, seed: int) -> Information:
     """EIG of every question: from the joint table, or example by example where ratings given answers were bought."""
-    if evidence.conditional is not None:
-        return expected_information_gain(evidence.answers, evidence.ratings, evidence.conditional)
-    return pooled_information(evidence.answers, evidence.ratings, correction=correction, seed=seed)
+    if tables.conditional is not None:
+        return expected_information_gain(tables.answers, tables.ratings, tables.conditional)
+    return pooled_information(tables.answers, tables.ratings, correction=correction, seed=seed)
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:
@@ -283,24 +281,24 @@ def compare_sets(curves: dict[Method, Curve], k: int) -> str:
 
 
 def question_orders(
-    evidence: Evidence, information: Information, costs: Floats | None, k: int
+    tables: SampleTables, information: Information, costs: Floats | None, k: int
 ) -> dict[Method, tuple[list[int], Floats]]:
     """The questions' places in the order of each method, with the bits by which each was chosen."""
     worth = worth_alone(information.bits, costs)
     top = best_alone(worth)
-    joint, gains = joint_order(evidence.hard, worth, k, costs=costs)
+    joint, gains = joint_order(tables.hard, worth, k, costs=costs)
     return {"joint": (joint, np.array(gains)), "top": (top, information.bits[top])}
 
 
 def held_out(
-    evidence: Evidence, correction: Correction, costs: Floats | None, halves: int, seed: int, k: int
+    tables: SampleTables, correction: Correction, costs: Floats | None, halves: int, seed: int, k: int
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
     """Information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
-    questions = evidence.answers.shape[1]
+    questions = tables.answers.shape[1]
     told: dict[Method, list[Floats]] = {"joint": [], "top": []}
     agreed: dict[Method, list[Floats]] = {"joint": [], "top": []}
-    for chosen_on, looked_at in halvings(evidence, halves, seed):
-        here, there = rows_of(evidence, chosen_on), rows_of(evidence, looked_at)
+    for chosen_on, looked_at in halvings(tables, halves, seed):
+        here, there = rows_of(tables, chosen_on), rows_of(tables, looked_at)
         if not (here.codes >= 0).any() or not (there.codes >= 0).any():
             continue
         for method, (order, _) in question_orders(here, measure_questions(here, correction, seed), costs, k).items():
@@ -313,10 +311,10 @@ def held_out(
     )
 
 
-def halvings(evidence: Evidence, halves: int, seed: int) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def halvings(tables: SampleTables, halves: int, seed: int) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
     """Each random half with the other, both ways round; examples of one document are never on both sides."""
-    size = len(evidence.codes)
-    names = list(range(size)) if evidence.groups is None else list(evidence.groups)
+    size = len(tables.codes)
+    names = list(range(size)) if tables.groups is None else list(tables.groups)
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
     group = np.array([places[name] for name in names])
     rng = np.random.default_rng(seed)
@@ -328,25 +326,25 @@ def halvings(evidence: Evidence, halves: int, seed: int) -> list[tuple[NDArray[n
     return pairs
 
 
-def rows_of(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
+def rows_of(tables: SampleTables, rows: NDArray[np.bool_]) -> SampleTables:
     """Some of the examples, by a mask of shape (examples,)."""
-    return Evidence(
-        evidence.answers[rows],
-        evidence.scores[rows],
-        evidence.ratings[rows],
-        evidence.codes[rows],
-        None if evidence.human is None else evidence.human[rows],
-        None if evidence.conditional is None else evidence.conditional[rows],
+    return SampleTables(
+        tables.answers[rows],
+        tables.scores[rows],
+        tables.ratings[rows],
+        tables.codes[rows],
+        None if tables.human is None else tables.human[rows],
+        None if tables.conditional is None else tables.conditional[rows],
     )
 
 
-def _correlations(evidence: Evidence, order: Sequence[int]) -> Floats:
+def _correlations(tables: SampleTables, order: Sequence[int]) -> Floats:
     """Spearman of the mean over the first 1, 2, ... questions with people; NaN where undefined.
 
     An example without one of the answers has no score from there on.
     """
-    if evidence.human is None:
+    if tables.human is None:
         return np.full(len(order), np.nan)
-    sums = np.cumsum(evidence.scores[:, list(order)], axis=1)
-    values = [spearman(column, evidence.human).value for column in sums.T]
+    sums = np.cumsum(tables.scores[:, list(order)], axis=1)
+    values = [spearman(column, tables.human).value for column in sums.T]
     return np.array([np.nan if value is None else value for value in values])

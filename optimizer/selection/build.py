@@ -14,9 +14,10 @@ from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
 from ...stats.correlation import correlate, spearman
 from ...stats.differences import paired_difference
+from ...stats.resampling import Resampling
 from .analysis import (
     Analysis,
-    Evidence,
+    SampleTables,
     analyse,
     answers_from_ratings,
     answers_from_verdicts,
@@ -52,16 +53,16 @@ def build_selection(
     Raises:
         CoverageError: There is no answer or no rating at all, so there is nothing to choose by.
     """
-    evidence, source = gather(inputs, bought, settings)
-    rated = evidence.codes >= 0
-    if not rated.any() or np.isnan(evidence.answers[rated][:, :, 0]).all():
+    tables, source = gather(inputs, bought, settings)
+    rated = tables.codes >= 0
+    if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
         why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
         raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
     tokens = question_tokens(bought.candidates)
     costs = tokens if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
     found = analyse(
-        evidence,
+        tables,
         k,
         correction=settings.correction,
         costs=costs,
@@ -74,17 +75,17 @@ def build_selection(
     checklist = Checklist(task=inputs.task, questions=tuple(each.model_copy(update={"weight": 1.0}) for each in chosen))
     shared = _shared_tokens(inputs)
     curves = {
-        name: _prefixes(curve, bought.candidates, evidence, tokens, shared, settings)
+        name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings)
         for name, curve in found.curves.items()
     }
     convergence = ranking_convergence(
-        evidence.answers,
-        evidence.ratings,
+        tables.answers,
+        tables.ratings,
         k=k,
         resamples=settings.ranking_resamples,
         seed=settings.seed,
         correction=settings.correction,
-        conditional=evidence.conditional,
+        conditional=tables.conditional,
         costs=costs,
     )
     return Selection(
@@ -93,7 +94,7 @@ def build_selection(
         k=k,
         method=method,
         why=why,
-        questions=_question_reports(bought, found, evidence, tokens, {each.id for each in chosen}),
+        questions=_question_reports(bought, found, tables, tokens, {each.id for each in chosen}),
         curves=curves,
         convergence=convergence,
         pool=bought.pool,
@@ -101,17 +102,17 @@ def build_selection(
         sample=tuple(example.id for example in inputs.examples),
         rated=int(rated.sum()),
         rating_source=source,
-        rating_counts=_rating_counts(evidence, bought),
+        rating_counts=_rating_counts(tables, bought),
         coverage=bought.coverage,
         problems=bought.problems,
-        agreement=_agreement(evidence, found.curves[method].order[:k], settings.seed),
+        agreement=_agreement(tables, found.curves[method].order[:k], settings.seed),
         settings=settings.model_dump(mode="json"),
         models=models,
         budget=budget,
     )
 
 
-def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Evidence, str]:
+def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[SampleTables, str]:
     """The tables, and in words where the ratings come from."""
     examples, candidates = inputs.examples, bought.candidates
     ids = [question.id for question in candidates.questions]
@@ -134,7 +135,7 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Evi
         ways = sorted({str(each.source) for each in bought.ratings if each.source})
         source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
     given = conditional_table(bought.given, examples, ids, settings.rating_levels) if bought.given else None
-    return Evidence(answers, scores, ratings, codes, people, given, documents(examples)), source
+    return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
 
 
 def question_tokens(candidates: Checklist) -> Floats:
@@ -150,14 +151,14 @@ def _shared_tokens(inputs: Inputs) -> float:
 
 
 def _prefixes(
-    curve: Curve, candidates: Checklist, evidence: Evidence, tokens: Floats, shared: float, settings: SelectOptions
+    curve: Curve, candidates: Checklist, tables: SampleTables, tokens: Floats, shared: float, settings: SelectOptions
 ) -> list[Prefix]:
     order = list(curve.order)
     counts = np.arange(1, len(order) + 1)
     cost = np.cumsum(tokens[order]) + shared * (counts if settings.mode == "each" else 1)
     most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
     every = curve.correlation[-1]
-    against = _less_all(evidence, order, settings.seed)
+    against = _less_all(tables, order, settings.seed)
     return [
         Prefix(
             k=place + 1,
@@ -177,29 +178,29 @@ def _prefixes(
     ]
 
 
-def _less_all(evidence: Evidence, order: Sequence[int], seed: int) -> list[tuple[float | None, Difference | None]]:
+def _less_all(tables: SampleTables, order: Sequence[int], seed: int) -> list[tuple[float | None, Difference | None]]:
     """Spearman with people of the first 1, 2, ... questions on the whole sample, and how that differs from all."""
-    if evidence.human is None:
+    if tables.human is None:
         return [(None, None)] * len(order)
-    means = np.cumsum(evidence.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
-    settings: dict[str, Any] = {"groups": evidence.groups, "resamples": _RESAMPLES, "seed": seed}
+    means = np.cumsum(tables.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
+    resampling = Resampling(tables.groups, _RESAMPLES, seed=seed)
     return [
-        (spearman(part, evidence.human).value, paired_difference(means[:, -1], part, evidence.human, **settings))
+        (spearman(part, tables.human).value, paired_difference(means[:, -1], part, tables.human, resampling))
         for part in means.T
     ]
 
 
 def _question_reports(
-    bought: Bought, found: Analysis, evidence: Evidence, tokens: Floats, kept: set[str]
+    bought: Bought, found: Analysis, tables: SampleTables, tokens: Floats, kept: set[str]
 ) -> list[QuestionReport]:
     info = found.information
     ranks = {
         method: {place: rank for rank, place in enumerate(curve.order, 1)} for method, curve in found.curves.items()
     }
-    present = ~np.isnan(evidence.scores)
+    present = ~np.isnan(tables.scores)
     reports = []
     for place, question in enumerate(bought.candidates.questions):
-        answered = evidence.scores[present[:, place], place]
+        answered = tables.scores[present[:, place], place]
         reports.append(
             QuestionReport(
                 id=question.id,
@@ -221,25 +222,23 @@ def _question_reports(
     return reports
 
 
-def _rating_counts(evidence: Evidence, bought: Bought) -> dict[str, int]:
-    counts = {f"group {code + 1}": int((evidence.codes == code).sum()) for code in range(int(evidence.codes.max()) + 1)}
+def _rating_counts(tables: SampleTables, bought: Bought) -> dict[str, int]:
+    counts = {f"group {code + 1}": int((tables.codes == code).sum()) for code in range(int(tables.codes.max()) + 1)}
     for rating in bought.ratings:
         if rating.status != "ok":
             counts[rating.status] = counts.get(rating.status, 0) + 1
     return counts
 
 
-def _agreement(evidence: Evidence, chosen: Sequence[int], seed: int) -> dict[str, Correlations]:
-    if evidence.human is None:
+def _agreement(tables: SampleTables, chosen: Sequence[int], seed: int) -> dict[str, Correlations]:
+    if tables.human is None:
         return {}
-    sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(evidence.scores.shape[1]))}
+    sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(tables.scores.shape[1]))}
     return {
         name: correlate(
-            evidence.scores[:, places].mean(axis=1),
-            evidence.human,
-            groups=evidence.groups,
-            resamples=_RESAMPLES,
-            seed=seed,
+            tables.scores[:, places].mean(axis=1),
+            tables.human,
+            Resampling(tables.groups, _RESAMPLES, seed=seed),
         )
         for name, places in sets.items()
     }

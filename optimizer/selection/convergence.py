@@ -18,7 +18,7 @@ from .information import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -71,11 +71,10 @@ def ranking_convergence(
     resamples: int = 60,
     seed: int = 42,
     correction: Correction = DEFAULT_CORRECTION,
-    sizes: Sequence[int] | None = None,
     conditional: Floats | None = None,
     costs: Floats | None = None,
 ) -> Convergence:
-    """Rank the questions on bootstrap resamples of m examples, for growing m, and compare with the full ranking.
+    """Rank the questions on bootstrap resamples of m = 10, 20, 40, ... examples, and compare with the full ranking.
 
     Examples are drawn with replacement, also for m = all: the last step says how stable the full ranking is itself.
 
@@ -86,7 +85,6 @@ def ranking_convergence(
         resamples: For each m.
         seed: Same seed, same resamples.
         correction: As in :func:`pooled_information`.
-        sizes: Values of m; by default 10, doubled up to all examples.
         conditional: As in :func:`expected_information_gain`, whose ranking it then is.
         costs: Cost of each question, shape (questions,), where they are ranked by information per cost.
     """
@@ -101,7 +99,7 @@ def ranking_convergence(
     size = len(answers)
     every = rank(np.arange(size))
     best = set(np.argsort(-np.nan_to_num(every, nan=-np.inf), kind="stable")[:k].tolist())
-    steps = [_at(m, every, best, rank, resamples, seed, size) for m in sizes or default_sizes(size)]
+    steps = [_at(m, every, best, rank, resamples, seed, size) for m in default_sizes(size)]
     settled = None
     for step in reversed(steps):
         if step.tau is None or step.tau < STABLE:

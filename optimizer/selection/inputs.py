@@ -1,8 +1,6 @@
-"""What a selection starts from: examples, candidates and, where they are there already, verdicts; and the sample drawn.
+"""What a selection is made from: the sample, candidates and prompt, and the answers and ratings bought or given.
 
-What a selection is made from: the sample with the judge's prompt, and the answers and ratings that were bought.
-
-Which examples stand for the data: drawn evenly, or from clusters in proportion (EIG App. A.8).
+The sample stands for the data: it is drawn evenly, or from clusters in proportion (EIG App. A.8).
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class Bought:
     @property
     def coverage(self) -> Coverage:
         """Of the answers."""
-        return coverage(self.verdicts) + rating_coverage(self.degrees)
+        return coverage([*self.verdicts, *self.degrees])
 
     @property
     def problems(self) -> list[str]:
@@ -78,14 +76,6 @@ class Bought:
         errors = [verdict.error for verdict in self.verdicts]
         errors += [rating.error for rating in (*self.degrees, *self.ratings, *self.given)]
         return list(dict.fromkeys(error for error in errors if error))
-
-
-def rating_coverage(ratings: Sequence[Rating]) -> Coverage:
-    """Count ratings by status."""
-    counts = {"ok": 0, "abstained": 0, "parse_error": 0, "api_error": 0}
-    for rating in ratings:
-        counts[rating.status] += 1
-    return Coverage(len(ratings), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
 def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
@@ -171,7 +161,7 @@ def load_select_inputs(
         InputError: Names the file, line and field at fault.
     """
     every = load_examples(data, fields=settings.field, limit=settings.limit)
-    pool = candidates if isinstance(candidates, Checklist) or candidates is None else load_checklist(candidates)
+    pool = None if candidates is None else load_checklist(candidates)
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
             f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
@@ -210,7 +200,7 @@ def load_given(
     if settings.answer_levels > 2 or settings.estimate == "per-example":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
     every = load_examples(data, fields=settings.field)
-    questions = candidates if isinstance(candidates, Checklist) else load_checklist(candidates)
+    questions = load_checklist(candidates)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]

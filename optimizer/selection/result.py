@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...evaluation.shown import Shown, View
+from ...evaluation.shown import Shown, View, correlation_figures
+from ...prompts.words import Figure
 from ...stats.correlation import correlations_dict
 from ...stats.differences import difference_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...evaluation.scoring import Coverage
+    from ...evaluation.shown import Rows
     from ...models.budget import Budget
     from ...prompts.checklist import Checklist
     from ...stats.correlation import Correlations
@@ -127,19 +129,7 @@ class Selection(Shown):
         return tuple(each.question for each in self.curves[self.method])
 
     def _view(self) -> View:
-        reports = {each.id: each for each in self.questions}
-        tables = {
-            "questions": lambda: [asdict(reports[name]) for name in self.order],
-            "curve": lambda: [_flat(each) for each in self.curves[self.method]],
-            "kept": lambda: [
-                {"id": each.id, "text": each.text, "dimension": each.dimension, "bits": reports[each.id].bits}
-                for each in self.checklist.questions
-            ],
-        }
-        title = f"{len(self.checklist.questions)} of {len(self.candidates.questions)} questions"
-        kept = [each.id for each in self.checklist.questions]
-        brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
-        return View(title, self.sentences(), tables, ("kept",), brief)
+        return selection_view(self.to_dict())
 
     def sentences(self) -> list[str]:
         """What to know, in words."""
@@ -222,12 +212,87 @@ class Selection(Shown):
         return mean is not None and (mean < 0.02 or mean > 0.98)
 
 
-def _flat(prefix: Prefix) -> dict[str, Any]:
+def selection_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of a selection.
+
+    Args:
+        data: The content of ``selection.json``.
+    """
+    curve, reports = data["curves"][data["method"]], {each["id"]: each for each in data["questions"]}
+    chosen = [reports[each["question"]] for each in curve]
+    pool, kept = data["pool"] or {}, data["kept"]
+    tables: dict[str, Callable[[], Rows]] = {
+        "questions": lambda: chosen,
+        "curve": lambda: [_flat(each) for each in curve],
+        "kept": lambda: [
+            {name: report[name] for name in ("id", "text", "dimension", "bits")}
+            | {"so far": Figure(prefix["information_share"], form=".0%")}
+            for report, prefix in zip(chosen, curve, strict=True)
+            if report["kept"]
+        ],
+        "candidates": lambda: [_candidate_row(report, prefix) for report, prefix in zip(chosen, curve, strict=True)],
+        "growth": lambda: [_prefix_row(each) for each in curve],
+        "agreement": lambda: [
+            {"questions": f"the {data['k']} kept" if name == "chosen" else f"all {len(curve)}"}
+            | correlation_figures(row)
+            for name, row in data["agreement"].items()
+        ],
+        "convergence": lambda: [
+            {"examples": each["m"], "tau": Figure.of(each, ".2f", "tau")}
+            | {"same on top": Figure(each["same_top"], form=".0%")}
+            for each in data["convergence"]["steps"]
+        ],
+        "rounds": lambda: [
+            {"round": place} | {name: each[name] for name in ("proposed", "new", "pool")} | {"trouble": each["error"]}
+            for place, each in enumerate(pool.get("growth", ()), 1)
+        ],
+    }
+    captions = {
+        "kept": "the questions that were kept, with what all down to it tell together",
+        "candidates": "what each candidate tells about the rating, in bits, in the order in which they were chosen",
+        "growth": "what the first questions come to, on halves of the sample that did not choose them; Spearman with "
+        f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
+        "agreement": "agreement with people on the sample that chose the questions, which flatters them a little",
+        "convergence": "Kendall's tau of rankings from resamples of so many examples with the ranking from all",
+        "rounds": "how the candidates came together",
+    }
+    brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
+    title = f"{len(kept)} of {len(curve)} questions"
+    return View(title, data["sentences"], tables, tuple(captions), brief, captions)
+
+
+def _candidate_row(report: Mapping[str, Any], prefix: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kept": "kept" if report["kept"] else "",
+        "question": f"{report['id']}: {report['text']}",
+        **{name: report[name] for name in ("bits", "bias")},
+        "together": prefix["information"],
+        "held out": prefix["held_out"],
+        "tokens": report["tokens"],
+        "missing": report["missing"] or None,
+        "yes": Figure(report["mean_score"], form=".0%"),
+    }
+
+
+def _prefix_row(each: Mapping[str, Any]) -> dict[str, Any]:
+    rated = each["less_all"] is not None
+    return {
+        "k": each["k"],
+        "last": each["question"],
+        "information": Figure(each["information_share"], form=".0%"),
+        "tokens": Figure(each["cost_share"], form=".0%"),
+        "spearman": each["spearman"],
+        "less": Figure.of(each["less_all"], "+.3f") if rated else None,
+        "held out": each["correlation"],
+        "examples a combination": Figure(each["per_combination"], form=".1f"),
+    }
+
+
+def _flat(prefix: Mapping[str, Any]) -> dict[str, Any]:
     """A row of numbers: the difference with its interval in columns of its own."""
-    row = vars(prefix) | {"less_all": None, "less_all_low": None, "less_all_high": None}
-    if (found := prefix.less_all) is not None:
-        row |= {"less_all": found.value, "less_all_low": found.low, "less_all_high": found.high}
-    return row
+    found = prefix["less_all"] or {}
+    ends = {"less_all": "value", "less_all_low": "low", "less_all_high": "high"}
+    return {**prefix, **{name: found.get(end) for name, end in ends.items()}}
 
 
 def prefix_sentence(prefix: Prefix, every: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from ...agents.rating import Rater, ToRate
 from ...evaluation.options import SelectOptions, parse_options
 from ...evaluation.progress import watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
 from ...models.budget import Budget, estimate_tokens
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ...agents.rating import Rating
     from ...evaluation.progress import Watcher
+    from ...memory.verdict_store import VerdictStore
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...prompts.verdicts import Verdict
@@ -48,8 +49,6 @@ def select(
     prompt: str | Path | Prompt | None = None,
     task: str = "",
     dimensions: Sequence[str] = (),
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -67,8 +66,6 @@ def select(
         prompt: The judge's prompt; askance's own neutral one by default.
         task: What the generator is asked to do, for the proposing model and the checklist.
         dimensions: Allowed dimensions of proposed questions; free where empty.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.evaluation.options.SelectOptions`.
@@ -78,68 +75,80 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
-    settings = parse_options(SelectOptions, options)
     if verdicts is not None:
+        settings = parse_options(SelectOptions, options)
         inputs, bought, judge = load_given(data, candidates, verdicts, model, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
     if model is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-    with watching(watcher, progress) as shown, open_store(cache, no_cache=no_cache) as store:
-        return run_sync(_select(inputs, model, writer or settings.writer, store, settings, shown))
+    return prepare(data, model, candidates, prompt, task, dimensions, options, writer).run(watcher, progress)
 
 
-def estimate_selection(
+def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
     model: str | Model,
-    candidates: str | Path | Checklist | None = None,
+    candidates: str | Path | Checklist | None,
+    prompt: str | Path | Prompt | None,
+    task: str,
+    dimensions: Sequence[str],
+    options: Mapping[str, Any],
     writer: str | Model | None = None,
-    prompt: str | Path | Prompt | None = None,
-    task: str = "",
-    dimensions: Sequence[str] = (),
-    cache: str | Path | None = None,
-    no_cache: bool = False,
-    **options: Any,
-) -> tuple[Estimate, bool]:
-    """What :func:`select` would buy, and whether that is exact or, without candidates, the most it may be.
+) -> SelectionJob:
+    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought.
 
     Raises:
-        InputError: As :func:`select`.
+        InputError: Names the file, line and field at fault.
     """
     settings = parse_options(SelectOptions, options)
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
-
-    async def estimate(store: VerdictStore) -> Estimate:
-        async with session(settings, store) as (models, gateway):
-            return _estimate(inputs, models.get(model), gateway, settings)
-
-    with open_store_to_estimate(cache, no_cache=no_cache) as store:
-        return run_sync(estimate(store)), inputs.candidates is not None
+    return SelectionJob(inputs, model, writer or settings.writer, settings)
 
 
-async def _select(
-    inputs: Inputs,
-    model: str | Model,
-    writer: str | Model | None,
-    store: VerdictStore,
-    settings: SelectOptions,
-    watcher: Watcher,
-) -> Selection:
-    async with session(settings, store, watcher.say) as (models, gateway):
-        watcher.watch(gateway.budget)
-        judge = models.get(model)
-        names = {"judge": judge.name}
-        pool = None
-        candidates = inputs.candidates
-        if candidates is None:
-            proposer = models.get(writer) if writer is not None else judge
-            names["writer"] = proposer.name
-            pool = await _propose(inputs, proposer, gateway, settings, watcher)
-            candidates = Checklist(task=inputs.task, questions=pool.questions)
-        bought = await _buy(inputs, candidates, pool, judge, gateway, settings, watcher)
-    watcher.phase("measuring information")
-    return build_selection(inputs, bought, settings, names, gateway.budget)
+@dataclass(frozen=True)
+class SelectionJob:
+    """The inputs of a selection for which answers are to be bought, checked."""
+
+    inputs: Inputs
+    model: str | Model
+    writer: str | Model | None
+    settings: SelectOptions
+
+    @property
+    def exact(self) -> bool:
+        """Whether the estimate is exact or, without candidates, the most that it may be."""
+        return self.inputs.candidates is not None
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy; nothing is bought."""
+
+        async def estimate(store: VerdictStore) -> Estimate:
+            async with session(self.settings, store) as (models, gateway):
+                return _estimate(self.inputs, models.get(self.model), gateway, self.settings)
+
+        with self.settings.store(to_estimate=True) as store:
+            return run_sync(estimate(store))
+
+    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Selection:
+        """Buy what is needed and choose; what is raised is as in :func:`select`."""
+        with watching(watcher, progress) as shown, self.settings.store() as store:
+            return run_sync(self._run(store, shown))
+
+    async def _run(self, store: VerdictStore, watcher: Watcher) -> Selection:
+        inputs, settings = self.inputs, self.settings
+        async with session(settings, store, watcher.say) as (models, gateway):
+            watcher.watch(gateway.budget)
+            judge = models.get(self.model)
+            names = {"judge": judge.name}
+            pool = None
+            candidates = inputs.candidates
+            if candidates is None:
+                proposer = models.get(self.writer) if self.writer is not None else judge
+                names["writer"] = proposer.name
+                pool = await _propose(inputs, proposer, gateway, settings, watcher)
+                candidates = Checklist(task=inputs.task, questions=pool.questions)
+            bought = await _buy(inputs, candidates, pool, judge, gateway, settings, watcher)
+        watcher.phase("measuring information")
+        return build_selection(inputs, bought, settings, names, gateway.budget)
 
 
 async def _propose(

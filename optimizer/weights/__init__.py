@@ -6,12 +6,12 @@ from ...evaluation.weights_file import ScoreKind, load_weights, weighted_by, wit
 from .auto import Auto
 from .from_pairs import learn_from_pairs
 from .from_ratings import RatingWeights, learn_from_ratings
+from .learners import LearningFailedError, WeightLearner
 from .preferences import PreferenceScores, load_preferences, preference_scores
-from .protocol import LearningFailedError, WeightLearner
 from .ratings import RatingScores, load_ratings, rating_scores, ratings_to_pairs
 from .registry import find_learner, learners
 from .result import WeighResult
-from .sentences import rating_report, rating_sentences, sentences, weights_report
+from .sentences import rating_report, rating_sentences, sentences, weights_report, weights_view
 
 __all__ = [
     "Auto",
@@ -37,5 +37,6 @@ __all__ = [
     "learn_from_pairs",
     "weighted_by",
     "weights_report",
+    "weights_view",
     "with_weights",
 ]

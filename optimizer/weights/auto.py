@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .bradley_terry import Logistic, Robust
-from .comparisons import Codes, Comparisons, Floats, close_to_best, grouped_folds, margins_to_credits
-from .learners import BestSingle, Uniform
-from .protocol import LearningFailedError, WeightLearner, normalised, uniform_weights
+from .learners import BestSingle, LearningFailedError, Uniform, WeightLearner, normalised, uniform_weights
+from .pairs import Codes, Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
 
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
 """Shares of uniform weights that are mixed into learned ones; 1 is the uniform learner."""
@@ -37,7 +36,7 @@ class Shrunk:
         """As the learner."""
         return self.learner.quick
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Learn, then mix.
 
         Raises:
@@ -51,7 +50,7 @@ class Shrunk:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Option:
     """One learner at one shrinkage, and its cross-validated share of right pairs on the development pairs."""
 
     learner: str
@@ -65,7 +64,7 @@ class Choice:
 
     learner: WeightLearner
     reason: str
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Auto:
     name: str = "auto"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Choose, then learn on all of ``pairs``.
 
         Raises:
@@ -97,7 +96,7 @@ class Auto:
         """
         return self.choose(pairs, seed=seed).learner.learn(pairs, seed=seed, start=start)
 
-    def choose(self, pairs: Comparisons, *, seed: int) -> Choice:
+    def choose(self, pairs: PairDifferences, *, seed: int) -> Choice:
         """Pick a learner and its shrinkage for ``pairs``."""
         groups = len(np.unique(pairs.groups[~pairs.is_tie]))
         if pairs.decided_pairs < FEW_PAIRS or groups < 2:
@@ -113,13 +112,11 @@ class Auto:
         best, held = close_to_best(credits, tested)
         chosen = max(held, key=lambda option: (options[option][1], shares[option]))
         name, share = options[chosen]
-        candidates = tuple(
-            Candidate(each[0], each[1], float(right)) for each, right in zip(options, shares, strict=True)
-        )
+        candidates = tuple(Option(each[0], each[1], float(right)) for each, right in zip(options, shares, strict=True))
         learner = Uniform() if name == "uniform" else Shrunk(by_name[name], share)
         return Choice(learner, _reason(candidates[chosen], candidates[best], learner), candidates)
 
-    def _cross_validate(self, pairs: Comparisons, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
+    def _cross_validate(self, pairs: PairDifferences, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
         """Credits of every learner and shrinkage on every decided pair; shape (options, pairs), and the
         pairs' groups.
         """
@@ -148,7 +145,7 @@ class Auto:
         return [options[index] for index in kept], np.concatenate(parts, axis=1)[kept], np.concatenate(tested)
 
 
-def _reason(chosen: Candidate, best: Candidate, learner: WeightLearner) -> str:
+def _reason(chosen: Option, best: Option, learner: WeightLearner) -> str:
     if chosen == best:
         return (
             f"{learner.name}: best in cross-validation ({chosen.share_right:.1%} of development pairs in the "
@@ -166,7 +163,7 @@ def _compact(groups: Codes) -> Codes:
     return compact
 
 
-def take_groups(pairs: Comparisons, most: int, seed: int) -> Comparisons:
+def take_groups(pairs: PairDifferences, most: int, seed: int) -> PairDifferences:
     """A seeded sample of whole groups with about ``most`` pairs; all pairs where there are no more."""
     if len(pairs) <= most:
         return pairs

@@ -6,15 +6,11 @@ logistic regression. Each step is Fisher scoring solved under w ≥ 0 (a non-neg
 as many unknowns as there are tests), so a fit takes a handful of passes over the pairs. With many pairs the
 curvature is taken from a part of them; the gradient never is.
 
-Logistic regression on score differences: Bradley-Terry with non-negative weights.
-
-Logistic regression that allows for flipped labels.
-
-People's labels are wrong now and then however clear the difference is. Plain logistic regression pays for each such
-label in proportion to its margin and turns away from the truth; a model with a rate of flips does not, and unlike the
-share of rightly ordered pairs its likelihood is smooth, so nothing has to be searched. On simulated pairs with 5 % of
-the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic regression with
-10,000, and without flips it loses next to nothing (experiments/measured/weights_recovery.py).
+Why a rate of flips: people's labels are wrong now and then however clear the difference is. Plain logistic regression
+pays for each such label in proportion to its margin and turns away from the truth; with the rate it does not, and
+unlike the share of rightly ordered pairs the likelihood is smooth, so nothing has to be searched. On simulated pairs
+with 5 % of the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic
+regression with 10,000, and without flips it loses next to nothing (experiments/measured/weights_recovery.py).
 """
 
 from __future__ import annotations
@@ -23,13 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .comparisons import Comparisons, Floats
-from .protocol import LearningFailedError, normalised, require_decided, scipy_part
+from .learners import LearningFailedError, normalised, require_decided, scipy_part
+from .pairs import Floats, PairDifferences
 
 CURVATURE_ROWS = 10_000
 """Most pairs used for the curvature matrix; it steers the steps and leaves the solution unchanged."""
 FLIP_START = 0.05
 FLIP_MOST = 0.45
+_MOST_STEPS = 50
 _TOLERANCE = 1e-7
 
 
@@ -58,7 +55,6 @@ def fit_bradley_terry(
     flip: float | None,
     ridge: float = 0.01,
     start: Floats | None = None,
-    max_steps: int = 50,
 ) -> BradleyTerryFit:
     """Fit non-negative weights to score differences (preferred minus other).
 
@@ -69,14 +65,13 @@ def fit_bradley_terry(
         ridge: Strength of the pull towards 0 that keeps separable pairs finite, in units in which the
             differences have a root mean square of 1.
         start: Direction to begin from, shape (tests,); uniform when None.
-        max_steps: Most Fisher scoring steps.
 
     Raises:
         LearningFailedError: The scores never differ, or no test points the way people preferred.
     """
     problem = _Problem(differences, counts, ridge, estimate_flip=flip is None)
     point = problem.first(start, FLIP_START if flip is None else flip)
-    for _ in range(max_steps):
+    for _ in range(_MOST_STEPS):
         following = problem.improve(point)
         settled = point.loss - following.loss <= _TOLERANCE * problem.total
         point = following
@@ -205,7 +200,7 @@ class Logistic:
     name: str = "logistic"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Fit by maximum likelihood; deterministic.
 
         Raises:

@@ -1,7 +1,4 @@
-"""Learn weights from preference pairs and say whether they are worth it.
-
-Several learners on the same held-out pairs, side by side.
-"""
+"""Learn weights from preference pairs, and say by several learners on the same held-out pairs whether it pays."""
 
 from __future__ import annotations
 
@@ -12,13 +9,15 @@ from time import process_time
 import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
-from .comparisons import (
+from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability
+from .learners import LearningFailedError, Uniform, WeightLearner
+from .pairs import (
     ACCURACY_RESAMPLES,
     SCORE_TIE,
     Codes,
-    Comparisons,
     Floats,
-    Split,
+    Fold,
+    PairDifferences,
     grouped_folds,
     interval,
     margins_to_credits,
@@ -26,12 +25,9 @@ from .comparisons import (
     resample_shares,
     single_split,
 )
-from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability
-from .learners import Uniform
 from .preferences import Level, PreferenceScores
-from .protocol import LearningFailedError, WeightLearner
 from .registry import QUICK, find_learner
-from .result import LearnerScore, PairCounts, SectionWeights, Verdict, WeighResult
+from .result import Conclusion, LearnerScore, PairCounts, SectionWeights, WeighResult
 from .sections import Pooling, Recipe, Weighting, prepare
 
 UNLEARNED = ("uniform", "decay", "best-single")
@@ -39,7 +35,7 @@ UNLEARNED = ("uniform", "decay", "best-single")
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class HeldOutTrial:
     """One learner on all splits."""
 
     name: str
@@ -51,12 +47,12 @@ class Trial:
 
 def try_learner(
     learner: WeightLearner,
-    pairs: Comparisons,
-    splits: list[Split],
+    pairs: PairDifferences,
+    splits: list[Fold],
     sections: int,
     pooling: Pooling,
     seed: int,
-) -> Trial:
+) -> HeldOutTrial:
     """Learn on the development part of every split and collect the credits on the decided held-out pairs.
 
     A learner that fails, or whose package is missing, gives a trial with the failure in words.
@@ -69,15 +65,15 @@ def try_learner(
             recipe, _ = prepare(development, learner, sections=sections, pooling=pooling, seed=seed + number)
             fitted = recipe.fit(development, seed=seed + number)
         except (LearningFailedError, MissingExtraError) as error:
-            return Trial(learner.name, failure=str(error))
+            return HeldOutTrial(learner.name, failure=str(error))
         seconds += process_time() - began
         credits.append(margins_to_credits(fitted.margins(test)))
         weights.append(fitted.overall)
-    return Trial(learner.name, np.concatenate(credits), seconds / len(splits), weights)
+    return HeldOutTrial(learner.name, np.concatenate(credits), seconds / len(splits), weights)
 
 
 def score_trials(
-    trials: list[Trial], baseline: Trial, groups: Codes, confidence: float, seed: int
+    trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, confidence: float, seed: int
 ) -> list[LearnerScore]:
     """Every learner on the same resamples of the same held-out pairs."""
     assert baseline.credits is not None
@@ -112,7 +108,7 @@ def score_trials(
     return scores
 
 
-def against_uniform(trial: Trial, baseline: Trial, score: LearnerScore) -> Verdict:
+def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerScore) -> Conclusion:
     """What the paired comparison of the method with uniform weights on the same held-out pairs says."""
     if trial.credits is None or baseline.credits is None:
         return "undefined"
@@ -125,7 +121,7 @@ def against_uniform(trial: Trial, baseline: Trial, score: LearnerScore) -> Verdi
     return "cannot tell"
 
 
-def pairs_to_tell(trials: list[Trial], baseline: Trial, groups: Codes, pairs: int) -> Power:
+def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
     """How many pairs would tell learned from uniform weights.
 
     The method comes first among ``trials``. Where it chooses between learners (``auto``), its choices lean
@@ -150,6 +146,8 @@ def pairs_to_tell(trials: list[Trial], baseline: Trial, groups: Codes, pairs: in
 
 MANY_PAIRS = 20_000
 """With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
+HELD_OUT = 0.5
+"""Share of the pairs that one split holds out."""
 MANY_SCORES = 500_000
 """With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
 
@@ -162,7 +160,6 @@ def learn_from_pairs(
     level: Level = "global",
     pooling: Pooling = "partial",
     folds: int | None = None,
-    test_share: float = 0.5,
     resamples: int | None = None,
     confidence: float = 0.95,
     seed: int = 42,
@@ -179,9 +176,8 @@ def learn_from_pairs(
         level: One set of weights, or one for each data set or section.
         pooling: For data sets and sections: ``partial`` leans small ones on the whole, ``none`` keeps them
             apart.
-        folds: 1 for one split, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
+        folds: 1 for one split into halves, more for cross-validation; None: 5, or 1 with a slow learner or over 20,000
             pairs.
-        test_share: Share of pairs held out by one split.
         resamples: Bootstrap resamples for the weights; None: 200, or 50 over 500,000 scores, or none for a
             slow learner.
         confidence: Of all intervals, in (0, 1).
@@ -192,16 +188,16 @@ def learn_from_pairs(
         LearningFailedError: The method finds no weights for these pairs.
         MissingExtraError: The method needs a package that is not installed.
     """
-    if not 0.0 < confidence < 1.0 or not 0.0 < test_share < 1.0 or (folds is not None and folds < 1):
-        raise InputError("confidence and test_share must lie between 0 and 1, and folds must be at least 1.")
+    if not 0.0 < confidence < 1.0 or (folds is not None and folds < 1):
+        raise InputError("confidence must lie between 0 and 1, and folds must be at least 1.")
     chosen = find_learner(method)
     others = [each for each in map(find_learner, compare) if each.name not in (chosen.name, "uniform")]
-    pairs, names = prefs.comparisons(level), prefs.section_names(level)
+    pairs, names = prefs.differences(level), prefs.section_names(level)
     _require_preferences(prefs, pairs)
     if folds is None:
         slow = not all(each.quick for each in (chosen, *others))
         folds = 1 if slow or len(pairs) > MANY_PAIRS else 5
-    splits = grouped_folds(pairs.groups, folds, seed) if folds > 1 else single_split(pairs.groups, test_share, seed)
+    splits = grouped_folds(pairs.groups, folds, seed) if folds > 1 else single_split(pairs.groups, HELD_OUT, seed)
     tested = np.concatenate([split.test[~pairs.is_tie[split.test]] for split in splits])
     if not len(tested):
         raise InputError("No decided pair is held out; give more pairs or another seed.")
@@ -243,7 +239,7 @@ def learn_from_pairs(
     )
 
 
-def _require_preferences(prefs: PreferenceScores, pairs: Comparisons) -> None:
+def _require_preferences(prefs: PreferenceScores, pairs: PairDifferences) -> None:
     if not pairs.decided_pairs:
         left_out = f" {len(prefs.left_out)} pairs were left out because scores are missing." if prefs.left_out else ""
         raise InputError(f"In none of the {len(pairs)} pairs with all scores did people prefer one output.{left_out}")
@@ -263,7 +259,7 @@ def _no_interval(samples: WeightSamples | None, recipe: Recipe) -> str | None:
 
 def _section_weights(
     names: tuple[str, ...],
-    pairs: Comparisons,
+    pairs: PairDifferences,
     fitted: Weighting,
     samples: WeightSamples | None,
     confidence: float,
@@ -286,7 +282,7 @@ def _section_weights(
     )
 
 
-def _count(prefs: PreferenceScores, pairs: Comparisons, fitted: Weighting, held_out: int) -> PairCounts:
+def _count(prefs: PreferenceScores, pairs: PairDifferences, fitted: Weighting, held_out: int) -> PairCounts:
     margins = np.abs(fitted.margins(pairs))
     ties = margins[pairs.is_tie]
     return PairCounts(

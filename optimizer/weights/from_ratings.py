@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
-from .comparisons import Comparisons, Floats, codes_of, interval, margins_to_credits
+from .learners import LearningFailedError
+from .pairs import Floats, PairDifferences, codes_of, interval, margins_to_credits
 from .preferences import PreferenceScores
-from .protocol import LearningFailedError
 from .rating_plan import (
     METHODS,
     RatingData,
@@ -25,7 +25,7 @@ from .rating_plan import (
     resampled_weights,
 )
 from .ratings import RatingScores
-from .result import Verdict
+from .result import Conclusion
 
 CORRELATION_RESAMPLES = 1_000
 
@@ -63,7 +63,7 @@ class RatingWeights:
     """Shape (tests,); None for uniform weights and where no resamples were asked for."""
     high: Floats | None
     learners: tuple[RatingLearnerScore, ...]
-    verdict: Verdict
+    verdict: Conclusion
     outputs: int
     pairs: int
     left_out: int
@@ -147,14 +147,14 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingDa
     codes = codes_of([*ratings.groups, *pairs.groups])
     outputs = len(ratings.groups)
     order = [pairs.tests.index(test) for test in ratings.tests]
-    rows = pairs.comparisons()
-    differences = Comparisons(rows.differences[:, order], rows.is_tie, codes[outputs:], rows.sections, rows.counts)
+    rows = pairs.differences()
+    differences = PairDifferences(rows.differences[:, order], rows.is_tie, codes[outputs:], rows.sections, rows.counts)
     return RatingData(ratings.scores, ratings.ratings, codes[:outputs], differences)
 
 
 def _held_out(
     data: RatingData, method: RatingMethod, share: float, folds: int, confidence: float, seed: int
-) -> tuple[tuple[RatingLearnerScore, ...], Verdict]:
+) -> tuple[tuple[RatingLearnerScore, ...], Conclusion]:
     """Each method's scores for every output (and pair) from weights learned without its group."""
     predicted: dict[RatingMethod, Floats] = {name: np.full(len(data.ratings), np.nan) for name in METHODS}
     parts: list[NDArray[np.intp]] = []
@@ -248,7 +248,7 @@ def _span(draws: Floats, confidence: float) -> tuple[float | None, float | None]
     return float(low), float(high)
 
 
-def _verdict(score: RatingLearnerScore) -> Verdict:
+def _verdict(score: RatingLearnerScore) -> Conclusion:
     if score.difference is None or score.difference_low is None or score.difference_high is None:
         return "undefined"
     if score.difference_low == score.difference_high == 0.0:

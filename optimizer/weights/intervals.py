@@ -10,8 +10,8 @@ from math import ceil
 
 import numpy as np
 
-from .comparisons import Codes, Comparisons, Floats, interval
-from .protocol import LearningFailedError
+from .learners import LearningFailedError
+from .pairs import Codes, Floats, PairDifferences, interval
 from .sections import Recipe, Weighting
 
 Z_TWO_SIDED_05 = 1.959964
@@ -91,7 +91,7 @@ def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Float
 
 
 def bootstrap_weights(
-    recipe: Recipe, pairs: Comparisons, fitted: Weighting, *, resamples: int, seed: int
+    recipe: Recipe, pairs: PairDifferences, fitted: Weighting, *, resamples: int, seed: int
 ) -> WeightSamples:
     """Learn again on resamples of the pairs (whole groups), starting from the weights found.
 

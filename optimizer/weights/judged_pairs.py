@@ -1,24 +1,22 @@
-"""Scores for preference pairs and for rated outputs, bought from a judge.
+"""Scores for preference pairs and for rated outputs, bought from a judge, and what the order of two outputs does.
 
 Either each output is judged alone, both outputs of a pair with the same checklist; or the judge sees both outputs of a
-pair and says for each test which does better (``pairwise``), in one order or in both (``swap``).
-
-Whether a judge's choice between two outputs depends on which of them it is shown first.
+pair and says for each test which does better (``pairwise``), in one order or in both (``swap``), which shows whether
+its choice depends on which it is shown first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
-from ...evaluation.evaluate import estimate_evaluation, evaluate
+from ...evaluation.evaluate import prepare
 from ...evaluation.scoring import complete_mean, mean_score
-from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, Preference, load_examples
+from ...prompts.examples import Example, Preference
 from ...prompts.rows import read_rows, validate_row
 from . import PreferenceScores, RatingScores, preference_scores, rating_scores
 from .preferences import context_name
@@ -28,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ...agents.buying import Estimate
-    from ...evaluation.evaluate import Evaluation
+    from ...evaluation.evaluate import Evaluation, EvaluationJob
     from ...evaluation.progress import Watcher
     from ...models.base import Model
+    from ...prompts.checklist import Checklist
     from ...prompts.prompt import Prompt
     from ...prompts.verdicts import Verdict
 
@@ -147,7 +146,32 @@ class JudgedPairs:
     """What the order of the outputs did; None where each output was judged alone."""
 
 
-def judge_preferences(
+@dataclass(frozen=True)
+class PairsJob:
+    """Preference pairs that are to be judged, checked."""
+
+    pairs: Sequence[Preference]
+    asked: EvaluationJob
+    """The outputs, each alone or both of a pair at once."""
+    pairwise: bool
+    swap: bool
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy; nothing is bought."""
+        return self.asked.estimate()
+
+    def run(self, watcher: Watcher | None = None) -> JudgedPairs:
+        """Judge all pairs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
+        found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
+        if not self.pairwise:
+            return JudgedPairs(separate_scores(self.pairs, questions, found.verdicts, soft=soft), found)
+        choices = cells(found.verdicts, soft=soft)
+        bias = position_bias([pair.id for pair in self.pairs], questions, choices, swap=self.swap)
+        scores = pairwise_scores(self.pairs, questions, found.verdicts, soft=soft, swap=self.swap)
+        return JudgedPairs(scores, found, bias)
+
+
+def prepare_pairs(
     path: str | Path,
     *,
     checklist: str | Path | Checklist,
@@ -155,10 +179,9 @@ def judge_preferences(
     prompt: str | Path | Prompt | None = None,
     pairwise: bool = False,
     swap: bool = False,
-    watcher: Watcher | None = None,
     **options: Any,
-) -> JudgedPairs:
-    """Judge all pairs; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
+) -> PairsJob:
+    """Read pairs to judge; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
 
     With ``pairwise`` the score of output a is how likely it is called the better one, and that of b is 1 minus this.
 
@@ -169,93 +192,76 @@ def judge_preferences(
         prompt: For the judge; askance's own by default. With ``pairwise`` one without placeholders.
         pairwise: Show both outputs at once.
         swap: Show them in both orders and take the mean; only with ``pairwise``.
-        watcher: Told how the work goes on.
         options: As for :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
-        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
-    pairs = load_pairs(path, limit=options.pop("limit", None))
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    soft = options.get("scores") != "hard"
-    asked = _asked(pairs, prompt, pairwise=pairwise, swap=swap)
-    found = evaluate(checklist=questions, model=model, watcher=watcher, **asked, **options)
-    if not pairwise:
-        return JudgedPairs(separate_scores(pairs, questions, found.verdicts, soft=soft), found)
-    bias = position_bias([pair.id for pair in pairs], questions, cells(found.verdicts, soft=soft), swap=swap)
-    return JudgedPairs(pairwise_scores(pairs, questions, found.verdicts, soft=soft, swap=swap), found, bias)
-
-
-def estimate_pairs(
-    path: str | Path,
-    *,
-    prompt: str | Path | Prompt | None = None,
-    pairwise: bool = False,
-    swap: bool = False,
-    **judging: Any,
-) -> Estimate:
-    """What :func:`judge_preferences` would buy; nothing is bought.
-
-    Raises:
-        InputError: As :func:`judge_preferences`.
-    """
-    pairs = load_pairs(path, limit=judging.pop("limit", None))
-    return estimate_evaluation(**_asked(pairs, prompt, pairwise=pairwise, swap=swap), **judging)
-
-
-def _asked(
-    pairs: Sequence[Preference], prompt: str | Path | Prompt | None, *, pairwise: bool, swap: bool
-) -> dict[str, Any]:
-    """What is judged, with which prompt, by which kind of evaluator."""
     if swap and not pairwise:
         raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
+    pairs = load_pairs(path, limit=options.pop("limit", None))
     if not pairwise:
-        return {"data": [example for pair in pairs for example in separate_examples(pair)], "prompt": prompt}
-    return {
-        "data": [example for pair in pairs for example in ordered_examples(pair, swap=swap)],
-        "prompt": pairwise_prompt() if prompt is None else prompt,
-        "evaluator": PairEvaluator,
-    }
+        examples = [example for pair in pairs for example in separate_examples(pair)]
+        return PairsJob(pairs, prepare(examples, checklist, model, prompt, options), pairwise, swap)
+    examples = [example for pair in pairs for example in ordered_examples(pair, swap=swap)]
+    both = pairwise_prompt() if prompt is None else prompt
+    return PairsJob(pairs, prepare(examples, checklist, model, both, options, PairEvaluator), pairwise, swap)
 
 
-def judge_ratings(
+@dataclass(frozen=True)
+class RatingsJob:
+    """Rated outputs that are to be judged, checked."""
+
+    examples: Sequence[Example]
+    rated: str
+    """The human dimension that is the rating."""
+    asked: EvaluationJob
+    """The outputs without their ratings."""
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy; nothing is bought."""
+        return self.asked.estimate()
+
+    def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
+        """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
+        found, questions = self.asked.run(watcher), self.asked.checklist.questions
+        table = cells(found.verdicts, soft=self.asked.settings.soft)
+        scores = rating_scores(
+            [example.id for example in self.examples],
+            [question.id for question in questions],
+            [[table[example.id, question.id] for question in questions] for example in self.examples],
+            [example.human_score(self.rated) for example in self.examples],
+            groups=[context_name(example.metadata.get("group"), example.input) for example in self.examples],
+        )
+        return scores, found
+
+
+def prepare_ratings(
     path: str | Path,
     *,
     checklist: str | Path | Checklist,
     model: str | Model,
+    prompt: str | Path | Prompt | None = None,
     dimension: str | None = None,
-    watcher: Watcher | None = None,
     **options: Any,
-) -> tuple[RatingScores, Evaluation]:
-    """Judge rated outputs.
+) -> RatingsJob:
+    """Read rated outputs to judge.
 
     Args:
         path: Examples with human scores, as for :func:`~askance.evaluation.evaluate.evaluate`.
         checklist: The tests; an output with a missing verdict or rating is left out and counted.
         model: The judge.
+        prompt: For the judge; askance's own by default.
         dimension: The human dimension that is the rating; the only one, or ``overall``, when None.
-        watcher: Told how the work goes on.
         options: As for :func:`~askance.evaluation.evaluate.evaluate`.
 
     Raises:
         InputError: Bad data, or people rated several dimensions and none is named.
-        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
-    examples = load_examples(path, fields=options.pop("field", None), limit=options.pop("limit", None))
-    questions = checklist if isinstance(checklist, Checklist) else load_checklist(checklist)
-    rated = rated_dimension((example.human for example in examples), dimension, str(path))
-    unrated = [example.model_copy(update={"human": {}}) for example in examples]
-    found = evaluate(unrated, checklist=questions, model=model, watcher=watcher, **options)
-    table = cells(found.verdicts, soft=options.get("scores") != "hard")
-    scores = rating_scores(
-        [example.id for example in examples],
-        [question.id for question in questions.questions],
-        [[table[example.id, question.id] for question in questions.questions] for example in examples],
-        [example.human_score(rated) for example in examples],
-        groups=[context_name(example.metadata.get("group"), example.input) for example in examples],
-    )
-    return scores, found
+    job = prepare(path, checklist, model, prompt, options)
+    rated = rated_dimension((example.human for example in job.examples), dimension, str(path))
+    unrated = [example.model_copy(update={"human": {}}) for example in job.examples]
+    return RatingsJob(job.examples, rated, replace(job, examples=unrated))
 
 
 def load_pairs(path: str | Path, *, limit: int | None = None) -> list[Preference]:

@@ -1,19 +1,90 @@
-"""Equal weights: the baseline that every learner has to beat.
-
-The one test that agrees best with people: a baseline that weighted sums often fail to beat.
-
-Weights that decay with the position of a test, as LMUnit weights query-level tests (Table 15).
-"""
+"""What a weight learner is, the form that all weights take, and the simplest learners, which others have to beat."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ...prompts.errors import InputError
-from .comparisons import Comparisons, Floats, margins_to_credits
-from .protocol import normalised, require_decided, uniform_weights
+from ...prompts.errors import AskanceError, InputError, MissingExtraError
+from .pairs import Floats, PairDifferences, margins_to_credits
+
+
+class LearningFailedError(AskanceError):
+    """A learner found no weights; the message says why. The comparison of learners shows it beside the others."""
+
+
+@runtime_checkable
+class WeightLearner(Protocol):
+    """A strategy for learning how test scores add up."""
+
+    @property
+    def name(self) -> str:
+        """What the tables call it."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether learning again on a few hundred resamples is affordable."""
+
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
+        """Learn weights from ``pairs``.
+
+        Args:
+            pairs: Development pairs only; whatever is held out is never passed here.
+            seed: Same pairs and seed, same weights.
+            start: Weights to begin the search from, shape (tests,); uniform when None.
+
+        Returns:
+            Weights, shape (tests,), in [0, 1] with sum 1.
+
+        Raises:
+            LearningFailedError: The pairs determine no weights.
+        """
+
+
+def uniform_weights(tests: int) -> Floats:
+    """Equal weights, shape (tests,), sum 1."""
+    return np.full(tests, 1.0 / tests)
+
+
+def normalised(weights: Floats) -> Floats:
+    """Scale to sum 1: the objective is scale-free, so weights are reported as shares.
+
+    Raises:
+        LearningFailedError: No weight is positive.
+    """
+    total = float(weights.sum())
+    if not np.isfinite(total) or total <= 0.0:
+        raise LearningFailedError("every weight is 0, so there is no score")
+    shares: Floats = np.clip(weights / total, 0.0, 1.0)
+    return shares
+
+
+def require_decided(pairs: PairDifferences) -> None:
+    """Refuse pairs that decide nothing.
+
+    Raises:
+        LearningFailedError: People preferred an output in none of the pairs, or no score ever differs.
+    """
+    differences, counts = pairs.decided()
+    if not len(differences) or counts.sum() <= 0:
+        raise LearningFailedError("there is no pair in which people preferred one output")
+    if not np.any(differences[counts > 0]):
+        raise LearningFailedError("the two outputs have the same scores in every pair")
+
+
+def scipy_part(name: str) -> Any:
+    """The module ``scipy.NAME``.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    try:
+        return import_module(f"scipy.{name}")
+    except ImportError as error:
+        raise MissingExtraError("weights", "scipy") from error
 
 
 @dataclass(frozen=True)
@@ -23,21 +94,19 @@ class Uniform:
     name: str = "uniform"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Equal weights, whatever the pairs."""
         return uniform_weights(pairs.tests)
 
 
 @dataclass(frozen=True)
 class BestSingle:
-    """All weight on the test that orders most development pairs rightly (score ties half; the first of
-    equals).
-    """
+    """All weight on the test that orders most development pairs rightly (score ties half; the first of equals)."""
 
     name: str = "best-single"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """One weight of 1, the others 0.
 
         Raises:
@@ -53,7 +122,7 @@ class BestSingle:
 
 @dataclass(frozen=True)
 class Decay:
-    """The n-th test, in the order of the checklist (or of the file), weighs ``base`` to the power n."""
+    """The n-th test of the checklist (or of the file) weighs ``base`` to the power n (LMUnit Table 15)."""
 
     base: float = 0.8
     name: str = "decay"
@@ -64,6 +133,6 @@ class Decay:
         if not 0.0 < self.base <= 1.0:
             raise InputError(f"The base of decaying weights is {self.base}; it must lie above 0 and at most at 1.")
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Decaying weights, whatever the pairs."""
         return normalised(self.base ** np.arange(pairs.tests, dtype=np.float64))

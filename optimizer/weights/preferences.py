@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.rows import read_rows
-from .comparisons import Comparisons, Floats, codes_of
+from .pairs import Floats, PairDifferences, codes_of
 
 Level = Literal["global", "dataset", "section"]
 FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "metadata")
@@ -69,7 +69,7 @@ class PreferenceScores:
         """
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
-    def comparisons(self, level: Level = "global") -> Comparisons:
+    def differences(self, level: Level = "global") -> PairDifferences:
         """Score differences for a learner, with section numbers as in ``section_names(level)``.
 
         Raises:
@@ -79,7 +79,7 @@ class PreferenceScores:
         differences = self.scores_a - self.scores_b
         differences *= sign
         sections = codes_of(self._keys(level)) if level != "global" else np.zeros(len(self.ids), dtype=np.int64)
-        return Comparisons(
+        return PairDifferences(
             differences=differences,
             is_tie=self.preferred == 0,
             groups=codes_of(self.groups),
@@ -169,21 +169,18 @@ def preference_scores(
     )
 
 
-def load_preferences(
-    path: str | Path, *, tests: Sequence[str] | None = None, limit: int | None = None
-) -> PreferenceScores:
+def load_preferences(path: str | Path, *, limit: int | None = None) -> PreferenceScores:
     """Read pairs with scores from a JSONL (or CSV) file.
 
     Args:
         path: The file; see the module's description for its fields.
-        tests: Use only these tests, in this order; every test that occurs, in order of appearance, when None.
         limit: Read only so many pairs.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
     path = Path(path)
-    columns = Columns(tests, sides=2)
+    columns = Columns(sides=2)
     ids: dict[str, int] = {}
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
@@ -204,8 +201,6 @@ def load_preferences(
         raise InputError(f"{path}: there are no pairs in it.")
     if not columns.tests:
         raise InputError(f"{path}: the scores are empty; 'scores_a' must hold a number for each test.")
-    for test in columns.unseen():
-        raise InputError(f"{path}: no pair has a score for the test '{test}'.{did_you_mean(test, columns.other)}")
     a, b = columns.tables()
     return preference_scores(
         list(ids), columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets
@@ -217,35 +212,24 @@ class Columns:
     arrays.
     """
 
-    def __init__(self, tests: Sequence[str] | None, *, sides: int = 1) -> None:
-        self.fixed = tests is not None
+    def __init__(self, *, sides: int = 1) -> None:
         self.rows = 0
-        self.sides: list[dict[str, array[float]]] = [{test: array("d") for test in tests or ()} for _ in range(sides)]
-        self.other: set[str] = set()
+        self.sides: list[dict[str, array[float]]] = [{} for _ in range(sides)]
 
     @property
     def tests(self) -> list[str]:
-        """Test ids, in order of appearance or as given."""
+        """Test ids, in order of appearance."""
         return list(self.sides[0])
 
     def add(self, *scores: dict[str, float]) -> None:
         """Add a row: the scores of each side. A test that a row does not name is missing there."""
-        for test in dict.fromkeys(test for side in scores for test in side):
-            if test in self.sides[0]:
-                continue
-            if self.fixed:
-                self.other.add(test)
-                continue
+        for test in dict.fromkeys(test for side in scores for test in side if test not in self.sides[0]):
             for side in self.sides:
                 side[test] = array("d", [nan]) * self.rows
         for side, values in zip(self.sides, scores, strict=True):
             for test, column in side.items():
                 column.append(values.get(test, nan))
         self.rows += 1
-
-    def unseen(self) -> list[str]:
-        """Tests without a single score."""
-        return [test for test in self.tests if all(np.isnan(side[test]).all() for side in self.sides)]
 
     def tables(self) -> list[Floats]:
         """One table for each side, shape (rows, tests), NaN where a score is missing."""

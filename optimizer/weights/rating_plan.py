@@ -1,8 +1,6 @@
-"""Ways to learn weights from ratings, and the choice between them by cross-validation.
+"""Ways to learn weights whose score ranks rated outputs as people do, and the choice between them by cross-validation.
 
-Search for weights whose score ranks rated outputs as people do, alone or together with pairs.
-
-Spearman's correlation is the objective as it stands: piecewise constant and scale-free like the share of
+Spearman's correlation is the objective of the search as it stands: piecewise constant and scale-free like the share of
 right pairs, so many candidates are ranked at once and one weight is changed at a time.
 """
 
@@ -16,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from .comparisons import ABOUT_AS_GOOD, Codes, Comparisons, Floats, grouped_folds, margins_to_credits
-from .protocol import LearningFailedError, normalised, scipy_part, uniform_weights
+from .learners import LearningFailedError, normalised, scipy_part, uniform_weights
+from .pairs import ABOUT_AS_GOOD, Codes, Floats, PairDifferences, grouped_folds, margins_to_credits
 
 
 def least_squares(scores: Floats, ratings: Floats) -> Floats:
@@ -34,7 +32,7 @@ def least_squares(scores: Floats, ratings: Floats) -> Floats:
 class Objective:
     """The rank correlation with the ratings, alone or mixed with the share of right pairs."""
 
-    def __init__(self, scores: Floats, ratings: Floats, pairs: Comparisons | None, share: float) -> None:
+    def __init__(self, scores: Floats, ratings: Floats, pairs: PairDifferences | None, share: float) -> None:
 
         self.scores, self.share = scores, share
         self.ranks = scipy_part("stats").rankdata(ratings) - (len(ratings) + 1) / 2
@@ -108,7 +106,7 @@ class RatingData:
     scores: Floats
     ratings: Floats
     groups: Codes
-    pairs: Comparisons | None
+    pairs: PairDifferences | None
 
     def part(self, inside: NDArray[np.bool_]) -> RatingData:
         """The outputs and pairs of the groups for which ``inside`` (groups,) is true."""

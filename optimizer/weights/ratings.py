@@ -18,7 +18,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.rows import read_rows
-from .comparisons import Floats
+from .pairs import Floats
 from .preferences import (
     Columns,
     LeftOut,
@@ -107,7 +107,7 @@ def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int |
     """
     path = Path(path)
     dimension = _dimension_of_file(path) if dimension is None else dimension
-    columns = Columns(None)
+    columns = Columns()
     ids: dict[str, int] = {}
     ratings, groups = [], []
     for number, row in islice(read_rows(path), limit):
@@ -182,23 +182,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
-def ratings_to_pairs(
-    ratings: RatingScores, *, within_groups: bool = True, most_pairs: int = 20_000, seed: int = 42
-) -> PreferenceScores:
-    """Turn rated outputs into preference pairs; equal ratings make a data tie.
-
-    Args:
-        ratings: Rated outputs.
-        within_groups: Pair only outputs of one context. Otherwise every two outputs are a pair, and all
-            pairs that touch each other would be one group, so nothing could be held out: only for learning,
-            not for ``weigh``.
-        most_pairs: With more pairs a seeded sample of this size is taken.
-        seed: Decides the sample.
+def ratings_to_pairs(ratings: RatingScores) -> PreferenceScores:
+    """Make a preference pair of every two rated outputs of one context; equal ratings make a data tie.
 
     Raises:
         InputError: No two outputs can be paired.
     """
-    codes = np.unique(np.array(ratings.groups), return_inverse=True)[1] if within_groups else np.zeros(len(ratings.ids))
+    codes = np.unique(np.array(ratings.groups), return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
     firsts, seconds = [], []
     for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
@@ -208,9 +198,6 @@ def ratings_to_pairs(
     first, second = np.concatenate(firsts), np.concatenate(seconds)
     if not len(first):
         raise InputError("No two rated outputs share a group, so there are no pairs; name the 'group' of each output.")
-    if len(first) > most_pairs:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(first), most_pairs, replace=False))
-        first, second = first[chosen], second[chosen]
     signs = np.sign(ratings.ratings[first] - ratings.ratings[second])
     return preference_scores(
         [f"{ratings.ids[a]} | {ratings.ids[b]}" for a, b in zip(first, second, strict=True)],
@@ -218,5 +205,5 @@ def ratings_to_pairs(
         ratings.scores[first],
         ratings.scores[second],
         ["tie" if sign == 0 else "a" if sign > 0 else "b" for sign in signs],
-        groups=[ratings.groups[a] if within_groups else "all" for a in first],
+        groups=[ratings.groups[a] for a in first],
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...prompts.errors import InputError, did_you_mean
 from .auto import Auto
 from .bradley_terry import Logistic, Robust
-from .learners import BestSingle, Decay, Uniform
-from .protocol import WeightLearner
+from .learners import BestSingle, Decay, Uniform, WeightLearner
 from .searches import Bayes, LocalSearch, OptunaSearch
 
 QUICK = ("uniform", "best-single", "decay", "logistic", "robust", "local-search")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .comparisons import Floats
 from .intervals import Power, Stability
+from .pairs import Floats
 from .preferences import Level
 
-Verdict = Literal["better", "worse", "cannot tell", "same", "undefined"]
+Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class WeighResult:
     sections: tuple[SectionWeights, ...]
     stability: Stability | None
     learners: tuple[LearnerScore, ...]
-    verdict: Verdict
+    verdict: Conclusion
     """Whether the method beats uniform weights on held-out pairs beyond noise."""
     power: Power
     counts: PairCounts

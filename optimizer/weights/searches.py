@@ -1,15 +1,12 @@
-"""Direct search for the largest share of rightly ordered pairs, one weight at a time and exactly.
+"""Searches for the largest share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8).
 
-The share is piecewise constant: along one weight it changes only where some pair's margin crosses 0.
-Sorting those crossings and adding up what each wins or loses gives the best value of that weight exactly,
-in one sort. Sweeping over the tests from a logistic fit until nothing improves is a local optimum that no
-change of a single weight can better.
+The share is piecewise constant: along one weight it changes only where some pair's margin crosses 0. Sorting those
+crossings and adding up what each wins or loses gives the best value of that weight exactly, in one sort
+(``LocalSearch``). Sweeping over the tests from a logistic fit until nothing improves is a local optimum that no change
+of a single weight can better.
 
-The objective that black-box searches maximise: the share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8).
-
-Bayesian optimisation as in LMUnit (§3.5, A.3.5): a Gaussian process and the probability of improvement.
-
-Black-box search with Optuna: tree-structured Parzen estimators (TPE) or a Gaussian process (GP).
+The others take the share for a black box: Bayesian optimisation as in LMUnit (§3.5, A.3.5), a Gaussian process and the
+probability of improvement, and Optuna's tree-structured Parzen estimators (TPE) or Gaussian process (GP).
 """
 
 from __future__ import annotations
@@ -25,8 +22,8 @@ import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
 from .bradley_terry import fit_bradley_terry
-from .comparisons import SCORE_TIE, Comparisons, Floats, share_right
-from .protocol import LearningFailedError, normalised, require_decided, uniform_weights
+from .learners import LearningFailedError, normalised, require_decided, uniform_weights
+from .pairs import SCORE_TIE, Floats, PairDifferences, share_right
 
 if TYPE_CHECKING:
     import optuna
@@ -47,7 +44,7 @@ class LocalSearch:
     name: str = "local-search"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search from ``start``, or from a logistic fit and from uniform weights, and keep the better end.
 
         Raises:
@@ -149,7 +146,7 @@ class BlackBox:
         LearningFailedError: No decided pair, or no score differs.
     """
 
-    def __init__(self, pairs: Comparisons) -> None:
+    def __init__(self, pairs: PairDifferences) -> None:
         require_decided(pairs)
         self._differences, self._counts = pairs.decided()
         self._tests = pairs.tests
@@ -197,7 +194,7 @@ class Bayes:
     name: str = "bayes"
     quick: bool = False
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search; the best point seen is kept. Uses one BLAS thread, without which it crawls.
 
         Raises:
@@ -249,7 +246,7 @@ class OptunaSearch:
         """``optuna-tpe`` or ``optuna-gp``."""
         return f"optuna-{self.sampler}"
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         """Search; the best trial is kept.
 
         Raises:

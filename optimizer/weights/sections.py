@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from .auto import FEW_PAIRS, Auto, take_groups
-from .comparisons import Comparisons, Floats, close_to_best, grouped_folds, margins_to_credits
-from .learners import Decay, Uniform
-from .protocol import LearningFailedError, WeightLearner
+from .learners import Decay, LearningFailedError, Uniform, WeightLearner
+from .pairs import Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
 
 Pooling = Literal["partial", "none"]
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
@@ -35,7 +34,7 @@ class Weighting:
     by_section: Floats | None = None
     """Shape (sections, tests), rows with sum 1; None for global weights."""
 
-    def margins(self, pairs: Comparisons) -> Floats:
+    def margins(self, pairs: PairDifferences) -> Floats:
         """Margin of each pair under its section's weights; shape (pairs,), in [-1, 1]."""
         if self.by_section is None:
             return np.asarray(pairs.differences @ self.overall, dtype=np.float64)
@@ -73,7 +72,7 @@ class Recipe:
             return ()
         return self.section if isinstance(self.section, tuple) else (self.section,) * self.sections
 
-    def fit(self, pairs: Comparisons, *, seed: int, start: Weighting | None = None) -> Weighting:
+    def fit(self, pairs: PairDifferences, *, seed: int, start: Weighting | None = None) -> Weighting:
         """Learn from ``pairs``.
 
         Raises:
@@ -88,7 +87,7 @@ class Recipe:
         own, sizes = self._own(pairs, overall, seed)
         return Weighting(overall, _pool(own, overall, sizes, self.strength))
 
-    def _own(self, pairs: Comparisons, overall: Floats, seed: int) -> tuple[Floats, Floats]:
+    def _own(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
         """Unpooled weights (sections, tests) and decided pairs (sections,); size 0 where a section decides
         nothing.
         """
@@ -107,7 +106,7 @@ class Recipe:
 
 
 def prepare(
-    pairs: Comparisons, learner: WeightLearner, *, sections: int, pooling: Pooling, seed: int
+    pairs: PairDifferences, learner: WeightLearner, *, sections: int, pooling: Pooling, seed: int
 ) -> tuple[Recipe, str]:
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
 
@@ -146,7 +145,7 @@ def prepare(
 
 
 def _keep_apart(
-    pairs: Comparisons, learner: WeightLearner, overall: WeightLearner, sections: int, reason: str, seed: int
+    pairs: PairDifferences, learner: WeightLearner, overall: WeightLearner, sections: int, reason: str, seed: int
 ) -> tuple[Recipe, str]:
     """Every section on its own; ``Auto`` chooses in each."""
     if not isinstance(learner, Auto):
@@ -157,7 +156,7 @@ def _keep_apart(
     return Recipe(overall, own, sections, 0.0), f"{reason}; {said}"
 
 
-def _of_section(pairs: Comparisons, section: int) -> Comparisons:
+def _of_section(pairs: PairDifferences, section: int) -> PairDifferences:
     return pairs.take(np.flatnonzero((pairs.sections == section) & (pairs.counts > 0)))
 
 
@@ -169,7 +168,7 @@ def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Float
 
 
 def _choose_pooling(
-    pairs: Comparisons, recipes: Sequence[Recipe], seed: int, folds: int = 5
+    pairs: PairDifferences, recipes: Sequence[Recipe], seed: int, folds: int = 5
 ) -> tuple[WeightLearner, float]:
     """The sections' learner and τ with the best cross-validated share of right pairs.
 

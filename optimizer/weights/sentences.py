@@ -1,15 +1,22 @@
-"""What was learned, as the content of a file and as sentences."""
+"""What was learned: as the content of a file, as sentences, and as tables of that file."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .comparisons import Floats
+from ...evaluation.shown import View
+from ...prompts.words import Figure
 from .from_ratings import RatingWeights
+from .pairs import Floats
 from .result import LearnerScore, SectionWeights, WeighResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...evaluation.shown import Rows
 
 SCHEMA = "askance.weights/1"
 
@@ -234,3 +241,74 @@ def _learner(tests: tuple[str, ...], score: LearnerScore) -> dict[str, Any]:
     fields["weights"] = None if score.weights is None else _named(tests, score.weights)
     fields["reason"] = fields.pop("failure")
     return fields
+
+
+def weights_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of learned weights.
+
+    Args:
+        data: The content of ``weights.json``.
+    """
+    sections, ends = data.get("sections") or {}, data["intervals"] or {}
+    ranks = (data.get("ranking") or {}).get("tests") or {}
+    bias = data.get("position_bias")
+    tables: dict[str, Callable[[], Rows]] = {
+        "weights": lambda: [
+            {"test": test, "weight": Figure.of({"value": weight, **ends.get(test, {})})}
+            | {"place": Figure.of(ranks[test], ".0f", "rank") if test in ranks else None}
+            | {name: _section_figure(section, test) for name, section in sections.items()}
+            for test, weight in data["weights"].items()
+        ],
+        "learners": lambda: [_learner_row(each, data) for each in sorted(data["learners"], key=_best_first)],
+        "sections": lambda: [{"section": name, "pairs": each["decided"]} for name, each in sections.items()],
+        "order": lambda: [_order_row(*each) for each in ([*bias["tests"].items(), ("all", bias)] if bias else [])],
+    }
+    captions = {
+        "weights": "the weights, which sum to 1; with a column for each section that has its own",
+        "learners": f"the learners, on the same {held_out(data)}; {data['method']} is used; differences are from uniform weights",
+        "sections": "decided pairs of each section; one with few leans on the others",
+        "order": "mean probability that the output shown first is called the better one; 0.500 is no bias",
+    }
+    return View(f"{len(data['weights'])} tests", data["conclusion"], tables, tuple(captions), captions=captions)
+
+
+def held_out(data: Mapping[str, Any]) -> str:
+    """The data that learners are compared on, in words."""
+    if "held_out" in data:
+        return f"{data['pairs']['held_out']:,} held-out pairs"
+    return f"{data['outputs']:,} held-out outputs"
+
+
+def _section_figure(section: Mapping[str, Any], test: str) -> Figure:
+    return Figure.of({"value": section["weights"][test], **(section["intervals"] or {}).get(test, {})})
+
+
+def _best_first(row: Mapping[str, Any]) -> float:
+    """By what a learner reaches; one that gave nothing comes last."""
+    reached = row.get("accuracy", row.get("spearman"))
+    return 2.0 if reached is None else -reached
+
+
+def _learner_row(row: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    of_pairs = "held_out" in data
+    form, main = (".1%", "accuracy") if of_pairs else (".3f", "spearman")
+    gain = {"value": row["difference"], "low": row["difference_low"], "high": row["difference_high"]}
+    return {
+        "name": row["name"],
+        main: Figure.of(row, form, main),
+        "difference": None if row["name"] == "uniform" else Figure.of(gain, f"+{form}"),
+        "kendall": None if row.get("kendall") is None else Figure(row["kendall"]),
+        "pairs right": None if row.get("pair_accuracy") is None else Figure(row["pair_accuracy"], form=".1%"),
+        **{name: row.get(name) for name in ("right", "wrong")},
+        "tied": row.get("score_ties") or None,
+        "seconds": row.get("seconds"),
+    }
+
+
+def _order_row(test: str, each: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "test": test,
+        "first preferred": Figure(each["mean_p_first"]),
+        "in both orders": each["both_orders"],
+        "order decides": Figure(each["share_depends"], form=".1%"),
+    }

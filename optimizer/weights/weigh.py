@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
-from ...evaluation.evaluate import estimate_evaluation
 from ...evaluation.options import WeighOptions, parse_options
 from ...evaluation.progress import watching
 from ...evaluation.shown import Shown, View
@@ -26,8 +25,9 @@ from . import (
     rating_sentences,
     sentences,
     weights_report,
+    weights_view,
 )
-from .judged_pairs import estimate_pairs, judge_preferences, judge_ratings
+from .judged_pairs import PairsJob, RatingsJob, prepare_pairs, prepare_ratings
 from .rating_plan import rating_method
 
 if TYPE_CHECKING:
@@ -60,19 +60,7 @@ class LearnedWeights(Shown):
         return dict(zip(self.result.tests, self.result.weights.tolist(), strict=True))
 
     def _view(self) -> View:
-        found = self.result
-        ends = [[None] * len(found.tests) if each is None else each.tolist() for each in (found.low, found.high)]
-        weights = [
-            {"test": test, "weight": weight, "low": low, "high": high}
-            for (test, weight), low, high in zip(self.weights.items(), *ends, strict=True)
-        ]
-        learners = [asdict(each) for each in found.learners]
-        return View(
-            f"{len(weights)} tests",
-            self.sentences(),
-            {"weights": lambda: weights, "learners": lambda: learners},
-            ("weights",),
-        )
+        return replace(weights_view(self.to_dict()), lines=self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``weights.json``."""
@@ -99,8 +87,6 @@ def weigh(
     checklist: str | Path | Checklist | None = None,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -113,8 +99,6 @@ def weigh(
         checklist: The tests, where outputs are to be judged.
         model: The judge.
         prompt: For the judge; askance's own by default.
-        cache: Where answers are kept.
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~askance.evaluation.options.WeighOptions`.
@@ -123,67 +107,75 @@ def weigh(
         InputError: Bad data or settings, or settings that do not go together.
         AskanceError: Judging or learning failed; the message says why.
     """
-    settings = parse_options(WeighOptions, options)
-    _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
-    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
-    judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
-    with watching(watcher, progress) as shown:
-        return _weigh(data, ratings, judge, settings, shown)
+    return prepare(data, ratings, checklist, model, prompt, options).run(watcher, progress)
 
 
-def estimate_weighing(
-    data: str | Path | None = None,
-    *,
-    ratings: str | Path | None = None,
-    checklist: str | Path | Checklist | None = None,
-    model: str | Model | None = None,
-    prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
-    **options: Any,
-) -> Estimate:
-    """What :func:`weigh` would buy, which is nothing where the scores are in the files; nothing is bought.
-
-    Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
+def prepare(
+    data: str | Path | None,
+    ratings: str | Path | None,
+    checklist: str | Path | Checklist | None,
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+    options: Mapping[str, Any],
+) -> WeighingJob:
+    """Load and check what :func:`weigh` is given; nothing is bought.
 
     Raises:
         InputError: As :func:`weigh`.
     """
     settings = parse_options(WeighOptions, options)
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
-    found = Estimate(0, 0, 0, 0)
-    if model is None:
-        return found
-    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt}
-    judge |= {"cache": cache, "no_cache": no_cache, **settings.for_judging}
+    pairs: PreferenceScores | PairsJob | None = None
+    rated: RatingScores | RatingsJob | None = None
+    dimension, limit = settings.rating_dimension, settings.limit
+    if checklist is None or model is None:
+        pairs = None if data is None else load_preferences(data, limit=limit)
+        rated = None if ratings is None else load_ratings(ratings, dimension=dimension, limit=limit)
+        return WeighingJob(pairs, rated, settings, "given")
+    judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
     if data is not None:
-        found += estimate_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **_without(judge, "field"))
+        each = {name: value for name, value in judge.items() if name != "field"}  # which is for the ratings
+        pairs = prepare_pairs(data, pairwise=settings.pairwise, swap=settings.swap, **each)
     if ratings is not None:
-        found += estimate_evaluation(ratings, **judge)
-    return found
+        rated = prepare_ratings(ratings, dimension=dimension, **judge)
+    return WeighingJob(pairs, rated, settings, "pairwise" if settings.pairwise else settings.scores)
 
 
-def _weigh(
-    data: str | Path | None, ratings: str | Path | None, judge: dict[str, Any], settings: WeighOptions, watcher: Watcher
-) -> LearnedWeights:
-    judged: list[Evaluation] = []
-    pairs, bias, rated = None, None, None
-    model, judge = judge["model"], judge | {"watcher": watcher}
-    if data is not None and model is None:
-        pairs = load_preferences(data, limit=settings.limit)
-    elif data is not None:
-        found = judge_preferences(data, pairwise=settings.pairwise, swap=settings.swap, **_without(judge, "field"))
-        pairs, bias = found.scores, found.bias
-        judged.append(found.evaluation)
-    if ratings is not None and model is None:
-        rated = load_ratings(ratings, dimension=settings.rating_dimension, limit=settings.limit)
-    elif ratings is not None:
-        judge |= _left_of_budget(settings, judged)
-        rated, bought = judge_ratings(ratings, dimension=settings.rating_dimension, **judge)
-        judged.append(bought)
-    _require_scores(judged, pairs, rated)
-    scores: ScoreKind = "given" if model is None else "pairwise" if settings.pairwise else settings.scores
-    return LearnedWeights(_learn(pairs, rated, settings, watcher), tuple(judged), bias, scores)
+@dataclass(frozen=True)
+class WeighingJob:
+    """What weights are to be learned from, checked: scores that are there, or outputs to be judged."""
+
+    pairs: PreferenceScores | PairsJob | None
+    rated: RatingScores | RatingsJob | None
+    settings: WeighOptions
+    scores: ScoreKind
+
+    def estimate(self) -> Estimate:
+        """What :meth:`run` would buy, which is nothing where the scores are in the files; nothing is bought.
+
+        Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
+        """
+        judged = [each.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))]
+        return sum(judged, Estimate(0, 0, 0, 0))
+
+    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> LearnedWeights:
+        """Judge what has no scores and learn; what is raised is as in :func:`weigh`."""
+        with watching(watcher, progress) as shown:
+            return self._run(shown)
+
+    def _run(self, watcher: Watcher) -> LearnedWeights:
+        judged: list[Evaluation] = []
+        pairs, rated, bias = self.pairs, self.rated, None
+        if isinstance(pairs, PairsJob):
+            found = pairs.run(watcher)
+            pairs, bias = found.scores, found.bias
+            judged.append(found.evaluation)
+        if isinstance(rated, RatingsJob):
+            left = rated.asked.settings.model_copy(update=_left_of_budget(self.settings, judged))
+            rated, bought = replace(rated, asked=replace(rated.asked, settings=left)).run(watcher)
+            judged.append(bought)
+        _require_scores(judged, pairs, rated)
+        return LearnedWeights(_learn(pairs, rated, self.settings, watcher), tuple(judged), bias, self.scores)
 
 
 def _learn(
@@ -220,10 +212,6 @@ def _check(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, m
         raise InputError(f"--level {settings.level} takes pairs: from ratings one set of weights is learned.")
     if settings.field and (ratings is None or model is None):
         raise InputError("--field renames the columns of --ratings that are judged; PREFS has names of its own.")
-
-
-def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {each: value for each, value in values.items() if each != name}
 
 
 def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dict[str, Any]:

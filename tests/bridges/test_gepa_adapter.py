@@ -69,7 +69,7 @@ def test_gepa_improves_a_generator_from_the_verdicts_on_every_question(post: Let
         assert after > before + 0.2
         assert adapter.prompt(result.best_candidate) == Prompt(f"Write what is asked for. {WELCOME} {NAME}")
         assert adapter.gateway.budget.role("reflection").calls == len(post.reads) > 0
-        assert adapter.counts.unscored == 0
+        assert adapter.search.counts.unscored == 0
     assert "- Does the letter greet?: FAILED. A part is missing." in post.reads[0]
     assert "- Is the letter signed?: passed" in "".join(post.reads)
 
@@ -157,7 +157,7 @@ def test_a_used_up_budget_stops_gepa(post: Letters) -> None:
 def test_what_was_found_is_kept_where_gepa_is_let_end_by_itself(post: Letters) -> None:
     with post.open(max_calls=60) as adapter:
         result = post.optimize(adapter, raise_on_exception=False, stop_callbacks=adapter.stopped)
-        assert isinstance(adapter.halt.error, BudgetExceededError) and adapter.gateway.budget.calls == 60
+        assert isinstance(adapter.search.error, BudgetExceededError) and adapter.gateway.budget.calls == 60
         assert result.best_candidate["instructions"].startswith("Write what is asked for.")
 
 

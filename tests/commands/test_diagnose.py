@@ -50,8 +50,14 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_tables_and_what_is_worth_acting_on_are_printed(run: Any, buying: list[str]) -> None:
     code, out, _ = run(*buying)
     assert code == 0
-    assert "openai/target: 2 questions on 40 examples; coverage 80/80 verdicts = 100.0%" in out
-    for title in ("people: P(yes)", "independent", "least related, within a dimension", "80 calls"):
+    assert "2 questions on 40 examples by openai/target" in out
+    assert "coverage 80/80 verdicts = 100.0%" in out
+    for title in (
+        "P(yes) and the answers agree with people",
+        "independent",
+        "least related, within a dimension",
+        "80 calls",
+    ):
         assert title in out
     assert "Worth acting on:\n- " in out
 

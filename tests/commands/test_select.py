@@ -230,7 +230,7 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     assert curve[1]["less_all"]["low"] > 0
     assert curve[3]["less_all"]["value"] == 0
     assert curve[3]["cost_share"] == 1
-    assert "less that of all 4" in done.out
+    assert "exceeds that of all 4" in done.out
     assert "calls" in done.out and "2 questions keep" in done.out
     assert json.loads(run(*given, "--json").out)["kept"] == report["kept"]
 

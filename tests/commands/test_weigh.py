@@ -160,7 +160,7 @@ def test_learners_stand_side_by_side_and_sections_have_their_column() -> None:
         command, [str(write("given.jsonl", rows)), "--level", "section", "-o", "w.json"], catch_exceptions=False
     )
     lines = [line.split() for line in found.stdout.splitlines()]
-    assert ["test", "weight", "interval", "chat", "code"] in lines
+    assert ["test", "weight", "chat", "code"] in lines
     learners = json.loads(Path("w.json").read_text(encoding="utf-8"))["learners"]
     assert {each["name"] for each in learners} <= {line[0] for line in lines if line}
     assert "calls" not in found.stdout, "nothing was bought"

@@ -59,7 +59,7 @@ def test_why_a_correlation_is_undefined_stands_under_the_table_once(run):
         )
     assert code == 0
     assert out.count("fewer than 3 items (there are 2)") == 1
-    assert "undefined: fewer than 3 items (there are 2)\n" in out
+    assert "Undefined (d, spearman; d, kendall; d, pearson): fewer than 3 items (there are 2).\n" in out
 
 
 def test_watching_a_run_that_is_not_there_says_how_to_wait_for_it(run):

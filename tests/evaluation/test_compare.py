@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.compare.compare import compare, estimate_comparison
+from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, Judged, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import Rating
-from askance.evaluation.compare.statistics import METHODS, compare_ratings
+from askance.evaluation.compare.statistics import compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
 from askance.models.base import Answer, ModelError, Request
@@ -24,7 +24,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
 from askance.report.comparison import render_comparison
-from askance.stats.correlation import kendall, spearman
+from askance.stats.correlation import METHODS, kendall, spearman
 from askance.testing import Reply, ScriptedModel
 
 SIZE = 24
@@ -298,14 +298,13 @@ def test_a_second_run_costs_nothing_and_comes_to_the_same(tmp_path: Path) -> Non
 
 def test_a_dry_run_buys_nothing_and_says_what_each_judge_would_take(tmp_path: Path) -> None:
     model = ScriptedModel(world)
-    given: dict[str, Any] = {"model": model, "judges": ["binary", "geval"], "checklist": CHECKLIST}
-    store = tmp_path / "v.db"
-    found = estimate_comparison(rows(), cache=store, **given)
+    options = {"cache": tmp_path / "v.db", "resamples": 200}
+    job = prepare(rows(), model, ["binary", "geval"], CHECKLIST, None, None, None, (), (), options)
+    found = job.estimate()
     assert not model.requests
     assert {name: each.calls for name, each in found.items()} == {"binary": 2 * SIZE, "geval": SIZE + 1}
-    compare(rows(), cache=store, resamples=200, **given)
-    again = estimate_comparison(rows(), cache=store, **given)
-    assert [each.calls for each in again.values()] == [0, 0]
+    job.run()
+    assert [each.calls for each in job.estimate().values()] == [0, 0]
 
 
 def test_a_cap_holds_over_all_judges() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.aspects import ROLE
-from askance.evaluation.compare.compare import compare, estimate_comparison
+from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question
@@ -86,8 +86,8 @@ def test_an_example_whose_aspects_cannot_be_had_is_left_out_and_not_counted_as_d
 
 def test_it_is_foretold_and_needs_a_second_judging() -> None:
     model = ScriptedModel(world)
-    given: dict[str, Any] = {"model": model, "judges": ["binary", "cot"], "checklist": CHECKLIST, "no_cache": True}
-    assert estimate_comparison(rows(), repeat=2, em_dim=True, **given)[ROLE].calls == 8
+    given: list[Any] = [rows(), model, ["binary", "cot"], CHECKLIST, None, None, None, (), ()]
+    assert prepare(*given, {"no_cache": True, "repeat": 2, "em_dim": True}).estimate()[ROLE].calls == 8
     with pytest.raises(InputError, match="takes a second judging"):
-        estimate_comparison(rows(), em_dim=True, **given)
+        prepare(*given, {"no_cache": True, "em_dim": True})
     assert model.requests == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.evaluation.evaluate import estimate_evaluation
+from askance.evaluation.evaluate import prepare
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
@@ -104,22 +104,23 @@ def test_the_estimate_is_exact(options: dict[str, Any]) -> None:
     def script(request: Request) -> Reply:
         return json.dumps({"answer": "yes", "explanation": "So."}) if request.parameters.schema else 0.7
 
-    arguments: dict[str, Any] = {"checklist": checklist(), "model": judge(script), **options}
-    estimate = estimate_evaluation(rows(), **arguments)
-    assert arguments["model"].requests == []
-    found = askance.evaluate(rows(), **arguments)
-    assert estimate.calls == len(arguments["model"].requests)
+    model = judge(script)
+    job = prepare(rows(), checklist(), model, None, options)
+    estimate = job.estimate()
+    assert model.requests == []
+    found = job.run()
+    assert estimate.calls == len(model.requests)
     assert estimate.verdicts == len(found.verdicts)
     assert estimate.stored == 0
-    again = estimate_evaluation(rows(), **arguments)
+    again = job.estimate()
     assert (again.calls, again.stored) == (0, estimate.calls)
 
 
 def test_the_estimate_counts_what_is_there_already_and_makes_no_file(sandbox: Path) -> None:
-    estimate_evaluation(rows(), checklist=checklist(), model=judge())
+    prepare(rows(), checklist(), judge(), None, {}).estimate()
     assert not (sandbox / "cache").exists()
     askance.evaluate(rows(3), checklist=checklist(), model=judge())
-    estimate = estimate_evaluation(rows(8), checklist=checklist(), model=judge())
+    estimate = prepare(rows(8), checklist(), judge(), None, {}).estimate()
     assert (estimate.calls, estimate.stored) == (10, 6)
 
 

@@ -44,7 +44,7 @@ class Things(Shown):
         self.count = count
 
     def _view(self) -> View:
-        rows = [{"name": EVIL, "value": n / 3, "none": None, EVIL: ["a", "b"]} for n in range(self.count)]
+        rows = [{"name": EVIL, "value": n / 3, "none": n or None, EVIL: ["a", "b"]} for n in range(self.count)]
         return View(f"{self.count} {EVIL}", [f"a line of {EVIL}"], {"things": lambda: rows, "no": list})
 
 
@@ -79,7 +79,7 @@ def test_an_evaluation_shows_itself(world: Any) -> None:
     assert brief.startswith("Evaluation: 40 examples by world/target\n  mean score ")
     assert brief.endswith("coverage 100.0%, Spearman with people: quality -0.141") and brief.count("\n") == 1
     assert said.startswith("Evaluation: 40 examples by world/target\n")
-    assert "coverage 80 of 80 verdicts = 100.0%" in said and "Spearman with people, quality: -0.141 [" in said
+    assert "coverage 80/80 verdicts = 100.0%" in said and "Spearman with people, quality: -0.141 [" in said
     assert "quality" in found._repr_html_()
     assert len(said) < 400
 

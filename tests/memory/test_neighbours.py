@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.memory.neighbours import Neighbour, NeighbourIndex, greedy_unique, near_duplicates
+from askance.memory.neighbours import Neighbour, NeighbourIndex, greedy_unique
 from askance.prompts.errors import MissingExtraError
 
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="faiss-cpu is not installed")
@@ -123,10 +123,6 @@ def test_without_faiss_the_extra_is_named(monkeypatch):
         NeighbourIndex(3)
 
 
-def pairs_one_by_one(rows: np.ndarray, threshold: float) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if float(rows[i] @ rows[j]) >= threshold]
-
-
 def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
     kept: list[int] = []
     for i in range(len(rows)):
@@ -137,18 +133,14 @@ def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 60), st.integers(1, 70), st.sampled_from([0.0, 0.3, 0.8, 0.97]), st.integers(0, 5))
-def test_bulk_results_equal_the_plain_loops_for_any_block(count, block, threshold, seed):
+def test_the_rows_kept_are_those_of_the_plain_loop_for_any_block(count, block, threshold, seed):
     rows = clustered(count, seed) if count else np.zeros((0, 16), dtype=np.float32)
-    found = near_duplicates(rows, threshold, block=block)
-    assert [(i, j) for i, j, _ in found] == pairs_one_by_one(rows, threshold)
-    assert all(cosine == pytest.approx(float(rows[i] @ rows[j]), abs=1e-5) for i, j, cosine in found)
     assert greedy_unique(rows, threshold, block=block) == unique_one_by_one(rows, threshold)
 
 
 def test_identical_rows_are_duplicates_at_cosine_one():
     rows = np.repeat(unit(7, dimension=384), 3, axis=0)
     assert greedy_unique(rows, 1.0, block=4) == list(range(0, 21, 3))
-    assert len(near_duplicates(rows, 1.0, block=4)) == 21
 
 
 def test_a_row_near_only_to_a_dropped_row_is_kept():
@@ -157,21 +149,19 @@ def test_a_row_near_only_to_a_dropped_row_is_kept():
     assert greedy_unique(rows, float(np.cos(np.radians(25)))) == [0, 2]
 
 
-@pytest.mark.parametrize("function", [near_duplicates, greedy_unique])
-def test_bulk_functions_refuse_bad_arguments(function):
+def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="lies in"):
-        function(unit(2), 2.0)
+        greedy_unique(unit(2), 2.0)
     with pytest.raises(ValueError, match="block must be at least 1"):
-        function(unit(2), 0.5, block=0)
+        greedy_unique(unit(2), 0.5, block=0)
     with pytest.raises(ValueError, match="Row 1 has length 0"):
-        function(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.5)
+        greedy_unique(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.5)
 
 
-@pytest.mark.parametrize("function", [near_duplicates, greedy_unique])
-def test_memory_stays_far_below_the_full_matrix(function):
+def test_memory_stays_far_below_the_full_matrix():
     rows = unit(3000, dimension=16)
     tracemalloc.start()
-    function(rows, 0.999, block=128)
+    greedy_unique(rows, 0.999, block=128)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3000 * 3000 * 4 / 10

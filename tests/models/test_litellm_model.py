@@ -184,6 +184,6 @@ def test_a_broken_litellm_is_not_called_a_missing_one(monkeypatch: pytest.Monkey
     def broken(name: str) -> Any:
         raise ModuleNotFoundError("No module named 'tiktoken'", name="tiktoken")
 
-    monkeypatch.setattr("askance.models.litellm_model.importlib.import_module", broken)
+    monkeypatch.setattr("askance.prompts.errors.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="tiktoken"):
         LiteLLMModel("anthropic/claude-sonnet-4-5")

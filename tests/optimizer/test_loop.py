@@ -10,7 +10,7 @@ import pytest
 
 import askance
 from askance.memory.journal import read_events
-from askance.memory.run_directory import FINISH_SENTENCES
+from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Answer, Request
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, as_answer

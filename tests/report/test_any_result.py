@@ -340,7 +340,11 @@ def test_replicates_are_one_score_and_their_flips_are_told(left, tmp_path):
         ("data.jsonl", '{"id": "a", "input": "b"}\n', "not a result of askance"),
         ("c.yaml", "task: Write", "not a result of askance"),
         ("x.bin", b"\xff\xfe\x00", "not text in UTF-8"),
-        ("w.json", '{"weights": {}, "learners": [], "beats_uniform": "better"}', "another version of askance"),
+        (
+            "w.json",
+            '{"weights": {}, "learners": [], "beats_uniform": "better"}',
+            "another version of askance: it is no whole weights, for it has no '",
+        ),
         ("v.jsonl", '{"example": "a", "question": "q", "model": "m", "answer": true}\n', "line 1"),
         (None, None, "there is no such file"),
     ],

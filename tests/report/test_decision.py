@@ -2,10 +2,17 @@ from __future__ import annotations
 
 import pytest
 
+from askance.memory.result_file import RunRecord
 from askance.report.decision import decide, missing_share
+
+EDIT = {"edits": [{"old": "a", "new": "b", "lessons": ["L1"]}], "reason": "better", "iteration": 1}
 
 
 def result(gain=None, **changes):
+    return RunRecord.model_validate(row(gain) | changes)
+
+
+def row(gain=None):
     measure = {"spearman": 0.5, "kendall": 0.4, "pearson": 0.5, "n": 40, "low": 0.2, "high": 0.7, "dimensions": {}}
     side = {"prompt": "p", "validation": measure, "test": measure}
     return {
@@ -15,10 +22,13 @@ def result(gain=None, **changes):
         "baseline": side,
         "best": side,
         "gain": {"validation": None, "test": gain},
-        "accepted_edits": [{}],
-        "rejected_edits": [{}, {}],
+        "iterations": 2,
+        "accepted_edits": [EDIT],
+        "rejected_edits": [EDIT, EDIT],
+        "lessons": [],
+        **dict.fromkeys(("calls", "cached_calls", "tokens", "cost_usd"), 0),
         "coverage": 1.0,
-    } | changes
+    }
 
 
 def gain(value, low, high, n=40, **rest):
@@ -67,7 +77,7 @@ def test_without_a_single_candidate_it_says_so():
 
 
 def test_a_prompt_that_was_never_tested_is_not_adopted():
-    best = result()["best"] | {"test": None, "reason": "the test was not judged: The budget of 9 calls is used up."}
+    best = row()["best"] | {"test": None, "reason": "the test was not judged: The budget of 9 calls is used up."}
     decision = decide(result(None, best=best, baseline=best, finish_reason="max_calls"))
     assert decision.choice == "undecided"
     assert "The budget of 9 calls is used up" in decision.why
@@ -82,7 +92,7 @@ def test_a_gain_measured_against_the_source_is_not_called_agreement_with_people(
 
 def test_a_dimension_that_measured_lower_is_named():
     def side(a, b):
-        dimensions = {"a": {"spearman": a}, "b": {"spearman": b}}
+        dimensions = {"a": {"spearman": a, "n": 40}, "b": {"spearman": b, "n": 40}}
         return {"prompt": "p", "test": {"spearman": 0.5, "low": 0.2, "high": 0.7, "n": 40, "dimensions": dimensions}}
 
     decision = decide(result(gain(0.2, 0.1, 0.3), baseline=side(0.1, 0.5), best=side(0.7, 0.36)))

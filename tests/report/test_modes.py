@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from askance.evaluation.scoring import yes_rates
+from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.report.candidates import candidates, marked_prompt
 from askance.report.charts import course, course_chart, heat_map, histogram
@@ -73,18 +74,18 @@ def test_every_mode_has_a_report_that_begins_with_the_decision_its_interval_and_
     text = Text(write_report(directory)).text
     first = text[: text.index("Skip to the prompt") + 2000]
     assert decide(data.result, data.split_size("test")).headline in first
-    gain = data.result["gain"]["test"]
-    assert f"{gain['low']:+.2f} to {gain['high']:+.2f}".replace("-", "\N{MINUS SIGN}") in first
-    assert f"{data.result['calls']:,} calls" in first
+    gain = data.result.gain.test
+    assert f"{gain.low:+.2f} to {gain.high:+.2f}".replace("-", "\N{MINUS SIGN}") in first
+    assert f"{data.result.calls:,} calls" in first
     assert str(directory.parent) not in (directory / "report.html").read_text(encoding="utf-8")
-    for lesson in data.result["lessons"]:
-        assert lesson["text"] in text
+    for lesson in data.result.lessons:
+        assert lesson.text in text
 
 
 def test_a_generator_is_measured_by_its_mean_score_and_by_no_correlation(tuned):
     data = read_run(tuned)
     text = Text(write_report(tuned)).text
-    gain = data.result["gain"]["test"]["value"]
+    gain = data.result.gain.test.value
     assert f"its mean score is {gain:.2f} higher" in text
     assert "Spearman" not in text
     assert not spreads(data)[0].name.startswith("People")
@@ -146,7 +147,7 @@ def test_questions_of_a_migration_are_held_against_the_source_and_of_an_alignmen
             pairs = [data.kept.wanted[each.example, each.question] for each in of_it]
             assert row.wanted == pytest.approx(sum(pairs) / len(pairs))
             assert row.yes_before == yes_rates(data.kept.of(0, "test"))[row.name]
-            assert row.yes_before == data.result["drift"]["baseline"]["yes_rates"][row.name]
+            assert row.yes_before == data.result.drift["baseline"].yes_rates[row.name]
 
 
 def test_questions_that_each_example_has_of_its_own_are_counted_by_dimension(tuned_by_a_judge):
@@ -163,7 +164,7 @@ def test_calibration_and_severity_stand_beside_the_new_prompt(aligned):
     assert [(each.prompt, each.reading.split()[0]) for each in rows] == [
         (side, reading) for side in ("starting", "new") for reading in ("as", "a", "Platt")
     ]
-    assert severity(data)[0].before == data.result["drift"]["baseline"]["mean_errors"]["quality"]
+    assert severity(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
     text = Text(write_report(aligned)).text
     assert "What calibration alone would do" in text
     assert "Severity" in text
@@ -179,9 +180,10 @@ def test_people_gave_scores_and_no_answers(aligned):
 
 def test_a_calibration_that_does_as_well_as_the_new_prompt_is_a_caution(aligned):
     result = json.loads((aligned / "result.json").read_text(encoding="utf-8"))
-    assert not any("Calibration alone" in each for each in decide(result).cautions)
+    assert not any("Calibration alone" in each for each in decide(RunRecord.model_validate(result)).cautions)
     result["calibration"]["baseline"]["platt"]["spearman"] = result["best"]["test"]["spearman"]
-    assert any("Calibration alone does as well: with Platt" in each for each in decide(result).cautions)
+    cautions = decide(RunRecord.model_validate(result)).cautions
+    assert any("Calibration alone does as well: with Platt" in each for each in cautions)
 
 
 def test_a_run_that_only_calibrates_says_what_that_is_worth(make_world, tmp_path):
@@ -216,8 +218,8 @@ def test_the_course_ends_at_the_value_of_the_accepted_prompt(migrated):
     data = read_run(migrated)
     points = course(data, candidates(data))
     accepted = [each for each in points if each.kind in ("start", "accepted")]
-    assert accepted[0].value == data.result["baseline"]["validation"]["spearman"]
-    assert accepted[-1].value == pytest.approx(data.result["best"]["validation"]["spearman"])
+    assert accepted[0].value == data.result.baseline.validation.spearman
+    assert accepted[-1].value == pytest.approx(data.result.best.validation.spearman)
 
 
 def test_an_edit_that_was_taken_out_again_is_not_marked_and_says_so(migrated):
@@ -227,7 +229,7 @@ def test_an_edit_that_was_taken_out_again_is_not_marked_and_says_so(migrated):
     result["best"]["prompt"] = result["best"]["prompt"].replace(gone["new"].removeprefix(gone["old"]), "")
     result["pruned_edits"] = [{"edit": gone, "removed": True, "reason": "validation is no worse", "gain": None}]
     (migrated / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    pieces = marked_prompt(result)
+    pieces = marked_prompt(RunRecord.model_validate(result))
     assert "".join(each.text for each in pieces if each.kind != "removed") == result["best"]["prompt"]
     assert {each.edit for each in pieces if each.kind == "added"} == set(range(2, len(edits) + 1))
     data = read_run(migrated)

@@ -175,7 +175,7 @@ def test_every_edit_shows_its_lessons_the_disagreements_behind_them_and_its_effe
     assert accepted, "the fixture's run must accept something"
     page = words(Page(write_report(run)).text)
     for candidate in accepted:
-        assert f"{candidate.gain['value']:+.3f}" in page
+        assert f"{candidate.gain.value:+.3f}" in page
     for lesson in lessons(data, tried):
         assert words(lesson.text) in page
         for example, group in lesson.cases:
@@ -186,7 +186,7 @@ def test_every_edit_shows_its_lessons_the_disagreements_behind_them_and_its_effe
 
 def test_a_lesson_that_was_merged_after_it_was_applied_counts_as_applied(run):
     data = read_run(run)
-    rows = [row | {"status": "merged"} for row in data.result["lessons"]]
+    rows = [row | {"status": "merged"} for row in data.result.to_dict()["lessons"]]
     change_result(run, lessons=rows)
     data = read_run(run)
     tried = candidates(data)
@@ -230,7 +230,7 @@ def test_a_run_without_explanations_says_so_and_claims_no_answer_that_it_does_no
 
 
 def test_a_run_in_which_nothing_was_accepted_says_so(run):
-    result = read_run(run).result
+    result = read_run(run).result.to_dict()
     rejected = [*result["accepted_edits"], *result["rejected_edits"]]
     change_result(run, accepted_edits=[], rejected_edits=rejected, best=result["baseline"], gain={"test": None})
     page = words(Page(write_report(run)).text)
@@ -240,7 +240,7 @@ def test_a_run_in_which_nothing_was_accepted_says_so(run):
 
 
 def test_a_run_that_a_budget_ended_before_the_test_says_what_is_missing(run):
-    result = read_run(run).result
+    result = read_run(run).result.to_dict()
     without = {"test": None, "reason": "the test was not judged: The budget of 9 calls is used up."}
     sides = {"baseline": result["baseline"] | without, "best": result["best"] | without}
     change_result(
@@ -252,7 +252,7 @@ def test_a_run_that_a_budget_ended_before_the_test_says_what_is_missing(run):
 
 
 def test_an_undefined_correlation_is_called_so_with_its_reason(run):
-    result = read_run(run).result
+    result = read_run(run).result.to_dict()
     undefined = {"spearman": None, "kendall": None, "pearson": None, "low": None, "high": None, "n": 16}
     undefined |= {"reason": "all scores are the same", "dimensions": {"d": {**undefined, "reason": "same"}}}
     change_result(run, baseline=result["baseline"] | {"test": undefined, "validation": undefined})
@@ -294,7 +294,8 @@ def test_the_command_to_repeat_names_what_differs_from_the_defaults(run):
     [
         ("result.json", None, "askance resume"),
         ("result.json", "{", "damaged"),
-        ("result.json", "{}", "it has no 'mode'"),
+        ("result.json", "{}", "result.json: damaged, or not written by askance: the field 'mode' is missing"),
+        ("result.json", "[]", "result.json: damaged, or not written by askance"),
         ("journal.jsonl", "nonsense\n", "damaged"),
         ("config.yaml", None, "there is no run"),
     ],

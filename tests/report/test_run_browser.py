@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 
 import pytest
 
+from askance.memory.run_directory import RunDirectory
 from askance.prompts.verdicts import Verdict
 from askance.report.decision import decide
 from askance.report.run import render_report, write_report
@@ -25,7 +25,7 @@ def report(make_world, tmp_path):
 async def test_a_report_opens_without_a_complaint_or_a_request_and_drills_down(report, port, browser):
     async with browser(port) as tab:
         await tab.open(report.as_uri())
-        result = json.loads((report.parent / "result.json").read_text(encoding="utf-8"))
+        result = RunDirectory(report.parent).read_result()
         assert await tab.run("document.querySelector('h1').textContent") == decide(result).headline
 
         # from a mark in the prompt to its edit, its lesson and a disagreement with both answers

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from askance.stats.distribution import dimension_match, kept_share
+from askance.stats.resampling import Resampling
 
 
 def test_the_share_of_the_first_dimensions_that_are_named_again() -> None:
@@ -17,8 +18,10 @@ def test_a_fixed_questionnaire_does_not_drift() -> None:
 
 
 def test_the_mean_over_items_leaves_out_those_without_dimensions() -> None:
-    found = dimension_match([(["a", "b"], ["a"]), (["a"], ["a"]), ([], ["a"]), (["a"], [])], groups=[1, 1, 2, 3])
+    found = dimension_match(
+        [(["a", "b"], ["a"]), (["a"], ["a"]), ([], ["a"]), (["a"], [])], Resampling(groups=[1, 1, 2, 3])
+    )
     assert found.value == pytest.approx(0.5)
     assert found.n == 3
-    assert found.reason == "no interval: only 2 documents"
+    assert found.reason == "no interval: only 2 groups to resample"
     assert dimension_match([([], [])]).reason == "no first judging names a dimension"

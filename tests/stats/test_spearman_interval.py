@@ -8,6 +8,7 @@ from scipy import stats
 
 from askance.prompts.errors import InputError
 from askance.stats.correlation import correlate, spearman_intervals
+from askance.stats.resampling import Resampling
 
 
 def data(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +34,7 @@ def test_the_interval_is_nearly_that_of_the_bootstrap(clustered: bool) -> None:
     columns, human = data()
     groups = [place // 5 for place in range(len(human))] if clustered else None
     for column, found in zip(columns.T, spearman_intervals(columns, human, groups=groups), strict=True):
-        other = correlate(column, human, groups=groups, resamples=2000).spearman
+        other = correlate(column, human, Resampling(groups=groups, resamples=2000)).spearman
         assert found.statistic.low == pytest.approx(other.low, abs=0.03)
         assert found.statistic.high == pytest.approx(other.high, abs=0.03)
 

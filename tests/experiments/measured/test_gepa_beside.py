@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import askance
-from askance.bridges.gepa_feedback import NearnessToPeople, OwnScore
-from askance.bridges.gepa_prompt import cut_out_guidance
+from askance.bridges.gepa_parts import NearnessToPeople, OwnScore, cut_out_guidance
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.memory.journal import read_events
 from askance.models.base import ModelError, Request

@@ -12,7 +12,7 @@ from askance.experiments.measured import note_taking
 from askance.experiments.measured.note_taking import (
     BATCHES,
     VARIANTS,
-    Judged,
+    JudgedExamples,
     Measurement,
     Tried,
     as_text,
@@ -46,7 +46,7 @@ EXAMPLES = [
     for number in range(8)
 ]
 RULE = "gives a wrong date or place"
-JUDGED = Judged(
+JUDGED = JudgedExamples(
     EXAMPLES,
     CHECKLIST,
     PROMPT,
@@ -87,10 +87,10 @@ def test_cases_are_the_widest_disagreements_one_an_example_each_beside_an_agreem
 
 def test_verdicts_of_another_prompt_and_judges_that_agree_are_refused() -> None:
     with pytest.raises(InputError, match="given with the prompt"):
-        find_cases(Judged(EXAMPLES, CHECKLIST, Prompt("Another. {output}"), JUDGED.verdicts), 3)
+        find_cases(JudgedExamples(EXAMPLES, CHECKLIST, Prompt("Another. {output}"), JUDGED.verdicts), 3)
     agreed = [each for each in JUDGED.verdicts if int(each.example[1:]) % 2]
     with pytest.raises(InputError, match="nothing to take notes of"):
-        find_cases(Judged(EXAMPLES, CHECKLIST, PROMPT, agreed), 3)
+        find_cases(JudgedExamples(EXAMPLES, CHECKLIST, PROMPT, agreed), 3)
 
 
 def test_a_lesson_is_tried_on_a_line_before_the_question() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from askance.experiments.measured import overhead
 from askance.experiments.measured.overhead import AIMS, QUESTIONS, STARTED, Size, as_text, run
-from askance.experiments.measured.stand_in import answer
+from askance.experiments.measured.overhead_processes import answer
 from askance.models.direct import read_logprobs
 from askance.models.probabilities import p_yes_at
 

@@ -10,7 +10,7 @@ import pytest
 
 from askance.experiments.datasets import load_rated
 from askance.experiments.reproduce import bineval, eig
-from askance.experiments.reproduce.common import CHECKLISTS, DIMENSIONS, job_of, parser, published_scores, run
+from askance.experiments.reproduce.common import CHECKLISTS, DIMENSIONS, parser, published_scores, run
 from askance.models.base import Request
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import CoverageError
@@ -50,9 +50,10 @@ def test_the_checklists_ask_about_every_dimension_of_the_table(dataset: str) -> 
 def test_a_table_of_bineval_is_written_as_json_with_the_papers_figures(tmp_path: Path) -> None:
     data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
     data.write_text("".join(json.dumps(row) + "\n" for row in summaries(12)))
-    given = ["summeval", "--data", str(data), "--part", "test", "--resamples", "100", "-o", str(out)]
-    job = job_of(parser("", "binary,unieval", temperature=0, repeat=1).parse_args(given))
-    run(job, bineval.PAPER["summeval"], model=ScriptedModel(obliging, slots=1), no_cache=True)
+    given = parser("", "binary,unieval", temperature=0, repeat=1).parse_args(
+        ["summeval", "--data", str(data), "--part", "test", "--resamples", "100", "-o", str(out)]
+    )
+    run(given, bineval.PAPER["summeval"], model=ScriptedModel(obliging, slots=1), no_cache=True)
     found = json.loads(out.read_text())
     assert found["examples"] == 6, "12 of each system, 10 of which are for development"
     assert [row["judge"] for row in found["judges"]] == ["binary", "unieval"]
@@ -65,9 +66,10 @@ def test_the_table_of_the_eig_paper_has_every_judge_judge_twice(tmp_path: Path, 
     data = tmp_path / "s.jsonl"
     rows = [row | {"human": {"consistency": n / 8}} for n, row in enumerate(summaries(3))]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    given = ["qags", "--data", str(data), "--resamples", "100"]
-    job = job_of(parser("", eig.JUDGES, temperature=1.0, repeat=2).parse_args(given))
-    run(job, eig.PAPER, model=ScriptedModel(obliging, slots=1), no_cache=True)
+    given = parser("", eig.JUDGES, temperature=1.0, repeat=2).parse_args(
+        ["qags", "--data", str(data), "--resamples", "100"]
+    )
+    run(given, eig.PAPER, model=ScriptedModel(obliging, slots=1), no_cache=True)
     found = json.loads(capsys.readouterr().out)
     assert found["repeat"] == 2
     assert found["temperature"] == 1.0
@@ -78,10 +80,11 @@ def test_the_table_of_the_eig_paper_has_every_judge_judge_twice(tmp_path: Path, 
 def test_where_no_judge_has_a_score_the_result_is_written_and_nothing_is_drawn(tmp_path: Path) -> None:
     data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
     data.write_text("".join(json.dumps(row | {"human": {"consistency": 1}}) + "\n" for row in summaries(1)))
-    given = ["qags", "--data", str(data), "--resamples", "100", "-o", str(out), "--figures", str(tmp_path / "p")]
-    job = job_of(parser("", "direct", temperature=0, repeat=1).parse_args(given))
+    given = parser("", "direct", temperature=0, repeat=1).parse_args(
+        ["qags", "--data", str(data), "--resamples", "100", "-o", str(out), "--figures", str(tmp_path / "p")]
+    )
     with pytest.raises(CoverageError, match="nothing to compare or to draw"):
-        run(job, {}, model=ScriptedModel(lambda _: "I cannot say."), no_cache=True)
+        run(given, {}, model=ScriptedModel(lambda _: "I cannot say."), no_cache=True)
     assert json.loads(out.read_text())["judges"][0]["coverage"]["parse_errors"] == 3
     assert not (tmp_path / "p").exists()
 
@@ -107,10 +110,11 @@ def test_the_published_scores_give_the_published_correlations() -> None:
 def test_the_judge_binary_is_also_shown_question_by_question_from_the_answers_kept(tmp_path: Path) -> None:
     data = tmp_path / "s.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in summaries(2)))
-    given = ["summeval", "--data", str(data), "--resamples", "100", "-o", str(tmp_path / "out.json")]
-    job = job_of(parser("", "binary", temperature=0, repeat=1).parse_args(given))
+    given = parser("", "binary", temperature=0, repeat=1).parse_args(
+        ["summeval", "--data", str(data), "--resamples", "100", "-o", str(tmp_path / "out.json")]
+    )
     model = ScriptedModel(obliging, slots=1)
-    found = run(job, bineval.PAPER["summeval"], model=model)
+    found = run(given, bineval.PAPER["summeval"], model=model)
     assert len(model.requests) == 6 * 16, "each question once"
     assert list(found["phi"]) == list(DIMENSIONS["summeval"])
     assert all(len(each["values"]) == 4 for each in found["phi"].values())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.experiments.reproduce import chart_style, eig_convergence
-from askance.experiments.reproduce.chart_data import phi_by_dimension, scored
+from askance.experiments.reproduce.chart_data import phi_by_dimension, score_table
 from askance.experiments.reproduce.charts import cost_and_ability
 from askance.experiments.reproduce.figures import draw, main, pictures
 from askance.prompts.checklist import Checklist, Question
@@ -122,7 +122,7 @@ def test_a_scatter_says_the_correlation_and_what_was_rescaled(drawn: dict[str, A
 
 
 def test_of_repeated_ratings_the_first_is_drawn() -> None:
-    data = scored(result())
+    data = score_table(result())
     assert data.judges["direct"][EXAMPLES[0]]["fluency"] == number(0, 1)
 
 

@@ -14,8 +14,7 @@ from askance.experiments.datasets import llmbar
 from askance.experiments.reproduce import lmunit
 from askance.experiments.reproduce.eig import agreement_gains
 from askance.experiments.reproduce.lmunit_tables import query_table
-from askance.experiments.reproduce.pair_data import load_sections, spread, variants
-from askance.experiments.reproduce.unit_test_scores import KINDS
+from askance.experiments.reproduce.unit_tests import KINDS, load_sections, spread, variants
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question, load_checklist
 from askance.prompts.errors import InputError

@@ -10,7 +10,7 @@ import pytest
 
 import askance
 from askance.memory.journal import read_events
-from askance.memory.run_directory import FINISH_SENTENCES
+from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Request
 from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.errors import BudgetExceededError, InputError

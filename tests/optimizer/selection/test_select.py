@@ -9,7 +9,8 @@ import pytest
 
 from askance import select
 from askance.models.base import Answer, ModelError
-from askance.optimizer.selection import Selection, estimate_selection
+from askance.optimizer.selection import Selection
+from askance.optimizer.selection.select import prepare
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
 from askance.prompts.examples import Example
 from askance.testing import ScriptedModel
@@ -170,10 +171,12 @@ def test_it_is_paid_once_and_goes_on_after_a_cap(facts: Any) -> None:
 def test_the_estimate_is_exact_with_candidates_and_a_bound_without(facts: Any) -> None:
     model = facts.model()
     rows = facts.rows()
-    exact, is_exact = estimate_selection(rows, model=model, candidates=facts.candidates, **FAST)
-    assert (exact.calls, exact.verdicts, is_exact) == (80 * 9, 80 * 8, True)
-    most, is_exact = estimate_selection(rows, model=model, max_candidates=10, max_rounds=6, **FAST)
-    assert not is_exact
+    job = prepare(rows, model, facts.candidates, None, "", (), FAST)
+    exact = job.estimate()
+    assert (exact.calls, exact.verdicts, job.exact) == (80 * 9, 80 * 8, True)
+    job = prepare(rows, model, None, None, "", (), {"max_candidates": 10, "max_rounds": 6, **FAST})
+    most = job.estimate()
+    assert not job.exact
     assert model.requests == []
     found = choose(facts, model, candidates=None, max_candidates=10, max_rounds=6, same_question=1.0)
     assert found.budget.calls <= most.calls

@@ -8,33 +8,32 @@ import pytest
 from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs
 from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
 from askance.optimizer.weights.bradley_terry import Robust
-from askance.optimizer.weights.comparisons import Comparisons
-from askance.optimizer.weights.learners import Uniform
-from askance.optimizer.weights.protocol import WeightLearner
+from askance.optimizer.weights.learners import Uniform, WeightLearner
+from askance.optimizer.weights.pairs import PairDifferences
 from askance.optimizer.weights.sections import Pooling, Recipe, Weighting, prepare
 
 Simulate = Callable[..., PreferenceScores]
 
 
 def test_few_pairs_keep_uniform_weights_and_say_so(simulate: Simulate) -> None:
-    choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).comparisons(), seed=0)
+    choice = Auto().choose(simulate([0.9, 0.1], FEW_PAIRS - 1).differences(), seed=0)
     assert isinstance(choice.learner, Uniform)
     assert "too few to learn from" in choice.reason
 
 
 def test_pairs_of_one_context_are_too_few_however_many(simulate: Simulate) -> None:
-    pairs = simulate([0.9, 0.1], 100).comparisons()
-    one = Comparisons(pairs.differences, pairs.is_tie, np.zeros(100, dtype=np.int64), pairs.sections, pairs.counts)
+    pairs = simulate([0.9, 0.1], 100).differences()
+    one = PairDifferences(pairs.differences, pairs.is_tie, np.zeros(100, dtype=np.int64), pairs.sections, pairs.counts)
     assert isinstance(Auto().choose(one, seed=0).learner, Uniform)
 
 
 def test_uniform_weights_are_kept_when_they_are_right(simulate: Simulate) -> None:
-    kept = [Auto().choose(simulate([0.25] * 4, 150, seed=seed).comparisons(), seed=seed) for seed in range(4)]
+    kept = [Auto().choose(simulate([0.25] * 4, 150, seed=seed).differences(), seed=seed) for seed in range(4)]
     assert sum(isinstance(choice.learner, Uniform) for choice in kept) >= 3
 
 
 def test_weights_are_learned_when_they_are_far_from_uniform(simulate: Simulate) -> None:
-    choice = Auto().choose(simulate([0.9, 0.1, 0.0, 0.0], 150).comparisons(), seed=0)
+    choice = Auto().choose(simulate([0.9, 0.1, 0.0, 0.0], 150).differences(), seed=0)
     assert not isinstance(choice.learner, Uniform)
     best = max(candidate.share_right for candidate in choice.candidates)
     uniform = next(candidate for candidate in choice.candidates if candidate.learner == "uniform")
@@ -42,14 +41,14 @@ def test_weights_are_learned_when_they_are_far_from_uniform(simulate: Simulate) 
 
 
 def test_shrunk_weights_lie_between_learned_and_uniform_ones(simulate: Simulate) -> None:
-    pairs = simulate([0.7, 0.2, 0.1], 300).comparisons()
+    pairs = simulate([0.7, 0.2, 0.1], 300).differences()
     learned = Robust().learn(pairs, seed=0)
     mixed = Shrunk(Robust(), 0.25).learn(pairs, seed=0)
     assert mixed == pytest.approx(0.75 * learned + 0.25 / 3)
 
 
 def test_a_shrunk_learner_started_at_its_own_weights_stays_there(simulate: Simulate) -> None:
-    pairs = simulate([0.7, 0.2, 0.1], 300).comparisons()
+    pairs = simulate([0.7, 0.2, 0.1], 300).differences()
     learner = Shrunk(Robust(), 0.5)
     once = learner.learn(pairs, seed=0)
     assert learner.learn(pairs, seed=0, start=once) == pytest.approx(once, abs=2e-3)
@@ -90,7 +89,7 @@ def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> No
 
 @pytest.mark.parametrize("pooling", ["partial", "none"])
 def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simulate, pooling: Pooling) -> None:
-    pairs = opposed(simulate, 200).comparisons("section")
+    pairs = opposed(simulate, 200).differences("section")
     learned, held_out = pairs.take(np.arange(400) % 2 == 0), pairs.take(np.arange(400) % 2 == 1)
 
     def right(learner: WeightLearner) -> float:
@@ -103,7 +102,7 @@ def test_auto_learns_in_sections_though_the_whole_teaches_little(simulate: Simul
 
 @pytest.mark.parametrize("pooling", ["partial", "none"])
 def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, pooling: Pooling) -> None:
-    pairs = opposed(simulate, FEW_PAIRS // 2 - 1).comparisons("section")
+    pairs = opposed(simulate, FEW_PAIRS // 2 - 1).differences("section")
     recipe, reason = prepare(pairs, Auto(), sections=2, pooling=pooling, seed=0)
     fitted = recipe.fit(pairs, seed=0)
     assert fitted.by_section == pytest.approx(np.full((2, 2), 0.5))
@@ -112,7 +111,7 @@ def test_few_pairs_keep_uniform_weights_in_every_section(simulate: Simulate, poo
 
 
 def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate) -> None:
-    pairs = opposed(simulate, 150).comparisons("section")
+    pairs = opposed(simulate, 150).differences("section")
     pairs = pairs.take(np.arange(300) < 150 + FEW_PAIRS - 1)
     recipe, reason = prepare(pairs, Auto(), sections=2, pooling="none", seed=0)
     fitted = recipe.fit(pairs, seed=0)
@@ -124,7 +123,7 @@ def test_kept_apart_only_the_section_with_enough_pairs_learns(simulate: Simulate
 
 def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate) -> None:
     sections = [f"s{number % 8}" for number in range(240)]
-    pairs = simulate([0.6, 0.3, 0.1], 240, sections=sections).comparisons("section")
+    pairs = simulate([0.6, 0.3, 0.1], 240, sections=sections).differences("section")
     recipe, reason = prepare(pairs, Robust(), sections=8, pooling="partial", seed=0)
     fitted = recipe.fit(pairs, seed=0)
     apart = Recipe(Robust(), Robust(), 8, 0.0).fit(pairs, seed=0)
@@ -136,7 +135,7 @@ def test_small_sections_that_want_the_same_weights_share_them(simulate: Simulate
 
 
 def test_partial_pooling_weighs_own_pairs_against_the_whole(simulate: Simulate) -> None:
-    pairs = simulate([0.6, 0.4], 90, sections=["x"] * 30 + ["y"] * 60).comparisons("section")
+    pairs = simulate([0.6, 0.4], 90, sections=["x"] * 30 + ["y"] * 60).differences("section")
     own = Recipe(Robust(), Robust(), 2, 0.0).fit(pairs, seed=0)
     pooled = Recipe(Robust(), Robust(), 2, 30.0).fit(pairs, seed=0)
     assert own.by_section is not None
@@ -146,15 +145,15 @@ def test_partial_pooling_weighs_own_pairs_against_the_whole(simulate: Simulate) 
 
 
 def test_a_section_without_decided_pairs_gets_the_overall_weights(simulate: Simulate) -> None:
-    pairs = simulate([0.6, 0.4], 60, sections=["x"] * 30 + ["y"] * 30).comparisons("section")
-    ties = Comparisons(pairs.differences, np.arange(60) >= 30, pairs.groups, pairs.sections, pairs.counts)
+    pairs = simulate([0.6, 0.4], 60, sections=["x"] * 30 + ["y"] * 30).differences("section")
+    ties = PairDifferences(pairs.differences, np.arange(60) >= 30, pairs.groups, pairs.sections, pairs.counts)
     fitted = Recipe(Robust(), Robust(), 2, 0.0).fit(ties, seed=0)
     assert fitted.by_section is not None
     assert fitted.by_section[1] == pytest.approx(fitted.overall)
 
 
 def test_a_section_never_seen_uses_the_overall_weights(simulate: Simulate) -> None:
-    pairs = simulate([0.5, 0.5], 4, sections=["x", "x", "y", "y"]).comparisons("section")
+    pairs = simulate([0.5, 0.5], 4, sections=["x", "x", "y", "y"]).differences("section")
     weighting = Weighting(np.array([0.5, 0.5]), np.array([[1.0, 0.0]]))
     margins = weighting.margins(pairs)
     assert margins[:2] == pytest.approx(pairs.differences[:2, 0])

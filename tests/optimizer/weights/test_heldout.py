@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.weights.comparisons import (
+from askance.optimizer.weights.intervals import bootstrap_counts, pairs_needed, rank_stability
+from askance.optimizer.weights.pairs import (
     grouped_folds,
     interval,
     paired_standard_error,
     resample_shares,
     single_split,
 )
-from askance.optimizer.weights.intervals import bootstrap_counts, pairs_needed, rank_stability
 from askance.prompts.errors import InputError
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from askance.models.base import Answer, Request
-from askance.optimizer.weights.judged_pairs import judge_preferences, judge_ratings
+from askance.optimizer.weights.judged_pairs import prepare_pairs, prepare_ratings
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -77,7 +77,7 @@ def judge(reply: Any = script) -> ScriptedModel:
 
 def test_both_outputs_are_judged_and_the_score_is_p_yes(tmp_path: Path) -> None:
     model = judge()
-    found = judge_preferences(prefs(tmp_path), checklist=CHECKLIST, model=model)
+    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model).run()
     assert len(model.requests) == 4 * PAIRS
     assert found.bias is None
     wanted = [quality(number, "b") for number in range(PAIRS)]
@@ -86,16 +86,16 @@ def test_both_outputs_are_judged_and_the_score_is_p_yes(tmp_path: Path) -> None:
 
 def test_scores_may_be_hard_or_expected(tmp_path: Path) -> None:
     path = prefs(tmp_path, 5)
-    hard = judge_preferences(path, checklist=CHECKLIST, model=judge(), scores="hard").scores
+    hard = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="hard").run().scores
     assert set(hard.scores_a.ravel().tolist()) <= {0.0, 1.0}
-    expected = judge_preferences(path, checklist=CHECKLIST, model=judge(), scores="expected").scores
+    expected = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="expected").run().scores
     wanted = [quality(number, "a") for number in range(5)]
     assert expected.scores_a[:, 0].tolist() == pytest.approx(wanted, abs=2e-3)
 
 
 def test_pairwise_scores_are_the_mean_of_both_orders_and_add_up_to_one(tmp_path: Path) -> None:
     model = judge()
-    found = judge_preferences(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True, swap=True)
+    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True, swap=True).run()
     assert len(model.requests) == 4 * PAIRS
     scores = found.scores
     assert scores.scores_a + scores.scores_b == pytest.approx(np.ones((PAIRS, 2)))
@@ -110,7 +110,7 @@ def test_pairwise_scores_are_the_mean_of_both_orders_and_add_up_to_one(tmp_path:
 
 def test_one_order_leaves_the_bias_in_the_scores(tmp_path: Path) -> None:
     model = judge()
-    found = judge_preferences(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True)
+    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True).run()
     assert len(model.requests) == 2 * PAIRS
     assert found.bias is not None and found.bias.overall.share is None
     gap = (quality(1, "a") - quality(1, "b")) / 2
@@ -127,17 +127,17 @@ def test_a_pair_with_a_missing_choice_is_left_out_and_counted(tmp_path: Path) ->
         return reply.text if isinstance(reply, Answer) else reply
 
     options: dict[str, Any] = {"pairwise": True, "swap": True, "p_yes": "hard"}
-    found = judge_preferences(prefs(tmp_path, 6), checklist=CHECKLIST, model=judge(hard), **options)
+    found = prepare_pairs(prefs(tmp_path, 6), checklist=CHECKLIST, model=judge(hard), **options).run()
     assert [(pair.id, pair.missing) for pair in found.scores.left_out] == [("p3", ("good",))]
 
 
 def test_rated_outputs_are_judged_without_looking_at_their_ratings(tmp_path: Path) -> None:
-    scores, found = judge_ratings(rated(tmp_path), checklist=CHECKLIST, model=judge())
+    scores, found = prepare_ratings(rated(tmp_path), checklist=CHECKLIST, model=judge()).run()
     assert scores.ratings[0] == pytest.approx(1 + 4 * quality(0, "a"))
     assert scores.scores[:, 0].tolist() == pytest.approx([quality(n, "a") for n in range(40)], abs=1e-3)
     assert found.agreement == []
     with pytest.raises(InputError, match=r"nobody rated 'overal' .*Did you mean 'overall'"):
-        judge_ratings(rated(tmp_path), checklist=CHECKLIST, model=judge(), dimension="overal")
+        prepare_ratings(rated(tmp_path), checklist=CHECKLIST, model=judge(), dimension="overal")
 
 
 def test_weights_are_learned_from_pairs_from_ratings_and_from_both(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_weights_are_learned_from_pairs_from_ratings_and_from_both(tmp_path: Pat
 
 def test_pairs_and_ratings_of_one_input_are_one_group(tmp_path: Path) -> None:
     bought = {"checklist": CHECKLIST, "model": judge()}
-    pairs = judge_preferences(prefs(tmp_path), **bought).scores
-    ratings, _ = judge_ratings(rated(tmp_path), **bought)
+    pairs = prepare_pairs(prefs(tmp_path), **bought).run().scores
+    ratings, _ = prepare_ratings(rated(tmp_path), **bought).run()
     assert pairs.groups == ratings.groups
 
 

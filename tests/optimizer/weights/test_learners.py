@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from askance.optimizer.weights import LearningFailedError, PreferenceScores, find_learner, learners
 from askance.optimizer.weights.bradley_terry import CURVATURE_ROWS, Logistic, fit_bradley_terry
-from askance.optimizer.weights.comparisons import Comparisons, margins_to_credits, share_right
-from askance.optimizer.weights.learners import Decay
-from askance.optimizer.weights.protocol import WeightLearner
+from askance.optimizer.weights.learners import Decay, WeightLearner
+from askance.optimizer.weights.pairs import PairDifferences, margins_to_credits, share_right
 from askance.optimizer.weights.searches import Bayes, OptunaSearch, best_on_line, maximise_share
 from askance.prompts.errors import InputError, MissingExtraError
 
@@ -22,11 +21,11 @@ TRUTH = [0.5, 0.3, 0.15, 0.05]
 FAST = ["uniform", "best-single", "decay", "logistic", "robust", "local-search", "auto"]
 
 
-def pairs_of(differences: list[list[float]], ties: list[bool] | None = None) -> Comparisons:
+def pairs_of(differences: list[list[float]], ties: list[bool] | None = None) -> PairDifferences:
     table = np.array(differences, dtype=np.float64)
     count = len(table)
     zeros = np.zeros(count, dtype=np.int64)
-    return Comparisons(
+    return PairDifferences(
         table, np.array(ties or [False] * count), np.arange(count, dtype=np.int64), zeros, np.ones(count)
     )
 
@@ -56,7 +55,7 @@ def test_data_ties_become_half_a_win_for_either_side() -> None:
 
 @pytest.mark.parametrize("name", FAST)
 def test_weights_lie_between_zero_and_one_and_sum_to_one(simulate: Simulate, name: str) -> None:
-    weights = find_learner(name).learn(simulate(TRUTH, 200).comparisons(), seed=1)
+    weights = find_learner(name).learn(simulate(TRUTH, 200).differences(), seed=1)
     assert weights.shape == (4,)
     assert (weights >= 0).all()
     assert (weights <= 1).all()
@@ -65,20 +64,20 @@ def test_weights_lie_between_zero_and_one_and_sum_to_one(simulate: Simulate, nam
 
 @pytest.mark.parametrize("name", FAST)
 def test_the_same_seed_gives_the_same_weights(simulate: Simulate, name: str) -> None:
-    pairs = simulate(TRUTH, 150).comparisons()
+    pairs = simulate(TRUTH, 150).differences()
     first, second = (find_learner(name).learn(pairs, seed=7) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["logistic", "robust", "local-search", "auto"])
 def test_known_weights_are_recovered(simulate: Simulate, name: str) -> None:
-    weights = find_learner(name).learn(simulate(TRUTH, 2000).comparisons(), seed=0)
+    weights = find_learner(name).learn(simulate(TRUTH, 2000).differences(), seed=0)
     assert weights == pytest.approx(TRUTH, abs=0.04)
 
 
 @pytest.mark.parametrize("name", ["logistic", "robust", "local-search", "best-single"])
 def test_counts_stand_for_repeated_pairs(simulate: Simulate, name: str) -> None:
-    pairs = simulate(TRUTH, 60).comparisons()
+    pairs = simulate(TRUTH, 60).differences()
     counts = np.random.default_rng(0).integers(0, 3, 60)
     repeated = pairs.take(np.repeat(np.arange(60), counts))
     learner = find_learner(name)
@@ -110,7 +109,7 @@ def reference_fit(
 
 @pytest.mark.parametrize("flip", [0.0, 0.1, None])
 def test_bradley_terry_agrees_with_a_reference_optimiser(simulate: Simulate, flip: float | None) -> None:
-    differences, counts = simulate([0.6, 0.4, 0.0], 300, flips=0.1).comparisons().decided()
+    differences, counts = simulate([0.6, 0.4, 0.0], 300, flips=0.1).differences().decided()
     fit = fit_bradley_terry(differences, counts, flip=flip, ridge=0.5)
     _, weights = reference_fit(differences, flip, 0.5)
     assert fit.weights / fit.weights.sum() == pytest.approx(weights / weights.sum(), abs=5e-3)
@@ -129,13 +128,13 @@ def test_logistic_agrees_with_scikit_learn_where_no_weight_is_at_its_bound() -> 
 
 
 def test_the_estimated_flip_rate_is_near_the_true_one(simulate: Simulate) -> None:
-    differences, counts = simulate(TRUTH, 3000, flips=0.1).comparisons().decided()
+    differences, counts = simulate(TRUTH, 3000, flips=0.1).differences().decided()
     assert fit_bradley_terry(differences, counts, flip=None).flip_rate == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.parametrize("extra", [1, 6_000])
 def test_curvature_from_a_part_of_many_pairs_reaches_the_same_fit(simulate: Simulate, extra: int) -> None:
-    pairs = simulate(TRUTH, CURVATURE_ROWS + extra, seed=2).comparisons()
+    pairs = simulate(TRUTH, CURVATURE_ROWS + extra, seed=2).differences()
     whole = find_learner("robust").learn(pairs, seed=0)
     assert whole == pytest.approx(TRUTH, abs=0.015)
 
@@ -199,14 +198,14 @@ def test_the_line_search_is_exact(seed: int, hard: bool) -> None:
 
 
 def test_local_search_is_as_good_as_trying_everything_on_two_tests(simulate: Simulate) -> None:
-    differences, counts = simulate([0.8, 0.2], 80, flips=0.2).comparisons().decided()
+    differences, counts = simulate([0.8, 0.2], 80, flips=0.2).differences().decided()
     found = maximise_share(differences, counts, np.array([0.5, 0.5]), rng=np.random.default_rng(0))
     tried = [share_right(differences, counts, np.array([each, 1 - each])) for each in np.linspace(0, 1, 5001)]
     assert share_right(differences, counts, found) == pytest.approx(max(tried))
 
 
 def test_local_search_never_ends_below_its_start(simulate: Simulate) -> None:
-    differences, counts = simulate([0.1] * 10, 60, flips=0.3).comparisons().decided()
+    differences, counts = simulate([0.1] * 10, 60, flips=0.3).differences().decided()
     for seed in range(5):
         start = np.random.default_rng(seed).random(10)
         end = maximise_share(differences, counts, start, rng=np.random.default_rng(seed))
@@ -214,7 +213,7 @@ def test_local_search_never_ends_below_its_start(simulate: Simulate) -> None:
 
 
 def test_local_search_beats_every_single_change_of_one_weight(simulate: Simulate) -> None:
-    differences, counts = simulate(TRUTH, 100, flips=0.2).comparisons().decided()
+    differences, counts = simulate(TRUTH, 100, flips=0.2).differences().decided()
     end = maximise_share(differences, counts, np.ones(4), rng=np.random.default_rng(0))
     best = share_right(differences, counts, end)
     for test, value in itertools.product(range(4), np.geomspace(1e-3, 1e3, 200)):
@@ -224,7 +223,7 @@ def test_local_search_beats_every_single_change_of_one_weight(simulate: Simulate
 
 
 def test_local_search_samples_when_there_are_very_many_pairs(simulate: Simulate) -> None:
-    pairs = simulate(TRUTH, 3000).comparisons()
+    pairs = simulate(TRUTH, 3000).differences()
     from askance.optimizer.weights.searches import LocalSearch
 
     assert LocalSearch(most_pairs=1000).learn(pairs, seed=0) == pytest.approx(TRUTH, abs=0.06)
@@ -232,7 +231,7 @@ def test_local_search_samples_when_there_are_very_many_pairs(simulate: Simulate)
 
 @pytest.mark.skipif(find_spec("optuna") is None, reason="optuna is not installed")
 def test_optuna_never_ends_below_uniform_and_repeats_with_its_seed(simulate: Simulate) -> None:
-    pairs = simulate(TRUTH, 200).comparisons()
+    pairs = simulate(TRUTH, 200).differences()
     first, second = (OptunaSearch("tpe", trials=15).learn(pairs, seed=3) for _ in range(2))
     assert np.array_equal(first, second)
     assert share_right(*pairs.decided(), first) >= share_right(*pairs.decided(), np.ones(4))
@@ -242,7 +241,7 @@ def test_optuna_never_ends_below_uniform_and_repeats_with_its_seed(simulate: Sim
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_the_gaussian_process_of_optuna_names_the_package_it_lacks(simulate: Simulate) -> None:
     with pytest.raises(MissingExtraError, match="torch"):
-        OptunaSearch("gp").learn(simulate(TRUTH, 30).comparisons(), seed=0)
+        OptunaSearch("gp").learn(simulate(TRUTH, 30).differences(), seed=0)
 
 
 @pytest.mark.skipif(find_spec("bayes_opt") is None, reason="bayesian-optimization is not installed")
@@ -259,13 +258,13 @@ def test_bayes_searches_for_the_next_point_no_more_often_than_it_says(
         return whole(self, acq, space, x_seeds, random_state)
 
     monkeypatch.setattr(acquisition.AcquisitionFunction, "_smart_minimize", counted)
-    Bayes(evaluations=2, random_points=2, local_searches=1).learn(simulate(TRUTH, 40).comparisons(), seed=3)
+    Bayes(evaluations=2, random_points=2, local_searches=1).learn(simulate(TRUTH, 40).differences(), seed=3)
     assert searched == [1, 1]
 
 
 @pytest.mark.skipif(find_spec("bayes_opt") is None, reason="bayesian-optimization is not installed")
 def test_bayes_never_ends_below_uniform_and_repeats_with_its_seed(simulate: Simulate) -> None:
-    pairs = simulate(TRUTH, 200).comparisons()
+    pairs = simulate(TRUTH, 200).differences()
     first, second = (Bayes(evaluations=3, random_points=3).learn(pairs, seed=3) for _ in range(2))
     assert np.array_equal(first, second)
     assert share_right(*pairs.decided(), first) >= share_right(*pairs.decided(), np.ones(4))
@@ -293,7 +292,7 @@ def test_a_learner_that_needs_scipy_names_the_extra_when_it_is_absent(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    pairs = simulate(TRUTH, 30).comparisons()
+    pairs = simulate(TRUTH, 30).differences()
     assert find_learner("best-single").learn(pairs, seed=0).max() == 1.0
     with pytest.raises(MissingExtraError, match=r"askance\[weights\]"):
         find_learner("logistic").learn(pairs, seed=0)

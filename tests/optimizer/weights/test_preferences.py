@@ -29,7 +29,7 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 def test_scores_and_preferences_become_differences_towards_the_preferred_output(tmp_path: Path) -> None:
     prefs = load_preferences(write(tmp_path, line(1), line(2, preferred="b"), line(3, preferred="tie")))
     assert prefs.tests == ("clear", "true")
-    pairs = prefs.comparisons()
+    pairs = prefs.differences()
     assert pairs.differences.tolist() == [[0.75, 0.0], [-0.75, 0.0], [0.75, 0.0]]
     assert pairs.is_tie.tolist() == [False, False, True]
 
@@ -55,19 +55,9 @@ def test_a_test_that_appears_late_is_missing_in_earlier_pairs(tmp_path: Path) ->
     assert prefs.missing_by_test == {"short": 1}
 
 
-def test_chosen_tests_are_used_in_the_order_given(tmp_path: Path) -> None:
-    prefs = load_preferences(write(tmp_path, line(1)), tests=["true", "clear"])
-    assert prefs.scores_a.tolist() == [[0.5, 1.0]]
-
-
-def test_an_unknown_chosen_test_is_refused_with_a_suggestion(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'cleer'.*Did you mean 'clear'"):
-        load_preferences(write(tmp_path, line(1)), tests=["cleer"])
-
-
 def test_booleans_count_as_one_and_zero(tmp_path: Path) -> None:
     prefs = load_preferences(write(tmp_path, line(1, scores_a={"q": True}, scores_b={"q": False})))
-    assert prefs.comparisons().differences.tolist() == [[1.0]]
+    assert prefs.differences().differences.tolist() == [[1.0]]
 
 
 def test_pairs_with_the_same_input_share_a_group_unless_one_is_named(tmp_path: Path) -> None:
@@ -78,7 +68,7 @@ def test_pairs_with_the_same_input_share_a_group_unless_one_is_named(tmp_path: P
         line(4, input="x", metadata={"group": "g"}),
         line(5),
     ]
-    groups = load_preferences(write(tmp_path, *rows)).comparisons().groups
+    groups = load_preferences(write(tmp_path, *rows)).differences().groups
     assert groups.tolist() == [0, 0, 1, 2, 3]
 
 
@@ -90,13 +80,13 @@ def test_sections_are_named_with_their_data_set(tmp_path: Path) -> None:
     ]
     prefs = load_preferences(write(tmp_path, *rows))
     assert prefs.section_names("section") == ("bench/chat", "bench/code")
-    assert prefs.comparisons("section").sections.tolist() == [0, 1, 0]
+    assert prefs.differences("section").sections.tolist() == [0, 1, 0]
     assert prefs.section_names("dataset") == ("bench",)
 
 
 def test_asking_for_sections_that_no_pair_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no pair has a 'section'"):
-        load_preferences(write(tmp_path, line(1))).comparisons("section")
+        load_preferences(write(tmp_path, line(1))).differences("section")
 
 
 @pytest.mark.parametrize(

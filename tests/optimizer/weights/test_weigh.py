@@ -19,7 +19,7 @@ from askance.optimizer.weights import (
     weighted_by,
     weights_report,
 )
-from askance.optimizer.weights.comparisons import Comparisons, Floats
+from askance.optimizer.weights.pairs import Floats, PairDifferences
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, MissingExtraError
 
@@ -35,7 +35,7 @@ class Refuses:
     name: str = "refuses"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         raise self.error
 
 
@@ -47,7 +47,7 @@ class Remembers:
     name: str = "remembers"
     quick: bool = True
 
-    def learn(self, pairs: Comparisons, *, seed: int, start: Floats | None = None) -> Floats:
+    def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
         self.shown.append(set(pairs.groups.tolist()))
         return np.full(pairs.tests, 1 / pairs.tests)
 
@@ -225,7 +225,7 @@ def test_a_file_in_which_every_pair_lacks_a_score_says_so() -> None:
 
 def test_options_out_of_range_are_refused(simulate: Simulate) -> None:
     prefs = simulate(SKEWED, 30)
-    for options in ({"folds": 0}, {"confidence": 1.0}, {"test_share": 0.0}):
+    for options in ({"folds": 0}, {"confidence": 1.0}):
         with pytest.raises(InputError, match="must lie between 0 and 1"):
             learn_from_pairs(prefs, **options)
 

@@ -1,4 +1,6 @@
-"""What GEPA is told of an example: a number, and what its reflection reads.
+"""What a search by GEPA is made of: the text that it may rewrite, what it is told of an example, and who reflects.
+
+The part of a prompt between its placeholders is GEPA's to rewrite; the part around it it never sees.
 
 GEPA adds numbers up over examples, so a rank correlation cannot be its metric. For a judge the number is
 1 - |score - human score|, both in [0, 1]; for a generator it is the output's own score, which is our metric too.
@@ -6,20 +8,62 @@ GEPA adds numbers up over examples, so a rank correlation cannot be its metric. 
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ..models.base import ModelError, Parameters, make_request
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.yardsticks import CorrelationYardstick
+from ..prompts.errors import InputError
+from ..prompts.prompt import Prompt, fill, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..models.base import Model
+    from ..models.gateway import Gateway
+    from ..models.session import BackgroundLoop
     from ..optimizer.subject import Observation
     from ..optimizer.yardsticks import Yardstick
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
+
+_PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stays as it is before and after the guidance: the placeholders with their headings."""
+
+    before: str
+    after: str
+
+    def prompt(self, guidance: str) -> Prompt:
+        """The whole prompt; ``{name}`` in the guidance is text and never becomes a placeholder."""
+        return Prompt(self.before + literal(guidance) + self.after)
+
+
+def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
+    """Cut a prompt at its placeholders; the longest text between them is the guidance.
+
+    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt.
+
+    Raises:
+        InputError: There is no text between the placeholders.
+    """
+    text = prompt.text
+    cuts = [0, *(place for match in _PLACEHOLDER.finditer(text) for place in match.span()), len(text)]
+    stretches = zip(cuts[::2], cuts[1::2], strict=True)
+    start, end = max(stretches, key=lambda stretch: len(text[stretch[0] : stretch[1]].strip()))
+    guidance = text[start:end].strip()
+    if not guidance:
+        raise InputError("The prompt is made of placeholders alone, so there is no text that GEPA could improve.")
+    start = text.index(guidance, start)
+    return Frame(text[:start], text[start + len(guidance) :]), fill(guidance, {})
+
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -149,3 +193,73 @@ def _answer(verdict: Verdict, reason: str) -> str:
 
 def _texts(example: Example, *names: str) -> dict[str, str]:
     return {name.capitalize(): text for name in names if (text := getattr(example, name))}
+
+
+REFUSED = (400, 413, 422)
+"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered, however
+many in a row were not."""
+
+
+@dataclass
+class Counts:
+    """What happened in a search."""
+
+    rollouts: int = 0
+    """Examples that were run, again ones included."""
+    unscored: int = 0
+    """Rollouts without a score, for which GEPA was given 0."""
+    reflections: int = 0
+    failed_reflections: int = 0
+
+
+@dataclass
+class Search:
+    """What the adapter and the reflection model of one search share."""
+
+    loop: BackgroundLoop
+    counts: Counts = field(default_factory=Counts)
+    error: BaseException | None = None
+    """What GEPA, which logs an exception and goes on, must not go on after."""
+
+
+@dataclass(frozen=True)
+class ReflectionSettings:
+    """How the reflection model is asked. GEPA sends neither setting, which leaves both to the endpoint."""
+
+    temperature: float = 1.0
+    """What an OpenAI endpoint takes where none is sent."""
+    max_tokens: int = 2048
+
+
+@dataclass
+class ReflectionModel:
+    """The reflection model, asked through the gateway; each call has a seed of its own, so none repeats another."""
+
+    gateway: Gateway
+    model: Model
+    settings: ReflectionSettings
+    seed: int
+    search: Search
+
+    def __call__(self, prompt: str | Sequence[Mapping[str, str]]) -> str:
+        """One reply. A call that fails is GEPA's to handle: it tries once more and then leaves the proposal out.
+
+        Raises:
+            AskanceError: The call failed; the search ends where every further one would too.
+        """
+        messages = [("user", prompt)] if isinstance(prompt, str) else [(m["role"], m["content"]) for m in prompt]
+        counts = self.search.counts
+        parameters = Parameters(self.settings.max_tokens, self.settings.temperature, self.seed + counts.reflections)
+        counts.reflections += 1
+        request = make_request(self.model.identity, messages, parameters)
+        try:
+            answer = self.search.loop.run(self.gateway.ask("reflection", self.model, request))
+        except ModelError as error:
+            counts.failed_reflections += 1
+            if error.fatal and error.status not in REFUSED:
+                self.search.error = error
+            raise
+        except BaseException as error:
+            self.search.error = error
+            raise
+        return answer.text.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent on

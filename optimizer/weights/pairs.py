@@ -1,7 +1,4 @@
-"""What a learner sees: score differences of pairs, and what a set of weights gets right on them.
-
-Which pairs are held out, and what several learners get right on the same held-out pairs.
-"""
+"""What a learner sees: score differences of pairs; which of them are held out, and what weights get right on them."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def codes_of(names: Sequence[str]) -> Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparisons:
+class PairDifferences:
     """Pairs of outputs as score differences; one row a pair, one column a test."""
 
     differences: Floats
@@ -57,9 +54,9 @@ class Comparisons:
         """Number of pairs in which people preferred one output (rows, whatever their counts)."""
         return len(self) - int(self.is_tie.sum())
 
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Comparisons:
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> PairDifferences:
         """The pairs in ``rows`` (indices or a mask)."""
-        return Comparisons(
+        return PairDifferences(
             self.differences[rows],
             self.is_tie[rows],
             self.groups[rows],
@@ -67,7 +64,7 @@ class Comparisons:
             self.counts[rows],
         )
 
-    def reweighted(self, counts: Floats) -> Comparisons:
+    def reweighted(self, counts: Floats) -> PairDifferences:
         """The same pairs, counted ``counts`` (shape (pairs,)) times; no score is copied."""
         return replace(self, counts=counts)
 
@@ -114,14 +111,14 @@ ABOUT_AS_GOOD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Fold:
     """Rows to learn from and rows to be judged on; no group is in both."""
 
     development: NDArray[np.intp]
     test: NDArray[np.intp]
 
 
-def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Split]:
+def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Fold]:
     """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
 
     Args:
@@ -135,11 +132,11 @@ def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Split]:
     place = _places(groups, seed)
     folds = min(folds, int(groups.max()) + 1)
     fold = np.minimum((place * folds).astype(np.int64), folds - 1)
-    splits = [Split(np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(folds)]
+    splits = [Fold(np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(folds)]
     return [split for split in splits if len(split.test) and len(split.development)]
 
 
-def single_split(groups: Codes, test_share: float, seed: int) -> list[Split]:
+def single_split(groups: Codes, test_share: float, seed: int) -> list[Fold]:
     """One split with about ``test_share`` of the pairs held out, whole groups at a time.
 
     Raises:
@@ -148,7 +145,7 @@ def single_split(groups: Codes, test_share: float, seed: int) -> list[Split]:
     held_out = _places(groups, seed) < test_share
     if held_out.all() or not held_out.any():
         raise InputError(f"Holding out a share of {test_share} of these pairs leaves one side empty; choose another.")
-    return [Split(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+    return [Fold(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
 
 
 def _places(groups: Codes, seed: int) -> Floats:

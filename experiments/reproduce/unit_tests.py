@@ -1,4 +1,8 @@
-"""Unit tests put to a judge in several forms at once: one session, one store, output by output."""
+"""Unit tests (LMUnit): what they are put to, their rubrics, and the judge that is asked in several forms at once.
+
+Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and are
+asked output by output.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
 
 from ...agents.asking import LEAST_MASS, shown
 from ...agents.evaluator import Evaluator
@@ -23,8 +29,13 @@ from ...models.probabilities import score_masses
 from ...models.session import ModelOptions, run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
-from ...prompts.examples import Example, documents
+from ...prompts.errors import InputError
+from ...prompts.examples import Example, Preference, documents
 from ...stats.correlation import correlate, statistic_dict
+from ...stats.resampling import Resampling
+from ..datasets import load_pairs_of
+from ..datasets.llmbar import PARTS
+from ..datasets.llmbar import load as load_llmbar
 
 if TYPE_CHECKING:
     from ...models.base import Model
@@ -43,10 +54,94 @@ SCALE = (1, 5)
 TESTS_PER_INPUT = 8
 """Query-level tests written for an input at most (LMUnit, Table 15)."""
 _FEW_SLOTS = 4
+_RUBRICS = Path(__file__).parent / "rubrics.yaml"
+
+
+def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = None) -> list[Preference]:
+    """All pairs of a data set; a file whose pairs name no section is a section of its own.
+
+    Without files the data set is taken from the hub, LLMBar with all its parts. With ``limit`` there are so many pairs,
+    spread as evenly over the sections as can be, the first of each: a higher limit only adds pairs.
+
+    Raises:
+        InputError: A file or row is bad, an id stands in two files, or there is no such data set.
+        AskanceError: The hub cannot be reached, or ``datasets`` is missing; the message names what file to give.
+    """
+    if files:
+        pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
+    elif dataset == "llmbar":
+        pairs = [pair for part in PARTS for pair in load_llmbar(part=part)]
+    else:
+        pairs = load_pairs_of(dataset)
+    seen: set[str] = set()
+    for pair in pairs:
+        if pair.id in seen:
+            raise InputError(f"The pair '{pair.id}' stands in two of the files {', '.join(files)}.")
+        seen.add(pair.id)
+    return pairs if limit is None else spread(pairs, limit)
+
+
+def spread(pairs: Sequence[Preference], limit: int) -> list[Preference]:
+    """``limit`` pairs in their order, taken from the sections in turn."""
+    places: dict[str | None, int] = {}
+    turns = []
+    for number, pair in enumerate(pairs):
+        turn = places.get(pair.section, 0)
+        places[pair.section] = turn + 1
+        turns.append((turn, number))
+    chosen = {number for _, number in sorted(turns)[:limit]}
+    return [pair for number, pair in enumerate(pairs) if number in chosen]
+
+
+def _in_section(pair: Preference, name: str) -> Preference:
+    return pair if pair.section is not None else pair.model_copy(update={"section": name})
+
+
+def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
+    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both.
+
+    Args:
+        checklist: Its own rubrics and references are used; where it has no rubric, ours of ``rubrics.yaml``.
+        name: Of our rubrics: ``global`` or a data set.
+
+    Raises:
+        InputError: There is neither a rubric nor a reference answer, so there is nothing to compare.
+    """
+    full = with_rubrics(checklist, name)
+    has_rubric = any(each.rubric for each in full.questions)
+    has_reference = any(each.reference for each in full.questions)
+    if not has_rubric and not has_reference:
+        raise InputError(
+            "No question of the checklist has a rubric or a reference answer: give one with --checklist "
+            "(fields `rubric` and `reference` of a question), or take a data set that has rubrics here (pairs, qags)."
+        )
+    found = {"question": _only(full)}
+    if has_rubric:
+        found["question + rubric"] = _only(full, "rubric")
+    if has_reference:
+        found["question + reference"] = _only(full, "reference")
+    if has_rubric and has_reference:
+        found["question + rubric + reference"] = full
+    return found
+
+
+def with_rubrics(checklist: Checklist, name: str) -> Checklist:
+    """The checklist with our rubrics, by question id, where no question has one of its own."""
+    rubrics = yaml.safe_load(_RUBRICS.read_text(encoding="utf-8")).get(name, {})
+    if any(each.rubric for each in checklist.questions):
+        return checklist
+    questions = tuple(each.model_copy(update={"rubric": rubrics.get(each.id)}) for each in checklist.questions)
+    return checklist.model_copy(update={"questions": questions})
+
+
+def _only(checklist: Checklist, *fields: str) -> Checklist:
+    away = {name: None for name in ("rubric", "reference") if name not in fields}
+    questions = tuple(each.model_copy(update=away) for each in checklist.questions)
+    return checklist.model_copy(update={"questions": questions})
 
 
 @dataclass(frozen=True)
-class Asked:
+class TestForm:
     """Examples, the tests put to them, and in what form."""
 
     examples: Sequence[Example]
@@ -55,7 +150,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Buyer:
+class JudgeAccess:
     """The judge, and how it is reached and paid."""
 
     model: str | Model
@@ -64,32 +159,27 @@ class Buyer:
     """Where answers are kept; the store of ``askance evaluate`` when None."""
 
 
-def buyer(model: str | Model, *, cache: Path | None = None, **options: Any) -> Buyer:
-    """A buyer with settings as in :class:`~askance.models.session.ModelOptions`.
+def judge_access(model: str | Model, *, cache: Path | None = None, **options: Any) -> JudgeAccess:
+    """A judge with settings as in :class:`~askance.models.session.ModelOptions`.
 
     Raises:
         InputError: A setting is unknown or out of range.
     """
-    return Buyer(model, parse_options(ModelOptions, options), cache)
+    return JudgeAccess(model, parse_options(ModelOptions, options), cache)
 
 
-@dataclass(frozen=True)
-class Bought:
-    """Verdicts, one list for each :class:`Asked`, and what this run paid."""
-
-    verdicts: Sequence[Sequence[Verdict]]
-    budget: Budget
-
-
-def judge(asked: Sequence[Asked], by: Buyer) -> Bought:
+def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
     """Put all tests to the judge; whatever is asked about one output is asked close together.
+
+    Returns:
+        Verdicts, one list for each form, and what this run paid.
 
     Raises:
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down, refuses every call, or gives no log-probabilities for scores from 1 to 5.
     """
 
-    async def work(store: VerdictStore) -> Bought:
+    async def work(store: VerdictStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
             judges = [_evaluator(each, gateway, models.get(by.model), by.options.seed) for each in asked]
             found: list[list[Verdict]] = [[] for _ in asked]
@@ -102,15 +192,15 @@ def judge(asked: Sequence[Asked], by: Buyer) -> Bought:
                         found[place] += await judges[place].judge(part)
                 print(f"\r{min(start + block, most)} of {most} outputs", end="", file=sys.stderr, flush=True)
             print(file=sys.stderr)
-            return Bought(found, gateway.budget)
+            return found, gateway.budget
 
     with open_store(by.cache) as store:
         return run_sync(work(store))
 
 
-def calls_needed(asked: Sequence[Asked], by: Buyer) -> int:
+def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
     """Calls that :func:`judge` would buy now; two forms that read the same calls count once."""
-    once: dict[tuple[str, str, str], Asked] = {}
+    once: dict[tuple[str, str, str], TestForm] = {}
     for each in asked:
         form = "number" if each.kind in ("expected", "said") else "yes or no"
         once.setdefault((form, each.examples[0].id, each.checklist.model_dump_json()), each)
@@ -127,7 +217,9 @@ def calls_needed(asked: Sequence[Asked], by: Buyer) -> int:
         return run_sync(work(store))
 
 
-def write_tests(examples: Sequence[Example], by: Buyer, writer: str | Model) -> tuple[dict[str, Checklist], list[str]]:
+def write_tests(
+    examples: Sequence[Example], by: JudgeAccess, writer: str | Model
+) -> tuple[dict[str, Checklist], list[str]]:
     """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had.
 
     Raises:
@@ -145,7 +237,7 @@ def write_tests(examples: Sequence[Example], by: Buyer, writer: str | Model) -> 
         return run_sync(work(store)), failed
 
 
-def _evaluator(asked: Asked, gateway: Gateway, model: Model, seed: int) -> Evaluator:
+def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Evaluator:
     numbers = asked.kind in ("expected", "said")
     judging = Judging(explain="never", seed=seed, score_scale=SCALE if numbers else None)
     made = SaidScoreEvaluator if asked.kind == "said" else Evaluator
@@ -176,7 +268,7 @@ class SaidScoreEvaluator(Evaluator):
 def direct_row(
     name: str,
     examples: Sequence[Example],
-    asked: Asked,
+    asked: TestForm,
     verdicts: Sequence[Verdict],
     dimensions: Sequence[str],
     seed: int,
@@ -186,12 +278,12 @@ def direct_row(
     ``all`` is the mean over the dimensions where there are several (without interval), else the one.
     """
     scores = score_examples(examples, asked.checklist, verdicts, soft=asked.kind != "hard")
-    groups = documents(examples)
+    resampling = Resampling(documents(examples), seed=seed)
     by_dimension = {}
     for dimension in dimensions:
         ours = [each.dimensions.get(dimension) for each in scores]
         human = [example.human_score(dimension) for example in examples]
-        by_dimension[dimension] = statistic_dict(correlate(ours, human, groups=groups, seed=seed).pearson)
+        by_dimension[dimension] = statistic_dict(correlate(ours, human, resampling).pearson)
     if len(dimensions) == 1:
         every = by_dimension[dimensions[0]]
     else:

@@ -1,0 +1,251 @@
+"""``result.json``: what a run came to. It is written from these records and read into them, and by nothing else.
+
+A field that a file lacks has its default, so that runs of older versions can still be shown; fields that are not known
+here are kept. Dimensions, lessons and versions are named as in the rest of the run's directory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ..models.budget import spending
+from ..prompts.lessons import Edit, Lesson
+
+FinishReason = Literal[
+    "converged",
+    "nothing_fails",
+    "calibrated",
+    "no_disagreements",
+    "no_gain",
+    "max_iterations",
+    "max_lessons",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+]
+"""Why the loop ended; a closed list."""
+
+FINISH_SENTENCES: dict[str, str] = {
+    "converged": "what is improved agrees with its reference as well as was asked for",
+    "nothing_fails": "no question and no check fails on the development examples",
+    "calibrated": "nothing but a calibration was asked for (--calibrate)",
+    "no_disagreements": "no disagreement is left to learn from",
+    "no_gain": "no edit was accepted for as many iterations as --patience allows",
+    "max_iterations": "the number of iterations is used up (--max-iterations)",
+    "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
+    "max_calls": "the budget of calls is used up (--max-calls)",
+    "max_tokens": "the budget of tokens is used up (--max-tokens)",
+    "max_cost": "the budget of money is used up (--max-cost)",
+}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the file."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class GainRecord(_Record):
+    """How much better one version is than another, with its 95 % interval."""
+
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    reason: str | None = None
+    """Why there is no value or no interval."""
+
+
+class MeasureRecord(_Record):
+    """The figures of one version on one split: a judge's correlations, or a generator's mean score."""
+
+    spearman: float | None = None
+    kendall: float | None = None
+    pearson: float | None = None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+    """Of a generator, whose correlations are undefined."""
+    reason: str | None = None
+    dimensions: dict[str, MeasureRecord] = {}
+
+    @property
+    def value(self) -> float | None:
+        """What the run is measured by: the mean score, or Spearman's correlation; ``low`` and ``high`` are around it."""
+        return self.spearman if self.mean is None else self.mean
+
+
+class ErrorsRecord(_Record):
+    """How far scores are from the wanted ones."""
+
+    mean_absolute: float | None
+    drift: float | None
+    n: int
+    reason: str | None = None
+
+
+class CalibratedRecord(MeasureRecord):
+    """The figures of one way to read the same verdicts."""
+
+    errors: ErrorsRecord
+    gain: GainRecord | None = None
+    """Beyond the verdicts as they are; None for those themselves."""
+
+
+class DriftRecord(_Record):
+    """Mean score less the wanted mean by dimension, and the share of yes by question."""
+
+    mean_errors: dict[str, float | None]
+    yes_rates: dict[str, float] = {}
+
+
+class QuestionRecord(_Record):
+    """A question that was written anew."""
+
+    id: str
+    text: str
+    dimension: str = ""
+
+
+class ChecklistRecord(_Record):
+    """The checklist of a version, where it is not the one that the run began with."""
+
+    task: str = ""
+    questions: tuple[QuestionRecord, ...] = ()
+
+
+class SideRecord(_Record):
+    """The first or the best version."""
+
+    prompt: str
+    hash: str | None = None
+    validation: MeasureRecord | None = None
+    test: MeasureRecord | None = None
+    reason: str | None = None
+    """Why there is no test."""
+    checklist: ChecklistRecord | None = None
+
+
+class EditRecord(Edit):
+    """An edit of a candidate."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def key(self) -> tuple[str, str, tuple[str, ...]]:
+        """By this an edit is known again."""
+        return self.old, self.new, self.lessons
+
+
+class TriedRecord(_Record):
+    """A candidate that went through the gate."""
+
+    edits: tuple[EditRecord, ...]
+    reason: str
+    gain: GainRecord | None = None
+    iteration: int
+    judged: int | None = None
+    """Validation examples that were judged before the decision."""
+
+    @property
+    def lessons(self) -> list[str]:
+        """Ids of the lessons behind its edits."""
+        return [lesson for edit in self.edits for lesson in edit.lessons]
+
+
+class PrunedRecord(_Record):
+    """An accepted edit whose removal was tried at the end."""
+
+    edit: EditRecord
+    removed: bool
+    reason: str
+    gain: GainRecord | None = None
+    """Of the prompt without it."""
+
+
+class LessonRecord(Lesson):
+    """A lesson as it stood when the run ended."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class GainsRecord(_Record):
+    """What the best version gained over the first; None where nothing was accepted, or the split was not judged."""
+
+    validation: GainRecord | None = None
+    test: GainRecord | None = None
+
+
+class RoleRecord(_Record):
+    """What one role of the run bought."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    retries: int = 0
+    failures: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class RunRecord(_Record):
+    """All of ``result.json``."""
+
+    mode: str
+    finish_reason: str
+    iterations: int
+    reference: str | None = None
+    """``human`` or ``source``: whose scores a judge's were correlated with."""
+    yardstick: str = "Spearman"
+    baseline: SideRecord
+    best: SideRecord
+    gain: GainsRecord = GainsRecord()
+    accepted_edits: tuple[TriedRecord, ...]
+    rejected_edits: tuple[TriedRecord, ...]
+    pruned_edits: tuple[PrunedRecord, ...] = ()
+    lessons: tuple[LessonRecord, ...]
+    calls: int
+    cached_calls: int
+    tokens: int
+    cost_usd: float
+    roles: dict[str, RoleRecord] = {}
+    coverage: float
+    min_coverage: float = 0.0
+    missing: dict[str, int] = {}
+    """Verdicts without an answer, by their status."""
+    test_looked_at: bool | None = None
+    calibration: dict[str, dict[str, CalibratedRecord]] = {}
+    """By side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
+    drift: dict[str, DriftRecord] = {}
+    """By side."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether an edit was accepted."""
+        return bool(self.accepted_edits)
+
+    @property
+    def why_it_ended(self) -> str:
+        """The reason in words, as in "It ended because …"."""
+        return FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
+
+    @property
+    def whose(self) -> str:
+        """Whose scores a judge's were correlated with."""
+        return "people" if self.reference == "human" else "the source"
+
+    @property
+    def failed_trials(self) -> int:
+        """Lessons that failed their trial."""
+        return sum("failed its trial" in (lesson.reason or "") for lesson in self.lessons)
+
+    @property
+    def spending(self) -> str:
+        """What was bought, for people."""
+        return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
