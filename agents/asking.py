@@ -198,7 +198,7 @@ class EachAsking(OneByOne):
         """One word, or JSON where an explanation is wanted."""
         return each_format(explained=self.explained)
 
-    @property
+    @cached_property
     def _parameters(self) -> Parameters:
         if self.explained:
             top = 5 if self.logprobs else 0

@@ -68,7 +68,7 @@ class PairAsking(OneByOne):
         """One number."""
         return template("answer_first_or_second")
 
-    @property
+    @cached_property
     def _parameters(self) -> Parameters:
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
