@@ -52,16 +52,6 @@ def each_format(*, explained: bool) -> str:
     return template("answer_explained" if explained else "answer_word")
 
 
-def batched_format(*, explained: bool) -> str:
-    """The sentence that says how to answer all questions at once."""
-    return template("answer_batched_explained" if explained else "answer_batched")
-
-
-def batched_block(questions: Sequence[Question]) -> str:
-    """All questions, each under its id."""
-    return "\n\n".join(f"[{question.id}] {question_block(question)}" for question in questions)
-
-
 def batched_schema(questions: Sequence[Question], *, explained: bool) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
     return {
@@ -208,7 +198,7 @@ class EachAsking(OneByOne):
         """One word, or JSON where an explanation is wanted."""
         return each_format(explained=self.explained)
 
-    @property
+    @cached_property
     def _parameters(self) -> Parameters:
         if self.explained:
             top = 5 if self.logprobs else 0
@@ -255,13 +245,14 @@ class BatchedAsking:
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
-        return batched_format(explained=self.explained)
+        return template("answer_batched_explained" if self.explained else "answer_batched")
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call."""
         framing = frame(self.prompt, example)
         questions = shuffled(self.questions, self.order_seed, example.id, replicate)
-        rest = f"{batched_block(questions)}\n\n{self.form}{framing.after}"
+        blocks = [f"[{question.id}] {question_block(question)}" for question in questions]
+        rest = "\n\n".join([*blocks, self.form]) + framing.after
         ids = sum(len(question.id) for question in questions)
         whole = Parameters(
             (100 if self.explained else 20) * len(questions) + ids + 50,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
@@ -27,28 +27,19 @@ NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint
 NO_LOGPROBS_FOR_SCORES = "Use --scores soft or hard if the endpoint gives none."
 
 
+@dataclass(eq=False)
 class Evaluator:
     """A model with a prompt that answers a checklist's questions."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        model: Model,
-        prompt: Prompt,
-        checklist: Checklist,
-        judging: Judging = DEFAULT,
-        *,
-        role: str = "evaluator",
-        tally: Callable[[Sequence[Verdict]], None] | None = None,
-    ) -> None:
-        """``role`` is the ledger that its calls are booked under; ``tally`` is shown all verdicts."""
-        self.model = model
-        self.prompt = prompt
-        self.checklist = checklist
-        self._gateway = gateway
-        self._judging = judging
-        self._role = role
-        self._tally = tally
+    gateway: Gateway
+    model: Model
+    prompt: Prompt
+    checklist: Checklist
+    judging: Judging = DEFAULT
+    role: str = "evaluator"
+    """The ledger that its calls are booked under."""
+    tally: Callable[[Sequence[Verdict]], None] | None = None
+    """Shown all verdicts."""
 
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
@@ -65,12 +56,12 @@ class Evaluator:
         if not examples:
             return []
         provenance = await self._provenance(examples)
-        draws = self._judging.samples if provenance == "sampled" else 1
+        draws = self.judging.samples if provenance == "sampled" else 1
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
         if draws > 1:
             verdicts = _merge_draws(verdicts, draws, len(self.checklist.questions))
-        if self._tally:
-            self._tally(verdicts)
+        if self.tally:
+            self.tally(verdicts)
         return verdicts
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
@@ -93,27 +84,25 @@ class Evaluator:
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
-        asked = self._judging.p_yes
-        settled = self._gateway.provenance.get(self.model.identity, "logprob")
+        asked = self.judging.p_yes
+        settled = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance: Provenance = settled if asked == "auto" else asked
-        draws = self._judging.samples if provenance == "sampled" else 1
+        draws = self.judging.samples if provenance == "sampled" else 1
         asking = self._asking(provenance)
-        verdicts = len(examples) * len(self.checklist.questions) * self._judging.repeat
-        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self._gateway.store)
+        verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
+        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self.gateway.store)
 
     async def _provenance(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""
-        asked = self._judging.p_yes
-        expected = self._judging.score_scale is not None
+        asked = self.judging.p_yes
+        expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
             return asked
-        settled = self._gateway.provenance.get(self.model.identity)
+        settled = self.gateway.provenance.get(self.model.identity)
         if settled is None:
             answer = await self._first_answer(examples)
-            without: Provenance = "sampled" if self._judging.samples > 1 else "hard"
-            settled = self._gateway.provenance.setdefault(
-                self.model.identity, "logprob" if answer.logprobs else without
-            )
+            without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
+            settled = self.gateway.provenance.setdefault(self.model.identity, "logprob" if answer.logprobs else without)
         if expected and settled != "logprob":
             raise ModelError(
                 f"{self.model.name}: the endpoint gives no log-probabilities, which expected scores are read from. "
@@ -127,14 +116,14 @@ class Evaluator:
         for example in examples:
             probe = next(self._all_asks(self._asking("logprob"), [example], 1))
             try:
-                return await self._gateway.ask(self._role, self.model, probe.request())
+                return await self.gateway.ask(self.role, self.model, probe.request())
             except ModelError as error:
                 if error.fatal or example is examples[-1]:
                     raise
         raise AssertionError("the last example returns or raises")
 
     def _asking(self, provenance: Provenance) -> Asking:
-        judging = self._judging
+        judging = self.judging
         explained = judging.explain == "always"
         logprobs = provenance == "logprob"
         temperature = judging.sample_temperature if provenance == "sampled" else judging.temperature
@@ -146,14 +135,14 @@ class Evaluator:
     def _asking_for_scores(
         self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
     ) -> ExpectedScoreAsking:
-        judging = self._judging
+        judging = self.judging
         return ExpectedScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
 
     def _all_asks(self, asking: Asking, examples: Sequence[Example], draws: int) -> Iterator[Ask]:
         questions = len(self.checklist.questions)
         position = 0
         for example in examples:
-            for replicate in range(self._judging.repeat * draws):
+            for replicate in range(self.judging.repeat * draws):
                 yield from asking.asks(self.model.identity, example, position, replicate)
                 position += questions
 
@@ -165,9 +154,9 @@ class Evaluator:
         on_verdicts: Callable[[int, int], None] | None,
     ) -> list[Verdict]:
         asking = self._asking(provenance)
-        no_logprobs = NO_LOGPROBS if self._judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
-        buyer = VerdictBuyer(self._gateway, self._role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
-        total = len(examples) * self._judging.repeat * draws * len(self.checklist.questions)
+        no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
+        buyer = VerdictBuyer(self.gateway, self.role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
+        total = len(examples) * self.judging.repeat * draws * len(self.checklist.questions)
         results: list[Verdict | None] = [None] * total
         done = 0
 
@@ -179,7 +168,7 @@ class Evaluator:
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
             for block in in_blocks(self._all_asks(asking, examples, draws)):
-                found = self._gateway.stored(self._role, [ask.key for ask in block])
+                found = self.gateway.stored(self.role, [ask.key for ask in block])
                 for ask in block:
                     answer = found.get(ask.key)
                     verdicts = buyer.stored(ask, answer) if answer else None
@@ -197,7 +186,7 @@ class Evaluator:
             if on_verdicts:
                 on_verdicts(done, total)
 
-        await work_together(to_buy(), buy, self._gateway.concurrency(self.model))
+        await work_together(to_buy(), buy, self.gateway.concurrency(self.model))
         if on_verdicts:
             on_verdicts(total, total)
         return [verdict for verdict in results if verdict is not None]
@@ -213,12 +202,12 @@ class Evaluator:
         ]
         parameters = replace(ask.parameters, max_tokens=80)
         request: Request = make_request(self.model.identity, messages, parameters, verdict.replicate)
-        answer = await self._gateway.ask(self._role, self.model, request)
+        answer = await self.gateway.ask(self.role, self.model, request)
         return " ".join(answer.text.split())
 
     def _asking_that_led_to(self, verdict: Verdict, question: Question) -> tuple[Asking, str]:
         """The question asked alone, and what the judge as good as said."""
-        judging = self._judging
+        judging = self.judging
         if judging.score_scale is None or verdict.p_yes is None:
             said = "Yes" if verdict.answer else "No"
             return EachAsking(self.prompt, (question,), False, False, judging.temperature, judging.seed), said

@@ -45,7 +45,7 @@ class ExpectedScoreAsking(OneByOne):
         name = "answer_score_explained" if self.explained else "answer_score"
         return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
 
-    @property
+    @cached_property
     def _parameters(self) -> Parameters:
         if self.explained:
             return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, explained_schema(self.scale))

@@ -30,26 +30,19 @@ class Generated:
     """Whether the output ends where ``max_tokens`` ended it."""
 
 
+@dataclass(frozen=True)
 class Generator:
     """A model with a prompt that writes the outputs of examples."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        model: Model,
-        prompt: Prompt,
-        *,
-        max_tokens: int = 1024,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        role: str = "generator",
-    ) -> None:
-        """``max_tokens``: of one output; ``role``: the ledger that its calls are booked under."""
-        self.model = model
-        self.prompt = prompt
-        self._gateway = gateway
-        self._parameters = Parameters(max_tokens, temperature, seed)
-        self._role = role
+    gateway: Gateway
+    model: Model
+    prompt: Prompt
+    max_tokens: int = 1024
+    """Of one output."""
+    temperature: float = 0.0
+    seed: int | None = None
+    role: str = "generator"
+    """The ledger that its calls are booked under."""
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
@@ -63,31 +56,32 @@ class Generator:
             BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
-        return await all_together(examples, self._write, self._gateway.concurrency(self.model), on_done)
+        return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What :meth:`generate` would buy now; there are no verdicts."""
         requests = [self._request(example) for example in examples]
         keys = [request.key for request in requests]
-        store = self._gateway.store
+        store = self.gateway.store
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
         return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens)
 
     def _request(self, example: Example) -> Request:
-        return make_request(self.model.identity, generator_messages(self.prompt, example), self._parameters)
+        parameters = Parameters(self.max_tokens, self.temperature, self.seed)
+        return make_request(self.model.identity, generator_messages(self.prompt, example), parameters)
 
     async def _write(self, example: Example) -> Generated:
         request = self._request(example)
         try:
-            answer: Answer = await self._gateway.ask(self._role, self.model, request)
+            answer: Answer = await self.gateway.ask(self.role, self.model, request)
         except ModelError as error:
             if error.fatal:
                 raise
             return Generated(example.model_copy(update={"output": None}), str(error))
         if not _is_text(answer.text):
-            self._gateway.forget([request.key])
+            self.gateway.forget([request.key])
             return Generated(
                 example.model_copy(update={"output": None}),
                 f"{self.model.name}: the output holds half a surrogate pair, which is no text.",

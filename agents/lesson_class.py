@@ -115,6 +115,3 @@ def class_by_rule(text: str) -> LessonClass | None:
     if _DOUBTFUL.search(text):
         return None
     return LessonClass("promptable", "nothing has to be counted, measured or placed", "rule")
-
-
-__all__ = ["LessonClass", "LessonClassifier", "LessonKind", "class_by_rule"]

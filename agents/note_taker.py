@@ -8,6 +8,7 @@ given, it writes rules that can be used. What helps beyond that can be switched 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import create_model
@@ -15,14 +16,12 @@ from pydantic import create_model
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words
-from .notes import ONE_CALL, Assignment, NoteAgent, NoteTaking, Sample, doubted_beside, show_output
+from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
 from .rules import Direction, FaultKinds, Kinds, NoteFields, RuleMaker, is_truism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..models.base import Model
-    from ..models.gateway import Gateway
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
     from .notes import Case
@@ -34,12 +33,9 @@ MOST_QUOTES = 12
 class NoteTaker(NoteAgent):
     """A model that reads a disagreement in context and generalises it."""
 
-    def __init__(
-        self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None, settings: NoteTaking = ONE_CALL
-    ) -> None:
-        """See :class:`~askance.agents.notes.NoteAgent`."""
-        super().__init__(gateway, model, task, seed=seed, settings=settings)
-        self._kinds = Kinds(self._list_kinds)
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return Kinds(self._list_kinds)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.

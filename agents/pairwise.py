@@ -68,7 +68,7 @@ class PairAsking(OneByOne):
         """One number."""
         return template("answer_first_or_second")
 
-    @property
+    @cached_property
     def _parameters(self) -> Parameters:
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
@@ -107,7 +107,7 @@ class PairEvaluator(Evaluator):
     """An evaluator that compares; its examples come from :func:`ordered_examples`."""
 
     def _asking(self, provenance: Provenance) -> PairAsking:
-        judging = self._judging
+        judging = self.judging
         if judging.mode == "batched" or judging.explain == "always" or judging.score_scale is not None:
             raise InputError(
                 "Comparing two outputs takes one call a test, answered with the better one: leave out --mode batched, "

@@ -61,32 +61,26 @@ class Rating:
         return sum(level * p for level, p in enumerate(self.distribution, 1))
 
 
+@dataclass(frozen=True)
 class Rater:
     """A model with a prompt that gives numbers from 1 to ``levels``."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        model: Model,
-        prompt: Prompt,
-        judging: Judging,
-        *,
-        levels: int = 5,
-        role: str = "rater",
-    ) -> None:
-        """``levels`` is 2 to 9, so that every rating is one digit.
+    gateway: Gateway
+    model: Model
+    prompt: Prompt
+    judging: Judging
+    levels: int = 5
+    """2 to 9, so that every rating is one digit."""
+    role: str = "rater"
+
+    def __post_init__(self) -> None:
+        """Check the levels.
 
         Raises:
-            ValueError: ``levels`` is not.
+            ValueError: They are not 2 to 9.
         """
-        if not 2 <= levels <= 9:
-            raise ValueError(f"A rating has 2 to 9 levels, not {levels}.")
-        self.model = model
-        self.prompt = prompt
-        self.levels = levels
-        self._gateway = gateway
-        self._judging = judging
-        self._role = role
+        if not 2 <= self.levels <= 9:
+            raise ValueError(f"A rating has 2 to 9 levels, not {self.levels}.")
 
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
@@ -97,12 +91,12 @@ class Rater:
             BudgetExceededError: A cap was reached; the answers bought so far are in the store.
             ModelError: The endpoint refuses every call or is down.
         """
-        return await all_together(wanted, self._rating, self._gateway.concurrency(self.model), on_ratings)
+        return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 
     def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:
         """Calls that :meth:`rate` would buy now, answers that are there already, and tokens of the calls."""
         calls = stored = tokens = 0
-        store = self._gateway.store
+        store = self.gateway.store
         for rate in wanted:
             for request in self._requests(rate, self._provenance()):
                 if store is not None and store.get_many([request.key]):
@@ -114,12 +108,12 @@ class Rater:
 
     def _provenance(self) -> Provenance:
         """Where numbers come from, as far as it is settled; log-probabilities are asked for until it is."""
-        asked = self._judging.p_yes
-        return self._gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
+        asked = self.judging.p_yes
+        return self.gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         """The calls for one rating: one, or one for each sample."""
-        judging = self._judging
+        judging = self.judging
         framing = frame(self.prompt, rate.example)
         block = self._block(rate)
         messages = [("system", framing.system)] if framing.system is not None else []
@@ -148,7 +142,7 @@ class Rater:
         read = []
         try:
             for request in requests:
-                answer = await self._gateway.ask(self._role, self.model, request)
+                answer = await self.gateway.ask(self.role, self.model, request)
                 if provenance == "logprob" and not answer.logprobs:
                     return await self._without_logprobs(rate)
                 distribution, source = self._read(answer, provenance)
@@ -158,7 +152,7 @@ class Rater:
                 raise
             return Rating(*name, None, status="api_error", error=str(error))
         except ValueError as error:
-            self._gateway.forget([request.key for request in requests])
+            self.gateway.forget([request.key for request in requests])
             return Rating(*name, None, status="parse_error", error=f"{self.model.name}: {error}")
         mean = tuple(sum(column) / len(read) for column in zip(*read, strict=True))
         return Rating(*name, mean, source)
@@ -169,11 +163,8 @@ class Rater:
         Raises:
             ModelError: They were insisted on.
         """
-        without: Provenance = "sampled" if self._judging.samples > 1 else "hard"
-        if (
-            self._judging.p_yes != "auto"
-            or self._gateway.provenance.setdefault(self.model.identity, without) != without
-        ):
+        without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
+        if self.judging.p_yes != "auto" or self.gateway.provenance.setdefault(self.model.identity, without) != without:
             raise ModelError(
                 f"{self.model.name}: an answer came without log-probabilities, although numbers are taken from them in "
                 "this run. Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."

@@ -19,7 +19,7 @@ from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import open_store
 from ..models.session import background_session
-from ..optimizer.events import Events
+from ..optimizer.events import Teller
 from ..optimizer.job import SplitExamples, split_examples
 from ..optimizer.modes import align, tune
 from ..optimizer.modes.bench import Bench
@@ -227,7 +227,7 @@ def _open(job: Job, where: Mapping[str, Any]) -> Iterator[OpenAdapter]:
     ):
         run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
         everything = SplitExamples(job.examples, (), ())
-        bench = Bench(job, everything, models, gateway, run, Events(run.journal(), Silent()))
+        bench = Bench(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
         bench.resolve_names()
         set_up = loop.run(mode.set_up(bench))
         metric = metric_for(set_up.yardstick)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance, Decision
-    from .events import Events
+    from .events import Teller
     from .screening import Screening
     from .subject import Subject
 
@@ -59,7 +59,7 @@ class Contest:
     """In an order in which any first part of them is a fair sample."""
     run: RunDirectory
     """Keeps every version."""
-    events: Events
+    events: Teller
     racing: bool
     """Whether a candidate that is clearly worse is dropped before all examples are judged."""
     bisect: bool
@@ -229,8 +229,7 @@ class Contest:
                 dropped = stop(best.scores, scores)
                 if dropped is not None:
                     return Race(number, replace(dropped, reason=dropped.reason + ON_ITS_OWN), rung, None)
-            assert draft.checklist is not None, "a judge answers a checklist"
-            rest = [each.id for each in draft.checklist.questions if each.id not in asked]
+            rest = [each.id for each in draft.questions.questions if each.id not in asked]
             verdicts += await screening.judge(draft, examples, rest, self.events.advance)
             scores = screening.scores(draft, examples, verdicts)
         else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..agents.updater import Rewriter, Updater
     from ..prompts.lessons import Edit, Lesson
     from ..prompts.prompt import Prompt
-    from .events import Events
+    from .events import Teller
 
 
 @dataclass
@@ -52,7 +52,7 @@ class EditByEdit:
     """One small edit a lesson, each against the same prompt."""
 
     updater: Updater
-    events: Events
+    events: Teller
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The edits, in the order of the lessons."""
@@ -69,7 +69,7 @@ class WholeRewrite:
     """All lessons in one call, which gives one edit."""
 
     rewriter: Rewriter
-    events: Events
+    events: Teller
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The one edit, or none."""
@@ -81,7 +81,7 @@ class WholeRewrite:
         return written
 
 
-async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Events) -> None:
+async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Teller) -> None:
     try:
         edit = await proposal
     except CallError as error:

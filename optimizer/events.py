@@ -1,21 +1,18 @@
-"""What happens in a run, one typed record each. Listening changes nothing.
+"""What happens in a run, one typed record each, and who is told: the journal, the one who watches, and callbacks.
 
-The journal, what a person sees and any callback of the user's are told the same events (:mod:`.telling`).
-
-Who is told the events of a run: the journal, the one who watches, and callbacks.
-
-A callback is anything that takes an event; one that fails is logged and does not disturb the run.
+All are told the same events, and listening changes nothing. A callback is anything that takes an event; one that fails
+is logged and does not disturb the run.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,12 +37,13 @@ class Event:
 
     def row(self) -> dict[str, Any]:
         """Its fields as JSON."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        row: dict[str, Any] = to_jsonable_python(self, by_alias=False)
+        return row
 
     @property
     def sentence(self) -> str | None:
         """What a person is told; None where that would be too much."""
-        return None
+        return _sentence(self)
 
 
 Callback = Callable[[Event], object]
@@ -61,13 +59,6 @@ class ExamplesSplit(Event):
     validation: Sequence[str]
     test: Sequence[str]
 
-    @property
-    def sentence(self) -> str:
-        """How many there are."""
-        return (
-            f"{len(self.development)} development, {len(self.validation)} validation and {len(self.test)} test examples"
-        )
-
 
 @dataclass(frozen=True)
 class DisagreementsFound(Event):
@@ -79,14 +70,6 @@ class DisagreementsFound(Event):
     verdicts: int
     read: Sequence[Disagreement]
     """Those that the note-taker reads."""
-
-    @property
-    def sentence(self) -> str:
-        """How many there are."""
-        return (
-            f"iteration {self.iteration}: {self.found} disagreements on {self.verdicts} verdicts, "
-            f"reading {len(self.read)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -119,13 +102,6 @@ class LessonLearned(Event):
     kind = "learned"
     lesson: Lesson
 
-    @property
-    def sentence(self) -> str:
-        """What it says."""
-        lesson = self.lesson
-        about = "" if lesson.promptable else ", the prompt cannot fix it"
-        return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
-
 
 @dataclass(frozen=True)
 class LessonRetired(Event):
@@ -135,11 +111,6 @@ class LessonRetired(Event):
     id: str
     reason: str
 
-    @property
-    def sentence(self) -> str:
-        """Which one and why."""
-        return f"lesson {self.id} is retired: {self.reason}"
-
 
 @dataclass(frozen=True)
 class NoteFailed(Event):
@@ -148,11 +119,6 @@ class NoteFailed(Event):
     kind = "no_note"
     disagreement: str
     reason: str
-
-    @property
-    def sentence(self) -> str:
-        """Which one and why."""
-        return f"no note on {self.disagreement}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -173,11 +139,6 @@ class EditRefused(Event):
     lessons: Sequence[str]
     reason: str
 
-    @property
-    def sentence(self) -> str:
-        """Which lessons and why."""
-        return f"no edit for {', '.join(self.lessons)}: {self.reason}"
-
 
 @dataclass(frozen=True)
 class LessonTried(Event):
@@ -186,12 +147,6 @@ class LessonTried(Event):
     kind = "trial"
     lessons: Sequence[str]
     result: TrialResult
-
-    @property
-    def sentence(self) -> str:
-        """How it went."""
-        verb = "passed its trial" if self.result.passed else "failed its trial"
-        return f"{', '.join(self.lessons)} {verb}: {self.result.reason.removeprefix('failed its trial: ')}"
 
 
 @dataclass(frozen=True)
@@ -209,12 +164,6 @@ class VersionDecided(Event):
     """Validation examples that were judged before the decision."""
     iteration: int
 
-    @property
-    def sentence(self) -> str:
-        """What became of it."""
-        verb = "accepted" if self.accepted else "rejected"
-        return f"version {self.version} with {', '.join(self.lessons) or 'new questions'} {verb}: {self.reason}"
-
 
 @dataclass(frozen=True)
 class EditPruned(Event):
@@ -226,12 +175,6 @@ class EditPruned(Event):
     removed: bool
     reason: str
     gain: Difference | None
-
-    @property
-    def sentence(self) -> str:
-        """What became of it."""
-        verb = "is taken out again" if self.removed else "stays"
-        return f"the edit of {', '.join(self.lessons)} {verb}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -309,19 +252,33 @@ class RunWritten(Event):
     directory: Path
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
+def _sentence(event: Event) -> str | None:
+    match event:
+        case ExamplesSplit():
+            counts = [len(part) for part in (event.development, event.validation, event.test)]
+            return "{} development, {} validation and {} test examples".format(*counts)
+        case DisagreementsFound():
+            found = f"{event.found} disagreements on {event.verdicts} verdicts, reading {len(event.read)}"
+            return f"iteration {event.iteration}: {found}"
+        case LessonLearned(lesson):
+            about = "" if lesson.promptable else ", the prompt cannot fix it"
+            return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
+        case LessonRetired():
+            return f"lesson {event.id} is retired: {event.reason}"
+        case NoteFailed():
+            return f"no note on {event.disagreement}: {event.reason}"
+        case EditRefused():
+            return f"no edit for {', '.join(event.lessons)}: {event.reason}"
+        case LessonTried():
+            verb = "passed its trial" if event.result.passed else "failed its trial"
+            return f"{', '.join(event.lessons)} {verb}: {event.result.reason.removeprefix('failed its trial: ')}"
+        case VersionDecided():
+            verb = "accepted" if event.accepted else "rejected"
+            return f"version {event.version} with {', '.join(event.lessons) or 'new questions'} {verb}: {event.reason}"
+        case EditPruned():
+            verb = "is taken out again" if event.removed else "stays"
+            return f"the edit of {', '.join(event.lessons)} {verb}: {event.reason}"
+    return None
 
 
 @runtime_checkable
@@ -333,7 +290,7 @@ class EventWatcher(Protocol):
         ...
 
 
-class Events:
+class Teller:
     """Tells the journal, the one who watches, and callbacks; it can itself be handed on as a watcher."""
 
     def __init__(self, journal: Journal, watcher: Watcher, callbacks: Iterable[Callback] = ()) -> None:

@@ -1,7 +1,4 @@
-"""How far a run is, as far as its directory tells: for ``askance watch``.
-
-From the lines of a journal back to events, for those who follow a run from elsewhere.
-"""
+"""Following a run from elsewhere, as ``askance watch`` does: how far it is, and its journal as sentences."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""A run's inputs, checked, and how its examples are divided.
+"""A run's inputs, checked, and how its examples are divided: parts that anyone can reproduce.
 
-Development, validation and test parts that anyone can reproduce.
-
-Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the
-Python version or the order of the file.
+Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the Python version
+or the order of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from .options import LoopOptions
 
 
+Options = TypeVar("Options", bound="LoopOptions")
 SMALLEST_PART = 3
 """A part with fewer examples cannot say anything; splitting fails instead."""
 STRATUM = 10
@@ -233,6 +232,17 @@ class Job:
         """The prompt that is improved."""
         return self.prompts["prompt"]
 
+    def options_as(self, kind: type[Options]) -> Options:
+        """The settings, which are those of one mode."""
+        assert isinstance(self.options, kind), f"a run of {self.command} has its own settings"
+        return self.options
+
+    @property
+    def questions(self) -> Checklist:
+        """The checklist, in a mode that needs one."""
+        assert self.checklist is not None, "a judge needs a checklist"
+        return self.checklist
+
     @property
     def config(self) -> dict[str, Any]:
         """Settings that the result depends on, as kept in ``config.yaml``."""
@@ -286,7 +296,7 @@ def own_split(examples: Sequence[Example]) -> Split | None:
     Raises:
         InputError: A part has fewer than three examples.
     """
-    parts: dict[str, list[str]] = {"development": [], "validation": [], "test": []}
+    parts: dict[str, list[str]] = {name: [] for name in _PARTS}
     for example in examples:
         part = example.metadata.get("split")
         if not isinstance(part, str) or part not in parts:
@@ -297,12 +307,12 @@ def own_split(examples: Sequence[Example]) -> Split | None:
             raise InputError(
                 f"metadata.split names {len(ids)} {name} examples; at least {SMALLEST_PART} are needed in each part."
             )
-    return Split(tuple(parts["development"]), tuple(parts["validation"]), tuple(parts["test"]))
+    return Split(*(tuple(parts[name]) for name in _PARTS))
 
 
 def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
     """The examples with the part that each is in as ``metadata.split``: what :func:`own_split` reads."""
-    names = {name: part for part in ("development", "validation", "test") for name in getattr(parts, part)}
+    names = {name: part for part in _PARTS for name in getattr(parts, part)}
     return [
         example.model_copy(update={"metadata": {**example.metadata, "split": names[example.id]}})
         for example in examples

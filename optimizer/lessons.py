@@ -7,9 +7,9 @@ here; a lesson that is drawn from it is new, or further evidence of one that is 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..agents.deduplicator import Relation
 from ..agents.notes import Case
@@ -18,7 +18,7 @@ from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
 from .trial import AGREED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from ..agents.batch_notes import BatchNoteTaker
     from ..agents.deduplicator import ContradictionFinder, Deduplicator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..memory.lesson_memory import LessonMemory
     from ..prompts.examples import Example
     from ..prompts.lessons import Disagreement, Lesson
-    from .events import Events
+    from .events import Teller
     from .signals import Reasons, Signal
     from .subject import Draft, Observation
 
@@ -66,34 +66,30 @@ def find_contrast(
     return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
-@dataclass(frozen=True)
-class Desk:
-    """Who works at it."""
+Found = TypeVar("Found")
+BATCH = 4
+"""Disagreements in a batch."""
+
+
+@dataclass
+class LessonDesk:
+    """Takes notes and keeps the memory free of repeats and of contradictions."""
 
     note_taker: TakesNotes
     deduplicator: Deduplicator
     memory: LessonMemory
+    events: Teller
+    signal: Signal
+    contrast: bool = False
+    """Whether a case on which both sides agree, as the signal has it, is shown beside each disagreement."""
     classifier: LessonClassifier | None = None
     """Tells lessons that no prompt can carry; None where all are taken for promptable."""
     contradictions: ContradictionFinder | None = None
     """Tells lessons that order opposite things; None where nobody looks."""
     batches: BatchNoteTaker | None = None
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
-    batch: int = 4
-    """Disagreements in a batch."""
-
-
-class LessonDesk:
-    """Takes notes and keeps the memory free of repeats and of contradictions."""
-
-    def __init__(self, desk: Desk, events: Events, signal: Signal, *, contrast: bool = False) -> None:
-        """``contrast``: show a case on which both sides agree, as the signal has it, beside each disagreement."""
-        self.memory = desk.memory
-        self._desk = desk
-        self._events = events
-        self._signal = signal
-        self._contrast = contrast
-        self._count = 0
+    _count: int = field(default=0, init=False)
+    """Disagreements that were read so far."""
 
     async def learn(
         self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
@@ -102,19 +98,19 @@ class LessonDesk:
 
         A note that cannot be used is left out and said so.
         """
-        self._events.phase("taking notes", len(disagreements))
+        self.events.phase("taking notes", len(disagreements))
         strict, lenient = (
             {each.question: seen.question(each.example, each.question) for each in disagreements if each.target is side}
             for side in (True, False)
         )
-        await self._desk.note_taker.prepare(strict.values(), lenient.values())
+        await self.note_taker.prepare(strict.values(), lenient.values())
         notes = await self._notes(draft, seen, disagreements, reasons)
         touched: dict[str, None] = {}
         for lesson in notes:
             touched[await self._remember(lesson)] = None
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
-            self._events.emit(LessonLearned(lesson))
+            self.events.emit(LessonLearned(lesson))
         return sorted(lessons, key=lambda each: -each.support)
 
     async def _notes(
@@ -123,8 +119,8 @@ class LessonDesk:
         """The notes that can be used, in the order of the disagreements; all are asked for at once."""
         cases = [self._case(draft, seen, each, reasons) for each in disagreements]
         works = [_Work((each,), f"L{self._count + number}") for number, each in enumerate(cases, 1)]
-        if self._desk.batches is not None:
-            works = list(_batches(cases, self._desk.batch, self._count))
+        if self.batches is not None:
+            works = list(_batches(cases, BATCH, self._count))
         self._count += len(disagreements)
         done = 0
 
@@ -132,7 +128,7 @@ class LessonDesk:
             nonlocal done
             lessons = await self._one(work)
             done += len(work.cases)
-            self._events.advance(done, len(disagreements))
+            self.events.advance(done, len(disagreements))
             return lessons
 
         found = await asyncio.gather(*map(note, works), return_exceptions=True)  # a call under way is paid for
@@ -145,7 +141,7 @@ class LessonDesk:
                 if isinstance(each, CallError) and each.fatal:
                     raise each
                 for case in work.cases:
-                    self._events.emit(NoteFailed(case.disagreement.key, str(each)))
+                    self.events.emit(NoteFailed(case.disagreement.key, str(each)))
             else:
                 lessons += each
         return lessons
@@ -153,34 +149,29 @@ class LessonDesk:
     def _case(self, draft: Draft, seen: Observation, disagreement: Disagreement, reasons: Reasons) -> Case:
         example = next(each for each in seen.examples if each.id == disagreement.example)
         contrast = None
-        if self._contrast:
+        if self.contrast:
             answer = None if disagreement.target or disagreement.reference_p_yes != 1.0 else True
-            contrast = find_contrast(disagreement, seen, partial(self._signal.reference, draft), answer=answer)
+            contrast = find_contrast(disagreement, seen, partial(self.signal.reference, draft), answer=answer)
         key = disagreement.key
         said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}
         return Case(disagreement, example, seen.question(disagreement.example, disagreement.question), said, contrast)
 
     async def _one(self, work: _Work) -> list[Lesson]:
-        if self._desk.batches is not None:
-            return await self._desk.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
-        return [await self._desk.note_taker.take_note(work.cases[0], work.lesson_id)]
+        if self.batches is not None:
+            return await self.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
+        return [await self.note_taker.take_note(work.cases[0], work.lesson_id)]
 
     async def _remember(self, lesson: Lesson) -> str:
         """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
-        try:
-            relation, known = await self._compare(lesson)
-        except CallError as error:
-            if error.fatal:
-                raise
-            self._events.say(f"lesson {lesson.id} was not compared and is kept as new: {error}")
-            relation, known = None, None
+        compared = await self._answer(self._compare(lesson), f"lesson {lesson.id} was not compared and is kept as new")
+        relation, known = compared or (None, None)
         if known is None or relation is None:
             kept = self.memory.add(await self._classified(lesson))
         elif relation.relation == "merge":
             kept = self.memory.merge(known.id, lesson, " ".join(relation.merged.split()))
         else:
             kept = self.memory.merge(known.id, lesson)
-        self._events.emit(
+        self.events.emit(
             LessonKept(
                 lesson.id,
                 lesson.text,
@@ -198,18 +189,15 @@ class LessonDesk:
         for known in neighbours:
             if known.text == lesson.text:
                 return Relation(relation="duplicate", of=1, merged=""), known
-        return await self._desk.deduplicator.compare(lesson, neighbours)
+        return await self.deduplicator.compare(lesson, neighbours)
 
     async def _classified(self, lesson: Lesson) -> Lesson:
         """The lesson with its class; where the classifier cannot tell it is tried like any other."""
-        if self._desk.classifier is None:
+        if self.classifier is None:
             return lesson
-        try:
-            found = await self._desk.classifier.classify(lesson)
-        except CallError as error:
-            if error.fatal:
-                raise
-            self._events.say(f"lesson {lesson.id} was not classified and is taken for promptable: {error}")
+        otherwise = f"lesson {lesson.id} was not classified and is taken for promptable"
+        found = await self._answer(self.classifier.classify(lesson), otherwise)
+        if found is None:
             return lesson
         return lesson.model_copy(update={"kind": found.kind, "kind_reason": found.reason})
 
@@ -229,7 +217,7 @@ class LessonDesk:
         """
         retired: set[str] = set()
         asked: set[frozenset[str]] = set()
-        if self._desk.contradictions is None:
+        if self.contradictions is None:
             return retired
         for lesson_id in lessons:
             for other in self.memory.opposed(self.memory.get(lesson_id)):
@@ -238,29 +226,28 @@ class LessonDesk:
                 if not competes or pair & retired or pair in asked:
                     continue
                 asked.add(pair)
-                reason = await self._contradiction(self.memory.get(lesson_id), other)
-                if reason is None:
+                compared = self.contradictions.compare(self.memory.get(lesson_id), other)
+                found = await self._answer(compared, f"lessons {lesson_id} and {other.id} were not compared")
+                if found is None or not found.contradicts:
                     continue
                 weaker, stronger = sorted((lesson_id, other.id), key=strength)
                 if other.status == "applied":
                     weaker, stronger = lesson_id, other.id
-                why = f"it contradicts {stronger}, for which more speaks ({reason})"
+                why = f"it contradicts {stronger}, for which more speaks ({found.reason})"
                 self.memory.mark([weaker], "retired", why)
-                self._events.emit(LessonRetired(weaker, why))
+                self.events.emit(LessonRetired(weaker, why))
                 retired.add(weaker)
         return retired
 
-    async def _contradiction(self, lesson: Lesson, other: Lesson) -> str | None:
-        """In what two lessons contradict each other; None where they do not, or where nobody can tell."""
-        assert self._desk.contradictions is not None, "called where somebody compares"
+    async def _answer(self, asked: Awaitable[Found], otherwise: str) -> Found | None:
+        """What an agent says; None, and a person is told what happens otherwise, where it cannot be used."""
         try:
-            found = await self._desk.contradictions.compare(lesson, other)
+            return await asked
         except CallError as error:
             if error.fatal:
                 raise
-            self._events.say(f"lessons {lesson.id} and {other.id} were not compared: {error}")
+            self.events.say(f"{otherwise}: {error}")
             return None
-        return found.reason if found.contradicts else None
 
 
 @dataclass(frozen=True)

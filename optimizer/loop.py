@@ -6,60 +6,48 @@ user gets, whatever happens later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..agents.deduplicator import ContradictionFinder, Deduplicator
+from ..agents.lesson_class import LessonClassifier
+from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
+from .acceptance import HeldOutGate, PairedGate
+from .contest import Contest
+from .edits import EditByEdit, WholeRewrite
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
+from .lessons import LessonDesk
 from .pruning import prune
 from .subject import Draft, Outcome, Version
+from .trial import LessonTrial
 
 if TYPE_CHECKING:
-    from ..memory.run_directory import RunDirectory
-    from ..prompts.examples import Example
+    from collections.abc import Sequence
+
     from ..prompts.lessons import Edit, Lesson
-    from .contest import Contest
+    from .acceptance import Acceptance
     from .edits import EditWriter
-    from .events import Events
-    from .lessons import LessonDesk
-    from .options import LoopOptions
-    from .pruning import QuestionsAgain
-    from .signals import Signal
-    from .subject import Observation, Subject
-    from .trial import LessonTrial, TrialResult
-    from .yardsticks import Yardstick
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the loop is made of; a mode chooses them."""
-
-    subject: Subject
-    signal: Signal
-    yardstick: Yardstick
-    desk: LessonDesk
-    writer: EditWriter
-    contest: Contest
-    development: Sequence[Example]
-    run: RunDirectory
-    events: Events
-    trial: LessonTrial | None = None
-    """None where lessons go to the gate untried."""
-    questions_again: QuestionsAgain | None = None
-    """Writes the questions anew after an accepted edit; None where the checklist stays."""
-    agreed: FinishReason = "converged"
-    """Why the loop ends when the signal agrees."""
+    from .modes.bench import Bench
+    from .modes.mode import SetUp
+    from .subject import Observation
+    from .trial import TrialResult
 
 
 class Loop:
     """One run of the loop."""
 
-    def __init__(self, parts: Parts, options: LoopOptions) -> None:
-        """Nothing is asked yet."""
-        self._parts = parts
-        self._options = options
+    def __init__(self, bench: Bench, set_up: SetUp) -> None:
+        """Nothing is asked yet; a mode's set-up says what is improved, and against what."""
+        self._options = bench.job.options
+        self._events = bench.events
+        self._run = bench.run
+        self._development = bench.splits.development
+        self._set_up = set_up
+        self._desk = _desk(bench, set_up)
+        self._writer = _writer(bench, set_up)
+        self._trial = LessonTrial(set_up.subject, set_up.signal) if self._options.trial else None
+        self.contest = _contest(bench, set_up)
         self._looked_at: set[tuple[int, str]] = set()
         """Version number and disagreement: with another prompt the same one may have another reason."""
         self._trials: dict[str, TrialResult] = {}
@@ -71,24 +59,24 @@ class Loop:
             BudgetExceededError: The budget ended before the starting draft was measured.
             ModelError: A model cannot be reached at all.
         """
-        parts = self._parts
-        baseline = await parts.contest.start(start)
-        parts.events.measured(parts.yardstick.value(baseline.scores), parts.yardstick.name)
-        outcome = Outcome(baseline, baseline, "max_iterations", 0, parts.contest.tried)
+        contest, yardstick = self.contest, self._set_up.yardstick
+        baseline = await contest.start(start)
+        self._events.measured(yardstick.value(baseline.scores), yardstick.name)
+        outcome = Outcome(baseline, baseline, "max_iterations", 0, contest.tried)
         try:
             await self._iterate(outcome)
             if self._options.prune and outcome.best is not baseline:
-                outcome.best = await prune(outcome.best, baseline, parts.contest, parts.yardstick, outcome.pruned)
+                outcome.best = await prune(outcome.best, baseline, contest, yardstick, outcome.pruned)
         except BudgetExceededError as error:
             outcome.finish_reason = cast(FinishReason, error.limit)
-            parts.events.say(str(error))
-            outcome.best = parts.contest.accepted or outcome.best
+            self._events.say(str(error))
+            outcome.best = contest.accepted or outcome.best
             new = [edit for each in outcome.tried if each.iteration == outcome.iterations for edit in each.edits]
             self._mark_applied(new, outcome.best)
-        waiting = parts.contest.waiting
+        waiting = contest.waiting
         self._reject(sorted(waiting.lessons), waiting.reason)
         self._retire_pruned(outcome)
-        parts.events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
+        self._events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
         return outcome
 
     async def _iterate(self, outcome: Outcome) -> None:
@@ -108,68 +96,67 @@ class Loop:
 
     async def _round(self, outcome: Outcome) -> tuple[Version, FinishReason | None]:
         """One round; returns the best version after it, and the reason to stop where there is one."""
-        parts, best, iteration = self._parts, outcome.best, outcome.iterations
-        waiting = parts.contest.waiting
+        events, best, iteration = self._events, outcome.best, outcome.iterations
+        subject, signal, waiting = self._set_up.subject, self._set_up.signal, self.contest.waiting
         room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons} | waiting.lessons)
         if room <= 0:
             return best, "max_lessons"
-        parts.events.phase(f"iteration {iteration}: judging the development examples")
-        seen = await parts.subject.observe(best.draft, parts.development, parts.events.advance)
+        events.phase(f"iteration {iteration}: judging the development examples")
+        seen = await subject.observe(best.draft, self._development, events.advance)
         outcome.seen[best.number] = seen
-        if parts.signal.agrees(seen):
-            return best, parts.agreed
-        found = parts.signal.disagreements(best.draft, seen)
+        if signal.agrees(seen):
+            return best, self._set_up.agreed
+        found = signal.disagreements(best.draft, seen)
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]
-        parts.events.emit(DisagreementsFound(iteration, len(found), len(seen.verdicts), chosen))
+        events.emit(DisagreementsFound(iteration, len(found), len(seen.verdicts), chosen))
         if not chosen:
             return best, "no_disagreements"
         self._looked_at.update((best.number, each.key) for each in chosen)
-        parts.events.phase("asking for reasons")
-        reasons = await parts.signal.reasons(best.draft, seen, chosen)
-        parts.events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
-        lessons = await parts.desk.learn(best.draft, seen, chosen, reasons)
+        events.phase("asking for reasons")
+        reasons = await signal.reasons(best.draft, seen, chosen)
+        events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
+        lessons = await self._desk.learn(best.draft, seen, chosen, reasons)
         unsaid = [
             each
             for each in lessons
             if each.promptable and each.text not in best.prompt.text and each.id not in waiting.lessons
         ]
         edits = await self._edits(best, unsaid[:room], seen)
-        winner = await parts.contest.settle(best, edits, iteration)
+        winner = await self.contest.settle(best, edits, iteration)
         self._mark([*waiting.edits, *edits], winner)
-        if parts.questions_again is not None and winner is not best:
-            winner = await parts.questions_again.challenge(winner, parts.contest, iteration)
-        if not parts.events.journal.replaying:
-            parts.run.save_lessons(parts.desk.memory.lessons)
+        if self._set_up.questions_again is not None and winner is not best:
+            winner = await self._set_up.questions_again.challenge(winner, self.contest, iteration)
+        if not events.journal.replaying:
+            self._run.save_lessons(self._desk.memory.lessons)
         return winner, None
 
     async def _edits(self, best: Version, lessons: Sequence[Lesson], seen: Observation) -> list[Edit]:
         """Edits that carry the lessons and have passed their trial; those refused before are left out."""
-        parts = self._parts
         texts = [text for each in seen.examples for text in (each.input, each.output or "")]
-        written = await parts.writer.write(best.prompt, lessons, texts)
+        written = await self._writer.write(best.prompt, lessons, texts)
         for lesson, reason in written.refused.items():
             self._reject([lesson], reason)
         proposed, kept = written.edits, []
         for number, edit in enumerate(proposed, 1):
-            refused = parts.contest.refused.get((edit.old, edit.new))
-            if refused is None and parts.trial is not None:
-                parts.events.phase(f"trying lesson {', '.join(edit.lessons)} ({number} of {len(proposed)})")
-                result = await self._try(parts.trial, best, edit, seen)
+            refused = self.contest.refused.get((edit.old, edit.new))
+            if refused is None and self._trial is not None:
+                self._events.phase(f"trying lesson {', '.join(edit.lessons)} ({number} of {len(proposed)})")
+                result = await self._try(self._trial, best, edit, seen)
                 refused = None if result.passed else result.reason
             if refused is None:
                 kept.append(edit)
             else:
                 self._reject(edit.lessons, refused)
-        retired = await parts.desk.resolve([each for edit in kept for each in edit.lessons], self._strength)
+        retired = await self._desk.resolve([each for edit in kept for each in edit.lessons], self._strength)
         return [edit for edit in kept if not retired.intersection(edit.lessons)]
 
     async def _try(self, trial: LessonTrial, best: Version, edit: Edit, seen: Observation) -> TrialResult:
         """Whether an edit earns its place."""
-        lessons = [self._parts.desk.memory.get(each) for each in edit.lessons]
+        lessons = [self._desk.memory.get(each) for each in edit.lessons]
         after = Draft(best.prompt.apply(edit), best.draft.checklist)
         result = await trial.run(best.draft, after, lessons, seen)
-        self._parts.events.emit(LessonTried(edit.lessons, result))
+        self._events.emit(LessonTried(edit.lessons, result))
         self._trials |= dict.fromkeys(edit.lessons, result)
         return result
 
@@ -177,11 +164,11 @@ class Loop:
         """What speaks for a lesson: how selective its trial was, then how many disagreements are behind it."""
         result = self._trials.get(lesson)
         selective = result.turned / result.evidence - result.harmed / max(result.controls, 1) if result else 0.0
-        return selective, float(self._parts.desk.memory.get(lesson).support)
+        return selective, float(self._desk.memory.get(lesson).support)
 
     def _mark(self, edits: Sequence[Edit], winner: Version) -> None:
         self._mark_applied(edits, winner)
-        contest = self._parts.contest
+        contest = self.contest
         for edit in edits:
             key = edit.old, edit.new
             if edit in winner.edits or edit in contest.waiting.edits:
@@ -189,21 +176,60 @@ class Loop:
             if key in contest.refused:
                 self._reject(edit.lessons, contest.refused[key])
             else:
-                self._parts.desk.memory.put_off(edit.lessons, contest.untried[key])
+                self._desk.memory.put_off(edit.lessons, contest.untried[key])
 
     def _mark_applied(self, edits: Sequence[Edit], version: Version) -> None:
         for edit in edits:
             if edit in version.edits:
-                reason = next(each.reason for each in reversed(self._parts.contest.tried) if edit in each.edits)
-                self._parts.desk.memory.mark(edit.lessons, "applied", reason)
+                reason = next(each.reason for each in reversed(self.contest.tried) if edit in each.edits)
+                self._desk.memory.mark(edit.lessons, "applied", reason)
 
     def _reject(self, lessons: Sequence[str], reason: str) -> None:
-        self._parts.desk.memory.mark(lessons, "rejected", reason)
+        self._desk.memory.mark(lessons, "rejected", reason)
 
     def _retire_pruned(self, outcome: Outcome) -> None:
         for each in outcome.pruned:
             if each.removed:
-                self._parts.desk.memory.mark(each.edit.lessons, "retired", each.reason)
+                self._desk.memory.mark(each.edit.lessons, "retired", each.reason)
 
 
-__all__ = ["Loop", "Parts"]
+def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
+    options, gateway = bench.job.options, bench.gateway
+    deduplicator, seed = bench.helper("deduplicator", set_up.helper), options.seed
+    return LessonDesk(
+        set_up.note_taker,
+        Deduplicator(gateway, deduplicator, seed=seed),
+        bench.memory,
+        bench.events,
+        set_up.signal,
+        contrast=options.contrast,
+        classifier=LessonClassifier(gateway, deduplicator, seed=seed) if set_up.classify else None,
+        contradictions=ContradictionFinder(gateway, deduplicator, seed=seed),
+        batches=set_up.batches if options.notes == "batched" else None,
+    )
+
+
+def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
+    model = bench.helper("updater", set_up.helper)
+    limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
+    if bench.job.options.update == "edits":
+        return EditByEdit(Updater(bench.gateway, model, **limits), bench.events)
+    return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events)
+
+
+def _contest(bench: Bench, set_up: SetUp) -> Contest:
+    options, validation = bench.job.options, bench.splits.validation
+    gate: Acceptance = HeldOutGate(set_up.yardstick, validation)
+    if not options.paper:
+        gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
+    return Contest(
+        set_up.subject,
+        gate,
+        validation,
+        bench.run,
+        bench.events,
+        racing=options.racing,
+        bisect=not options.paper,
+        max_prompt_chars=bench.max_prompt_chars,
+        screening=set_up.screening,
+    )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Question
     from .contest import Contest
-    from .events import Events
+    from .events import Teller
     from .subject import Version
     from .yardsticks import Yardstick
 
@@ -112,7 +112,7 @@ class QuestionsAgain:
     writer: QuestionWriter
     dimensions: Sequence[str]
     """Those that people rated."""
-    events: Events
+    events: Teller
 
     async def challenge(self, version: Version, contest: Contest, iteration: int) -> Version:
         """Write questions from the version's prompt; returns the version with them where the gate takes them.
@@ -123,8 +123,7 @@ class QuestionsAgain:
             BudgetExceededError: A cap was reached; ``version`` stands.
             ModelError: An endpoint refuses every call.
         """
-        old = version.draft.checklist
-        assert old is not None, "questions are written anew where there are some"
+        old = version.draft.questions
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
             written = await self.writer.write(version.prompt.text, self.dimensions)

@@ -7,26 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..agents.deduplicator import ContradictionFinder, Deduplicator
-from ..agents.lesson_class import LessonClassifier
-from ..agents.updater import Rewriter, Updater
 from ..evaluation.options import parse_options
 from ..evaluation.shown import Shown, View
 from ..memory.run_directory import RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
-from .acceptance import HeldOutGate, PairedGate
-from .contest import Contest
-from .edits import EditByEdit, WholeRewrite
-from .events import Events, ExamplesSplit, RunBegan, RunFinished, RunWritten, TestOpened
+from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
-from .lessons import Desk, LessonDesk
-from .loop import Loop, Parts
+from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
 from .result import build_result, keep_verdicts, prompt_diff, run_view
 from .subject import Outcome
-from .trial import LessonTrial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -168,7 +160,7 @@ async def _run(
 ) -> RunResult:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    events = Events(run.journal(), watcher, callbacks)
+    events = Teller(run.journal(), watcher, callbacks)
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))
@@ -177,73 +169,13 @@ async def _run(
         bench = Bench(job, splits, models, gateway, run, events)
         bench.resolve_names()
         set_up = await mode.set_up(bench)
-        parts = _parts(bench, set_up)
+        loop = Loop(bench, set_up)
         if set_up.improve:
-            outcome = await Loop(parts, job.options).improve(set_up.start)
+            outcome = await loop.improve(set_up.start)
         else:
-            start = await parts.contest.start(set_up.start)
+            start = await loop.contest.start(set_up.start)
             outcome = Outcome(start, start, "calibrated", 0)
         return await _finish(bench, set_up, outcome, report)
-
-
-def _parts(bench: Bench, set_up: SetUp) -> Parts:
-    """The loop's parts: what the mode brings, and what is the same for all."""
-    job, splits, events, gateway = bench.job, bench.splits, bench.events, bench.gateway
-    options = job.options
-    gate = (
-        HeldOutGate(set_up.yardstick, splits.validation)
-        if options.paper
-        else PairedGate(
-            set_up.yardstick,
-            splits.validation,
-            level=options.accept_level,
-            min_gain=options.min_gain,
-            drift=set_up.drift,
-        )
-    )
-    updater = bench.helper("updater", set_up.helper)
-    limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": options.seed}
-    deduplicator = bench.helper("deduplicator", set_up.helper)
-    return Parts(
-        subject=set_up.subject,
-        signal=set_up.signal,
-        yardstick=set_up.yardstick,
-        desk=LessonDesk(
-            Desk(
-                set_up.note_taker,
-                Deduplicator(gateway, deduplicator, seed=options.seed),
-                bench.memory,
-                classifier=LessonClassifier(gateway, deduplicator, seed=options.seed) if set_up.classify else None,
-                contradictions=ContradictionFinder(gateway, deduplicator, seed=options.seed),
-                batches=set_up.batches if options.notes == "batched" else None,
-            ),
-            events,
-            set_up.signal,
-            contrast=options.contrast,
-        ),
-        writer=(
-            EditByEdit(Updater(gateway, updater, **limits), events)
-            if options.update == "edits"
-            else WholeRewrite(Rewriter(gateway, updater, **limits), events)
-        ),
-        contest=Contest(
-            set_up.subject,
-            gate,
-            splits.validation,
-            bench.run,
-            events,
-            racing=options.racing,
-            bisect=not options.paper,
-            max_prompt_chars=bench.max_prompt_chars,
-            screening=set_up.screening,
-        ),
-        development=splits.development,
-        run=bench.run,
-        events=events,
-        trial=LessonTrial(set_up.subject, set_up.signal) if options.trial else None,
-        questions_again=set_up.questions_again,
-        agreed=set_up.agreed,
-    )
 
 
 async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None) -> RunResult:
@@ -285,6 +217,3 @@ async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[i
         bench.events.phase(f"looking at the test examples, once, with {name}")
         tests[version.number] = await set_up.subject.observe(version.draft, bench.splits.test, bench.events.advance)
     return tests
-
-
-__all__ = ["RunResult", "run_job", "take_up"]

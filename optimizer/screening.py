@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ..evaluation.scoring import ExampleScore
     from ..memory.lesson_memory import LessonMemory
-    from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
@@ -56,7 +55,7 @@ class Screening:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call or is down.
         """
-        checklist = _checklist(draft)
+        checklist = draft.questions
         chosen = tuple(each for each in checklist.questions if each.id in questions)
         part = Draft(draft.prompt, checklist.model_copy(update={"questions": chosen}))
         return list((await self.subject.observe(part, examples, on_done)).verdicts)
@@ -65,9 +64,4 @@ class Screening:
         """The scores of the examples from verdicts on all questions, whichever prompt each comes from."""
         ids = {example.id for example in examples}
         known = [verdict for verdict in verdicts if verdict.example in ids]
-        return score_examples(examples, _checklist(draft), known, soft=self.soft)
-
-
-def _checklist(draft: Draft) -> Checklist:
-    assert draft.checklist is not None, "a judge answers a checklist"
-    return draft.checklist
+        return score_examples(examples, draft.questions, known, soft=self.soft)

@@ -8,6 +8,7 @@ does not explain, and let questions take turns, so that one does not use up all 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from ..evaluation.scoring import mean_score, score_examples
@@ -90,6 +91,7 @@ def take_turns(groups: Iterable[Sequence[Disagreement]]) -> list[Disagreement]:
     return [group[turn] for turn in range(max(map(len, lists), default=0)) for group in lists if turn < len(group)]
 
 
+@dataclass(frozen=True)
 class CrossModelSignal:
     """The source judge's verdicts.
 
@@ -99,34 +101,29 @@ class CrossModelSignal:
     no is a reason to look only on examples that it likes less than most.
     """
 
-    def __init__(
-        self,
-        source: Evaluator,
-        verdicts: Sequence[Verdict],
-        examples: Sequence[Example],
-        target: Callable[[Draft], Evaluator] | None,
-        *,
-        margin: float,
-        tolerance: float,
-    ) -> None:
-        """``verdicts`` are the source's, on the development ``examples``.
+    source: Evaluator
+    verdicts: Sequence[Verdict]
+    """The source's, on the development examples."""
+    examples: Sequence[Example]
+    target: Callable[[Draft], Evaluator] | None
+    """Makes the other judge; None where no explanations are bought."""
+    margin: float
+    tolerance: float
 
-        ``target`` makes the other judge; None where no explanations are bought.
-        """
-        self._source = source
-        self._verdicts = {(each.example, each.question): each for each in verdicts if each.replicate == 0}
-        self._examples = examples
-        self._target = target
-        self._margin = margin
-        self._tolerance = tolerance
-        scores = score_examples(examples, source.checklist, verdicts)
-        self._means = dimension_means(scores, source.checklist.dimensions)
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], Verdict]:
+        return {(each.example, each.question): each for each in self.verdicts if each.replicate == 0}
+
+    @cached_property
+    def _means(self) -> dict[str, float | None]:
+        checklist = self.source.checklist
+        return dimension_means(score_examples(self.examples, checklist, self.verdicts), checklist.dimensions)
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Widest gap first, questions taking turns, so that one question does not use up all notes."""
         pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in seen.verdicts:
-            source = self._verdicts.get((verdict.example, verdict.question))
+            source = self._known.get((verdict.example, verdict.question))
             if not verdict.replicate and source and source.p_yes is not None and verdict.p_yes is not None:
                 pairs.setdefault(verdict.question, []).append((verdict, source))
         found = [sorted(self._compare(group), key=lambda each: -each.gap) for group in pairs.values()]
@@ -138,30 +135,30 @@ class CrossModelSignal:
         The means are soft; the paper's other condition, a target that scores at least as high as the source, is left
         out: a judge that says yes to everything would meet it at once.
         """
-        scores = score_examples(self._examples, self._source.checklist, seen.verdicts)
+        scores = score_examples(self.examples, self.source.checklist, seen.verdicts)
         means = dimension_means(scores, self._means)
         pairs = [(mean, self._means[dimension]) for dimension, mean in means.items()]
-        return all(a is not None and b is not None and abs(a - b) < self._tolerance for a, b in pairs)
+        return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
         """The source's P(yes)."""
-        verdict = self._verdicts.get((example, question))
+        verdict = self._known.get((example, question))
         return verdict.p_yes if verdict else None
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Both judges' explanations."""
-        if self._target is None:
+        if self.target is None:
             return Reasons()
-        mine = await explanations(self._target(draft), disputed(seen, disagreements), self._examples)
-        verdicts = [self._verdicts[each.example, each.question] for each in disagreements]
-        return Reasons(mine, await explanations(self._source, verdicts, self._examples))
+        mine = await explanations(self.target(draft), disputed(seen, disagreements), self.examples)
+        verdicts = [self._known[each.example, each.question] for each in disagreements]
+        return Reasons(mine, await explanations(self.source, verdicts, self.examples))
 
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
         """The disagreements on one question; gaps are what is left once each judge's mean is taken out."""
         levels = [sum(each.p_yes or 0.0 for each in side) / len(pairs) for side in zip(*pairs, strict=True)]
         for target, source in pairs:
             theirs, mine = source.p_yes or 0.0, target.p_yes or 0.0
-            if target.answer == source.answer and abs(mine - theirs) < self._margin:
+            if target.answer == source.answer and abs(mine - theirs) < self.margin:
                 continue
             too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
             beyond = (mine - levels[0]) - (theirs - levels[1])
@@ -235,8 +232,7 @@ class HumanSignal:
 
     def _dimension(self, draft: Draft, question: str) -> str:
         """The rated dimension that a question belongs to."""
-        assert draft.checklist is not None, "a judge answers a checklist"
-        name = draft.checklist.question(question).dimension
+        name = draft.questions.question(question).dimension
         return name if name in self.targets.dimensions else "overall"
 
     def _runs_against_people(self, verdicts: Sequence[Verdict], dimension: str) -> bool:

@@ -1,7 +1,4 @@
-"""What a run improves: a prompt that can be tried on examples. A judge's prompt is one, a generator's another.
-
-What a run comes to: the records that ``result.json`` is written from.
-"""
+"""What a run improves, a prompt that can be tried on examples, and the records of what became of it."""
 
 from __future__ import annotations
 
@@ -34,6 +31,12 @@ class Draft:
     prompt: Prompt
     checklist: Checklist | None = None
     """None where every example has questions of its own."""
+
+    @property
+    def questions(self) -> Checklist:
+        """The checklist, of a judge that answers one."""
+        assert self.checklist is not None, "a judge answers a checklist"
+        return self.checklist
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class NumberEvaluator(Evaluator):
         self._thinking = thinking
 
     def _asking(self, provenance: Provenance) -> NumberAsking:
-        judging = self._judging
+        judging = self.judging
         questions = self.checklist.questions
         return NumberAsking(
             self.prompt, questions, judging.temperature, judging.seed, self._scale, thinking=self._thinking

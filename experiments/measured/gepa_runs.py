@@ -16,7 +16,7 @@ from ...bridges.gepa_adapter import COMPONENT, import_gepa
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
 from ...models.session import background_session
-from ...optimizer.events import Events
+from ...optimizer.events import Teller
 from ...optimizer.job import NOT_IN_FINGERPRINT, Job, split_examples
 from ...optimizer.modes.bench import Bench
 from ...optimizer.modes.mode import mode_of
@@ -111,7 +111,7 @@ def open_again(directory: Path, command: str, model: str | Model | None, **optio
             background_session(job.options, store, stored_answers_are_ours=True) as (loop, models, gateway),
         ):
             splits = split_examples(job, mode.strata(job))
-            bench = Bench(job, splits, models, gateway, beside, Events(beside.journal(), Silent()))
+            bench = Bench(job, splits, models, gateway, beside, Teller(beside.journal(), Silent()))
             needed = mode.estimate(job, splits, models, gateway)
             each = (needed.calls + needed.stored) / len(job.examples)
             set_up = loop.run(mode.set_up(bench))

@@ -261,7 +261,7 @@ class SaidScoreEvaluator(Evaluator):
     def _asking_for_scores(
         self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
     ) -> SaidScoreAsking:
-        judging = self._judging
+        judging = self.judging
         return SaidScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
@@ -15,10 +15,7 @@ from ..job import Job
 from ..options import AlignOptions
 from ..pruning import QuestionsAgain
 from ..signals import HumanSignal
-from ..subject import Draft
-from ..yardsticks import CorrelationYardstick, SeverityDrift
-from .judge import batch_note_taker, judge_extras, judge_note_taker, judge_screening, judge_subject, strata_of_people
-from .mode import SetUp
+from .judge import judge_set_up, judge_subject, strata_of_people
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Prompt
     from ..job import SplitExamples
     from .bench import Bench
+    from .mode import SetUp
 
 
 def prepare(
@@ -68,47 +66,22 @@ class Align:
 
     async def set_up(self, bench: Bench) -> SetUp:
         """Nothing is bought before the loop: people have judged already."""
-        job, options = bench.job, _options(bench.job)
-        assert job.checklist is not None, "a judge needs a checklist"
+        job, options = bench.job, bench.job.options_as(AlignOptions)
         model = bench.model("model")
-        targets = human_targets(job.examples, job.checklist, options.human_scale)
-        yardstick = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
+        targets = human_targets(job.examples, job.questions, options.human_scale)
         subject = judge_subject(bench, model, "model")
-        questions_again = None
-        if options.regenerate_questions:
-            writer = QuestionWriter(bench.gateway, bench.helper("writer", model), bench.embedder, seed=options.seed)
-            questions_again = QuestionsAgain(writer, job.checklist.dimensions, bench.events)
-        return SetUp(
-            start=Draft(job.prompt, job.checklist),
-            subject=subject,
-            signal=HumanSignal(
-                targets,
-                bench.splits.development,
-                subject.evaluator if options.explain != "never" else None,
-                threshold=options.threshold,
-            ),
-            yardstick=yardstick,
-            drift=SeverityDrift(yardstick, options.max_drift),
-            note_taker=judge_note_taker(bench, model),
-            helper=model,
-            batches=batch_note_taker(bench, model),
-            questions_again=questions_again,
-            screening=judge_screening(bench, subject),
-            extras=partial(judge_extras, bench, subject),
-            improve=not options.calibrate,
-            facts={"reference": targets.kind},
-        )
+        judge = subject.evaluator if options.explain != "never" else None
+        signal = HumanSignal(targets, bench.splits.development, judge, threshold=options.threshold)
+        set_up = replace(judge_set_up(bench, subject, signal, targets, model), improve=not options.calibrate)
+        if not options.regenerate_questions:
+            return set_up
+        writer = QuestionWriter(bench.gateway, bench.helper("writer", model), bench.embedder, seed=options.seed)
+        return replace(set_up, questions_again=QuestionsAgain(writer, job.questions.dimensions, bench.events))
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """The judge on everything."""
-        assert job.checklist is not None, "a judge needs a checklist"
         judge = models.get(job.models["model"])
-        return Evaluator(gateway, judge, job.prompt, job.checklist, job.options.judging).estimate(job.examples)
+        return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
 
 
 MODE = Align()
-
-
-def _options(job: Job) -> AlignOptions:
-    assert isinstance(job.options, AlignOptions), "an alignment has its own settings"
-    return job.options

@@ -6,17 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...evaluation.options import MODEL, settings_naming
-from ...evaluation.scoring import Coverage
+from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.lesson_memory import LessonMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...memory.embedders import Embedder
     from ...memory.run_directory import RunDirectory
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
-    from ..events import Events
+    from ...prompts.verdicts import Verdict
+    from ..events import Teller
     from ..job import Job, SplitExamples
 
 
@@ -29,7 +32,7 @@ class Bench:
     models: Models
     gateway: Gateway
     run: RunDirectory
-    events: Events
+    events: Teller
     coverage: Coverage = field(default_factory=lambda: Coverage(0, 0, 0, 0, 0))
     """Of everything that was judged so far."""
 
@@ -71,6 +74,6 @@ class Bench:
         """Longest prompt that a run may make."""
         return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
 
-    def count(self, seen: Coverage) -> None:
+    def count(self, verdicts: Sequence[Verdict]) -> None:
         """Add to the coverage."""
-        self.coverage += seen
+        self.coverage += coverage(verdicts)

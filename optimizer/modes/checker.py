@@ -1,6 +1,6 @@
 """A user's own checker, ``--checker module:function``: pass or fail with a reason, from code instead of a judge.
 
-Finding a function that a user names as ``module:function``.
+The function is found by its name and called with each example; what goes wrong in it is said with its line.
 """
 
 from __future__ import annotations

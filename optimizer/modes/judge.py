@@ -1,29 +1,31 @@
-"""A judge whose prompt is improved.
+"""A judge whose prompt is improved: what ``migrate`` and ``align`` have in common.
 
-What a run says of a judge beside its correlation: what calibration alone would have done, and how it drifted.
-
-What the modes that improve a judge have in common.
+Beside the judge's correlation a run says what calibration alone would have done, and how the judge drifted.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
-from ...evaluation.scoring import coverage, dimension_errors, human_targets, score_examples, yes_rates
+from ...evaluation.scoring import dimension_errors, human_targets, score_examples, yes_rates
 from ..screening import Screening
 from ..subject import Draft, Observation, Pair
+from ..yardsticks import CorrelationYardstick, SeverityDrift
 from .calibrations import compare_calibrations
+from .mode import SetUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ...agents.judging import Judging
     from ...agents.notes import TakesNotes
-    from ...evaluation.scoring import Coverage
+    from ...evaluation.scoring import Targets
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...prompts.checklist import Checklist
@@ -31,42 +33,34 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
     from ..job import Job
     from ..options import LoopOptions
+    from ..signals import Signal
     from ..subject import Outcome, Subject, Version
-    from ..yardsticks import CorrelationYardstick
     from .bench import Bench
 
 
+@dataclass(frozen=True)
 class JudgeSubject:
     """An evaluator model; the draft's prompt is what it judges with."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        model: Model,
-        judging: Judging,
-        *,
-        role: str,
-        soft: bool,
-        tally: Callable[[Coverage], None],
-    ) -> None:
-        """``role`` is its ledger; ``tally`` is told the coverage of everything that was judged."""
-        self._gateway = gateway
-        self._model = model
-        self._judging = judging
-        self._role = role
-        self._soft = soft
-        self._tally = tally
+    gateway: Gateway
+    model: Model
+    judging: Judging
+    role: str
+    """Its ledger."""
+    soft: bool
+    tally: Callable[[Sequence[Verdict]], None]
+    """Shown all verdicts."""
 
     def evaluator(self, draft: Draft) -> Evaluator:
         """The judge with a draft's prompt and questions."""
         return Evaluator(
-            self._gateway,
-            self._model,
+            self.gateway,
+            self.model,
             draft.prompt,
-            _questions(draft),
-            self._judging,
-            role=self._role,
-            tally=lambda verdicts: self._tally(coverage(verdicts)),
+            draft.questions,
+            self.judging,
+            role=self.role,
+            tally=self.tally,
         )
 
     async def observe(
@@ -74,7 +68,7 @@ class JudgeSubject:
     ) -> Observation:
         """Judge the examples' outputs."""
         verdicts = await self.evaluator(draft).judge(examples, on_done)
-        scores = score_examples(examples, _questions(draft), verdicts, soft=self._soft)
+        scores = score_examples(examples, draft.questions, verdicts, soft=self.soft)
         return Observation(examples, verdicts, scores, draft.checklist)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
@@ -82,10 +76,10 @@ class JudgeSubject:
         by_id = {example.id: example for example in seen.examples}
         asked: dict[str | None, list[str]] = {}
         for example, question in dict.fromkeys(pairs):
-            asked.setdefault(None if self._judging.mode == "batched" else question, []).append(example)
+            asked.setdefault(None if self.judging.mode == "batched" else question, []).append(example)
         found: dict[Pair, Verdict] = {}
         for together, examples in asked.items():
-            questions = _questions(draft) if together is None else only(_questions(draft), together)
+            questions = draft.questions if together is None else only(draft.questions, together)
             judge = self.evaluator(Draft(draft.prompt, questions))
             for verdict in await judge.judge([by_id[each] for each in dict.fromkeys(examples)]):
                 if verdict.replicate == 0:
@@ -97,11 +91,6 @@ def only(checklist: Checklist, question: str) -> Checklist:
     """The checklist with this question alone."""
     one = checklist.question(question).model_copy(update={"weight": 1.0})
     return checklist.model_copy(update={"questions": (one,)})
-
-
-def _questions(draft: Draft) -> Checklist:
-    assert draft.checklist is not None, "a judge answers a checklist"
-    return draft.checklist
 
 
 async def judge_extras(
@@ -129,13 +118,12 @@ async def judge_extras(
                 version.draft, bench.splits.development, bench.events.advance
             )
         held_out = tests[version.number]
-        assert version.draft.checklist is not None, "a judge answers a checklist"
         compared = compare_calibrations(
             outcome.seen[version.number].verdicts,
             held_out.verdicts,
             development=bench.splits.development,
             held_out=bench.splits.test,
-            checklist=version.draft.checklist,
+            checklist=version.draft.questions,
             yardstick=yardstick,
             soft=bench.job.options.soft,
         )
@@ -156,39 +144,51 @@ async def judge_extras(
 def judge_subject(bench: Bench, model: Model, role: str) -> JudgeSubject:
     """The judge that is improved; ``role`` is its ledger."""
     options = bench.job.options
-    return JudgeSubject(bench.gateway, model, options.judging, role=role, soft=options.soft, tally=bench.count)
+    return JudgeSubject(bench.gateway, model, options.judging, role, options.soft, bench.count)
 
 
-def judge_screening(bench: Bench, subject: JudgeSubject) -> Screening | None:
-    """Judges candidates on a part of the questions first; None where one call answers all questions."""
-    options = bench.job.options
-    return None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft)
+def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: Targets, helper: Model) -> SetUp:
+    """What the loop is given to improve a judge.
 
-
-def judge_note_taker(bench: Bench, model: Model) -> TakesNotes:
-    """Who takes notes on a judge's disagreements: ours, or one that was compiled with DSPy.
+    Args:
+        bench: With the judge's checklist.
+        subject: The judge.
+        signal: What it is held against.
+        targets: What its held-out scores are correlated with.
+        helper: Takes the roles that have no model of their own.
 
     Raises:
-        InputError: The compiled one cannot be read.
+        InputError: A compiled note-taker cannot be read.
         MissingExtraError: It needs DSPy, which is not installed.
     """
     job, options = bench.job, bench.job.options
-    assert job.checklist is not None, "a judge needs a checklist"
-    taker = bench.helper("note_taker", model)
-    task, seed, program = job.checklist.task, options.seed, options.note_taker_program
-    if program is None:
-        return NoteTaker(bench.gateway, taker, task, seed=seed, settings=note_taking(options))
+    yardstick = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
+    taker, task = bench.helper("note_taker", helper), job.questions.task
+    notes: dict[str, Any] = {"seed": options.seed, "settings": note_taking(options)}
+    return SetUp(
+        start=Draft(job.prompt, job.questions),
+        subject=subject,
+        signal=signal,
+        yardstick=yardstick,
+        drift=SeverityDrift(yardstick, options.max_drift),
+        note_taker=_compiled(bench, taker) or NoteTaker(bench.gateway, taker, task, **notes),
+        helper=helper,
+        batches=BatchNoteTaker(bench.gateway, taker, task, **notes),
+        screening=None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft),
+        extras=partial(judge_extras, bench, subject),
+        facts={"reference": targets.kind},
+    )
+
+
+def _compiled(bench: Bench, model: Model) -> TakesNotes | None:
+    """A note-taker that was compiled with DSPy, where one is given."""
+    options = bench.job.options
+    if options.note_taker_program is None:
+        return None
     from ...agents.dspy.note_taker import CompiledNoteTaker
 
-    return CompiledNoteTaker(bench.gateway, taker, task, program, seed=seed)
-
-
-def batch_note_taker(bench: Bench, model: Model) -> BatchNoteTaker:
-    """Who takes notes on several of a judge's disagreements at once."""
-    job, options = bench.job, bench.job.options
-    assert job.checklist is not None, "a judge needs a checklist"
-    taker = bench.helper("note_taker", model)
-    return BatchNoteTaker(bench.gateway, taker, job.checklist.task, seed=options.seed, settings=note_taking(options))
+    task = bench.job.questions.task
+    return CompiledNoteTaker(bench.gateway, model, task, options.note_taker_program, seed=options.seed)
 
 
 def note_taking(options: LoopOptions) -> NoteTaking:
@@ -202,6 +202,5 @@ def strata_of_people(job: Job) -> list[float | None]:
     Raises:
         InputError: The checklist asks about no dimension that people rated.
     """
-    assert job.checklist is not None, "a judge needs a checklist"
-    targets = human_targets(job.examples, job.checklist, job.options.human_scale)
+    targets = human_targets(job.examples, job.questions, job.options.human_scale)
     return [targets.overall(example.id) for example in job.examples]

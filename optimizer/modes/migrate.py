@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
-from ...evaluation.scoring import coverage, human_targets, score_examples, source_targets
+from ...evaluation.scoring import human_targets, score_examples, source_targets
 from ...prompts.errors import InputError
 from ...prompts.examples import human_dimensions
 from ...prompts.prompt import load_prompt
 from ..job import Job, model_name
 from ..options import MigrateOptions
 from ..signals import CrossModelSignal
-from ..subject import Draft
-from ..yardsticks import CorrelationYardstick, SeverityDrift
-from .judge import batch_note_taker, judge_extras, judge_note_taker, judge_screening, judge_subject, strata_of_people
-from .mode import SetUp
+from ..yardsticks import CorrelationYardstick
+from .judge import judge_set_up, judge_subject, strata_of_people
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
     from ..job import SplitExamples
     from .bench import Bench
+    from .mode import SetUp
 
 
 def prepare(
@@ -79,18 +77,18 @@ class Migrate:
 
     async def set_up(self, bench: Bench) -> SetUp:
         """Buy the source's verdicts."""
-        job, options, splits, events = bench.job, _options(bench.job), bench.splits, bench.events
-        assert job.checklist is not None, "a judge needs a checklist"
+        job, splits, events = bench.job, bench.splits, bench.events
+        options = job.options_as(MigrateOptions)
         source, target = bench.model("source"), bench.model("target")
         default = source if options.roles == "cross" else target
         their = Evaluator(
             bench.gateway,
             source,
             job.prompts["source_prompt"],
-            job.checklist,
+            job.questions,
             options.judging,
             role="source",
-            tally=lambda verdicts: bench.count(coverage(verdicts)),
+            tally=bench.count,
         )
         judged = splits.development
         if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
@@ -99,66 +97,45 @@ class Migrate:
         verdicts = await their.judge(judged, events.advance)
         targets = _targets(job, judged, verdicts)
         subject = judge_subject(bench, target, "target")
-        yardstick = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
         development = {example.id for example in splits.development}
+        signal = CrossModelSignal(
+            their,
+            [each for each in verdicts if each.example in development],
+            splits.development,
+            subject.evaluator if options.explain != "never" else None,
+            margin=options.margin,
+            tolerance=options.tolerance,
+        )
+        set_up = judge_set_up(bench, subject, signal, targets, default)
 
         async def at_the_test() -> CorrelationYardstick:
-            if not _wants_source_targets(job):
-                return yardstick
             events.phase(f"the source judges {len(splits.test)} test examples")
             wanted = _targets(job, splits.test, await their.judge(splits.test, events.advance)).wanted
             known = replace(targets, wanted={**targets.wanted, **wanted})
             return CorrelationYardstick(known, resamples=options.resamples, seed=options.seed)
 
-        return SetUp(
-            start=Draft(job.prompt, job.checklist),
-            subject=subject,
-            signal=CrossModelSignal(
-                their,
-                [each for each in verdicts if each.example in development],
-                splits.development,
-                subject.evaluator if options.explain != "never" else None,
-                margin=options.margin,
-                tolerance=options.tolerance,
-            ),
-            yardstick=yardstick,
-            drift=SeverityDrift(yardstick, options.max_drift),
-            note_taker=judge_note_taker(bench, default),
-            helper=default,
-            batches=batch_note_taker(bench, default),
-            at_the_test=at_the_test,
-            screening=judge_screening(bench, subject),
-            extras=partial(judge_extras, bench, subject),
-            facts={"reference": targets.kind},
-        )
+        return replace(set_up, at_the_test=at_the_test) if _wants_source_targets(job) else set_up
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """Source and target, each on what it judges once."""
-        assert job.checklist is not None, "a judge needs a checklist"
         judging = job.options.judging
         source, target = models.get(job.models["source"]), models.get(job.models["target"])
         judged = job.examples if _wants_source_targets(job) else splits.development
-        theirs = Evaluator(gateway, source, job.prompts["source_prompt"], job.checklist, judging).estimate(judged)
-        return theirs + Evaluator(gateway, target, job.prompt, job.checklist, judging).estimate(job.examples)
+        theirs = Evaluator(gateway, source, job.prompts["source_prompt"], job.questions, judging).estimate(judged)
+        return theirs + Evaluator(gateway, target, job.prompt, job.questions, judging).estimate(job.examples)
 
 
 MODE = Migrate()
 
 
-def _options(job: Job) -> MigrateOptions:
-    assert isinstance(job.options, MigrateOptions), "a migration has its own settings"
-    return job.options
-
-
 def _wants_source_targets(job: Job) -> bool:
     """Whether held-out scores are compared with the source's and not with people's."""
-    reference = _options(job).reference
+    reference = job.options_as(MigrateOptions).reference
     return not human_dimensions(job.examples) if reference == "auto" else reference == "source"
 
 
 def _targets(job: Job, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:
-    assert job.checklist is not None, "a judge needs a checklist"
     if _wants_source_targets(job):
-        soft = job.options.soft
-        return source_targets(job.checklist, score_examples(examples, job.checklist, source_verdicts, soft=soft))
-    return human_targets(job.examples, job.checklist, job.options.human_scale)
+        scores = score_examples(examples, job.questions, source_verdicts, soft=job.options.soft)
+        return source_targets(job.questions, scores)
+    return human_targets(job.examples, job.questions, job.options.human_scale)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..pruning import QuestionsAgain
     from ..screening import Screening
     from ..signals import Signal
-    from ..subject import Draft, Observation, Outcome, Subject, Version
+    from ..subject import Draft, Observation, Outcome, Subject
     from ..yardsticks import Drift, Yardstick
     from .bench import Bench
 
@@ -83,8 +83,8 @@ class Mode(Protocol):
         ...
 
 
-MODES = {"migrate": "migrate", "align": "align", "tune": "tune"}
-"""Command to module."""
+MODES = ("migrate", "align", "tune")
+"""Commands, each with a module of its name."""
 
 
 def mode_of(command: str) -> Mode:
@@ -95,7 +95,4 @@ def mode_of(command: str) -> Mode:
     """
     if command not in MODES:
         raise InputError(f"a run of '{command}', which this askance does not know.")
-    return cast(Mode, import_module(f".{MODES[command]}", __package__).MODE)
-
-
-__all__ = ["MODES", "Mode", "SetUp", "Version", "mode_of"]
+    return cast(Mode, import_module(f".{command}", __package__).MODE)

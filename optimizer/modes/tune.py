@@ -21,7 +21,7 @@ from ..options import TuneOptions
 from ..subject import Draft
 from ..yardsticks import MeanYardstick, QuestionDrift
 from .checker import load_checker
-from .generator import FailureSignal, GeneratorSubject, OutputJudge, Writing
+from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
 
@@ -106,14 +106,20 @@ class Tune:
 
     async def set_up(self, bench: Bench) -> SetUp:
         """Nothing is bought before the loop."""
-        job, options = bench.job, _options(bench.job)
+        job, options = bench.job, bench.job.options_as(TuneOptions)
         generator = bench.model("generator")
         judge = bench.model("judge") if "judge" in job.models else None
         helper = judge or generator
         checker = job.objects.get("checker") or job.settings.get("checker")
         subject = GeneratorSubject(
-            bench.gateway,
-            Writing(generator, options.max_output_tokens, options.generator_temperature, options.seed),
+            Generator(
+                bench.gateway,
+                generator,
+                job.prompt,
+                options.max_output_tokens,
+                options.generator_temperature,
+                options.seed,
+            ),
             judge=None
             if judge is None
             else OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft),
@@ -148,7 +154,7 @@ class Tune:
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """Writing all outputs, and judging them; questions written per example are counted as six."""
-        options = _options(job)
+        options = job.options_as(TuneOptions)
         seed, tokens = options.seed, options.max_output_tokens
         writer = Generator(gateway, models.get(job.models["generator"]), job.prompt, max_tokens=tokens, seed=seed)
         found = writer.estimate(job.examples)
@@ -164,8 +170,3 @@ class Tune:
 
 
 MODE = Tune()
-
-
-def _options(job: Job) -> TuneOptions:
-    assert isinstance(job.options, TuneOptions), "tuning has its own settings"
-    return job.options

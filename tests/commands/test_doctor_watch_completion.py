@@ -19,7 +19,7 @@ from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
 from askance.memory.run_directory import RunDirectory
 from askance.models.budget import Budget
-from askance.optimizer.events import DisagreementsFound, EditPruned, Events, VersionDecided
+from askance.optimizer.events import DisagreementsFound, EditPruned, Teller, VersionDecided
 from askance.optimizer.following import DOING, KINDS, RunProgress, sentence_of
 from askance.prompts.errors import InputError
 from askance.stats.differences import Difference
@@ -205,7 +205,7 @@ def test_events_of_another_version_are_named_and_no_more() -> None:
 
 def test_plain_lines_tell_iteration_and_gain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
-    events = Events(Journal(tmp_path / "journal.jsonl"), lines)
+    events = Teller(Journal(tmp_path / "journal.jsonl"), lines)
     events.watch(Budget())
     assert lines.spent == "0 calls, 0 tokens"
     events.emit(DisagreementsFound(2, 3, 40, []))

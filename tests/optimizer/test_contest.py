@@ -14,7 +14,7 @@ from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import HeldOutGate, PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.events import Events
+from askance.optimizer.events import Teller
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.examples import Example
@@ -62,7 +62,7 @@ class Arena:
         paper = options.pop("paper", False)
         gate = HeldOutGate(yardstick, examples) if paper else PairedGate(yardstick, examples, level=0.2)
         settings = {"racing": True, "bisect": not paper, "max_prompt_chars": None} | options
-        self.contest = Contest(self.subject, gate, examples, run, Events(run.journal(), Silent()), **settings)  # type: ignore[arg-type]
+        self.contest = Contest(self.subject, gate, examples, run, Teller(run.journal(), Silent()), **settings)  # type: ignore[arg-type]
 
     async def settle(self, edits: Sequence[Edit]) -> Version:
         self.start = await self.contest.start(START)

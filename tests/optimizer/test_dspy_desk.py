@@ -14,8 +14,8 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.models.gateway import Gateway
-from askance.optimizer.events import Events
-from askance.optimizer.lessons import Desk, LessonDesk
+from askance.optimizer.events import Teller
+from askance.optimizer.lessons import LessonDesk
 from askance.optimizer.signals import Reasons
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
@@ -50,13 +50,12 @@ async def test_the_loop_takes_notes_with_a_compiled_note_taker(tmp_path: Path) -
     ]
     gateway = Gateway(VerdictStore(":memory:"))
     taker = CompiledNoteTaker(gateway, model, CHECKLIST.task, NoteTakerProgram())
-    desk = Desk(taker, Deduplicator(gateway, model), LessonMemory(embedder("words")))
-    events = Events(Journal(tmp_path / "journal.jsonl"), Silent())
+    events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
     seen = Observation(examples, (), (), CHECKLIST)
     signal: Any = None  # asked for controls alone, where contrasting cases are shown
-    lessons = await LessonDesk(desk, events, signal).learn(
-        Draft(Prompt("Judge."), CHECKLIST), seen, disagreements, Reasons()
-    )
+    lessons = await LessonDesk(
+        taker, Deduplicator(gateway, model), LessonMemory(embedder("words")), events, signal
+    ).learn(Draft(Prompt("Judge."), CHECKLIST), seen, disagreements, Reasons())
     assert [lesson.evidence for lesson in lessons] == [("e2/q",)]
     assert lessons[0].text == "Answer no if the output names a wrong day."
     assert gateway.budget.role("note_taker").calls == 1 + 3 + 2, "kinds, three notes, two that were refused once more"

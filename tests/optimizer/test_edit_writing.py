@@ -14,7 +14,7 @@ from askance.memory.journal import Journal
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.edits import EditByEdit, WholeRewrite
-from askance.optimizer.events import EditProposed, EditRefused, Event, Events
+from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
 from askance.prompts.prompt import Prompt
@@ -35,7 +35,7 @@ class Desk:
         self.heard: list[Event] = []
         self.model = ScriptedModel(script)
         gateway = Gateway(retry=RetryPolicy(1))
-        events = Events(Journal(folder / "j"), Silent(), [self.heard.append])
+        events = Teller(Journal(folder / "j"), Silent(), [self.heard.append])
         self.edits = EditByEdit(Updater(gateway, self.model), events)
         self.rewrite = WholeRewrite(Rewriter(gateway, self.model), events)
 

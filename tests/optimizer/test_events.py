@@ -17,7 +17,6 @@ from askance.optimizer.events import (
     Advanced,
     DisagreementsFound,
     Event,
-    Events,
     ExamplesSplit,
     LessonLearned,
     LoopStopped,
@@ -25,6 +24,7 @@ from askance.optimizer.events import (
     RunBegan,
     RunWritten,
     StartMeasured,
+    Teller,
     VersionDecided,
 )
 from askance.prompts.lessons import Disagreement, Lesson
@@ -56,7 +56,7 @@ class Notebook:
 
 def test_an_event_goes_to_the_journal_to_the_watcher_and_to_every_callback(tmp_path: Path) -> None:
     watcher, first, second = Notebook(), list[Event](), list[Event]()
-    events = Events(Journal(tmp_path / "j"), watcher, [first.append, second.append])
+    events = Teller(Journal(tmp_path / "j"), watcher, [first.append, second.append])
     event = DisagreementsFound(2, 7, 24, [DISAGREEMENT])
     events.emit(event)
     [row] = read_events(tmp_path / "j")
@@ -67,7 +67,7 @@ def test_an_event_goes_to_the_journal_to_the_watcher_and_to_every_callback(tmp_p
 
 
 def test_records_within_an_event_are_written_in_full(tmp_path: Path) -> None:
-    events = Events(Journal(tmp_path / "j"), Notebook())
+    events = Teller(Journal(tmp_path / "j"), Notebook())
     gain = Difference(0.1, 12, 0.0, 0.2, 0.9, 0.04, None)
     events.emit(VersionDecided(1, 0, ("L1",), True, "better", gain, 12, 1))
     events.emit(LessonLearned(LESSON))
@@ -78,7 +78,7 @@ def test_records_within_an_event_are_written_in_full(tmp_path: Path) -> None:
 
 def test_what_a_person_would_find_too_much_is_not_said(tmp_path: Path) -> None:
     watcher = Notebook()
-    Events(Journal(tmp_path / "j"), watcher).emit(LoopStopped("no_gain", 2))
+    Teller(Journal(tmp_path / "j"), watcher).emit(LoopStopped("no_gain", 2))
     assert watcher.told == []
 
 
@@ -88,7 +88,7 @@ def test_a_callback_that_fails_is_logged_and_disturbs_nothing(tmp_path: Path, ca
     def broken(event: Event) -> None:
         raise RuntimeError("no network")
 
-    events = Events(Journal(tmp_path / "j"), Notebook(), [broken, heard.append])
+    events = Teller(Journal(tmp_path / "j"), Notebook(), [broken, heard.append])
     with caplog.at_level(logging.ERROR):
         events.emit(LoopStopped("no_gain", 2))
     assert [event.kind for event in heard] == ["stopped"]
@@ -98,12 +98,12 @@ def test_a_callback_that_fails_is_logged_and_disturbs_nothing(tmp_path: Path, ca
 
 
 def test_a_run_that_is_repeated_tells_callbacks_only_what_is_new(tmp_path: Path) -> None:
-    first = Events(Journal(tmp_path / "j"), Notebook())
+    first = Teller(Journal(tmp_path / "j"), Notebook())
     first.emit(ExamplesSplit(["a"], ["b"], ["c"]))
     first.emit(LessonLearned(LESSON))
 
     heard: list[Event] = []
-    again = Events(Journal(tmp_path / "j"), Notebook(), [heard.append])
+    again = Teller(Journal(tmp_path / "j"), Notebook(), [heard.append])
     again.phase("from the store", 3)
     again.advance(1, 3)
     again.emit(ExamplesSplit(["a"], ["b"], ["c"]))
@@ -116,16 +116,16 @@ def test_a_run_that_is_repeated_tells_callbacks_only_what_is_new(tmp_path: Path)
 
 
 def test_an_event_that_comes_out_differently_the_second_time_is_new(tmp_path: Path) -> None:
-    Events(Journal(tmp_path / "j"), Notebook()).emit(LoopStopped("max_calls", 1))
+    Teller(Journal(tmp_path / "j"), Notebook()).emit(LoopStopped("max_calls", 1))
     heard: list[Event] = []
-    Events(Journal(tmp_path / "j"), Notebook(), [heard.append]).emit(LoopStopped("no_gain", 3))
+    Teller(Journal(tmp_path / "j"), Notebook(), [heard.append]).emit(LoopStopped("no_gain", 3))
     assert heard == [LoopStopped("no_gain", 3)]
     assert [row["reason"] for row in read_events(tmp_path / "j")] == ["no_gain"]
 
 
 def test_phases_and_steps_are_not_in_the_journal(tmp_path: Path) -> None:
     watcher, heard = Notebook(), list[Event]()
-    events = Events(Journal(tmp_path / "j"), watcher, [heard.append])
+    events = Teller(Journal(tmp_path / "j"), watcher, [heard.append])
     events.phase("judging", 12)
     events.advance(3, 12)
     events.say("Waiting.")

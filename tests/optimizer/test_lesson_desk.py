@@ -14,8 +14,8 @@ from askance.memory.journal import Journal, read_events
 from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError
 from askance.models.structured import ParseError
-from askance.optimizer.events import Events
-from askance.optimizer.lessons import Desk, LessonDesk
+from askance.optimizer.events import Teller
+from askance.optimizer.lessons import LessonDesk
 from askance.prompts.lessons import Lesson
 
 STRICT = Lesson(
@@ -48,9 +48,9 @@ def desk(tmp_path: Path, finder: Any, *, applied: str | None = None) -> LessonDe
         memory.add(lesson)
     if applied:
         memory.mark([applied], "applied", "better on validation")
-    events = Events(Journal(tmp_path / "journal.jsonl"), Silent())
-    made: Any = Desk(note_taker=None, deduplicator=None, memory=memory, contradictions=finder)  # type: ignore[arg-type]
-    return LessonDesk(made, events, signal=None)  # type: ignore[arg-type]
+    events = Teller(Journal(tmp_path / "journal.jsonl"), Silent())
+    nobody: Any = None
+    return LessonDesk(nobody, nobody, memory, events, nobody, contradictions=finder)
 
 
 def strength(of: dict[str, float]) -> Any:

@@ -12,7 +12,7 @@ from askance.evaluation.scoring import ExampleScore
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.events import EditPruned, Event, Events
+from askance.optimizer.events import EditPruned, Event, Teller
 from askance.optimizer.pruning import prune
 from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
 from askance.optimizer.yardsticks import MeanYardstick
@@ -58,7 +58,7 @@ class Garden:
         self.found: list[PrunedEdit] = []
         self.yardstick = MeanYardstick(resamples=100, seed=1)
         run = RunDirectory(folder)
-        self.told = Events(run.journal(), Silent(), [self.events.append])
+        self.told = Teller(run.journal(), Silent(), [self.events.append])
         gate = PairedGate(self.yardstick, EXAMPLES, level=0.2)
         self.contest = Contest(
             self.subject, gate, EXAMPLES, run, self.told, racing=True, bisect=True, max_prompt_chars=None

@@ -18,7 +18,7 @@ from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import Contest
-from askance.optimizer.events import Events
+from askance.optimizer.events import Teller
 from askance.optimizer.pruning import QuestionsAgain, keep_known
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
@@ -41,6 +41,7 @@ OLD = Checklist(
 
 class Told(Silent):
     def __init__(self) -> None:
+        super().__init__()
         self.said: list[str] = []
 
     def say(self, text: str) -> None:
@@ -71,7 +72,7 @@ class Desk:
         self.told = Told()
         self.judge = Judge()
         run = RunDirectory(folder)
-        events = Events(run.journal(), self.told)
+        events = Teller(run.journal(), self.told)
         gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.1)
         self.contest = Contest(self.judge, gate, EXAMPLES, run, events, racing=True, bisect=True, max_prompt_chars=None)
         gateway = Gateway(None, budget, retry=RetryPolicy(1))

@@ -15,7 +15,7 @@ from askance.memory.lesson_memory import LessonMemory
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import Decision, PairedGate
 from askance.optimizer.contest import ON_ITS_OWN, Contest
-from askance.optimizer.events import Events
+from askance.optimizer.events import Teller
 from askance.optimizer.pruning import prune
 from askance.optimizer.screening import Screening
 from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
@@ -70,7 +70,7 @@ class Arena:
         run = RunDirectory(folder)
         gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.2)
         settings: dict[str, Any] = {"racing": True, "bisect": True, "max_prompt_chars": None} | options
-        self.events = events = Events(run.journal(), Silent())
+        self.events = events = Teller(run.journal(), Silent())
         self.contest = Contest(self.subject, gate, EXAMPLES, run, events, screening=self.screening, **settings)
 
     async def settle(self, edits: Sequence[Edit]) -> Version:

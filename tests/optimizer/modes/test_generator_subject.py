@@ -8,12 +8,13 @@ from typing import Any, Literal
 import pytest
 
 from askance.agents.example_questions import ExampleQuestions
+from askance.agents.generator import Generator
 from askance.agents.judging import Judging
-from askance.evaluation.scoring import Coverage
+from askance.evaluation.scoring import Coverage, coverage
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.modes.checker import Check, load_checker
-from askance.optimizer.modes.generator import GeneratorSubject, OutputJudge, Writing
+from askance.optimizer.modes.generator import GeneratorSubject, OutputJudge
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
@@ -65,14 +66,13 @@ class Office:
         self.judge = ScriptedModel(self.answer, name="the/judge")
         gateway = Gateway(retry=RetryPolicy(1))
         self.subject = GeneratorSubject(
-            gateway,
-            Writing(self.writer, 100, 0.0, 1),
+            Generator(gateway, self.writer, Prompt("Write."), 100, 0.0, 1),
             judge=OutputJudge(self.judge, Prompt("Judge."), Judging(), soft) if judged else None,
             checklist=checklist if judged and not own else None,
             questions=ExampleQuestions(gateway, self.judge) if own else None,
             checker=load_checker(check) if checked else None,
             score_as=score_as,
-            tally=self.seen.append,
+            tally=lambda verdicts: self.seen.append(coverage(verdicts)),
             say=self.said.append,
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from askance.agents.judging import Judging
-from askance.evaluation.scoring import Coverage
+from askance.evaluation.scoring import Coverage, coverage
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.optimizer.modes.judge import JudgeSubject, only
@@ -16,6 +17,7 @@ from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
+from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
 
 CHECKLIST = Checklist(
@@ -35,7 +37,10 @@ class Court:
         self.seen: list[Coverage] = []
         self.model = ScriptedModel(self.answer)
         settings = Judging(**{"p_yes": "logprob"} | judging)
-        self.subject = JudgeSubject(Gateway(), self.model, settings, role="judge", soft=True, tally=self.seen.append)
+        self.subject = JudgeSubject(Gateway(), self.model, settings, "judge", soft=True, tally=self.tally)
+
+    def tally(self, verdicts: Sequence[Verdict]) -> None:
+        self.seen.append(coverage(verdicts))
 
     def answer(self, request: Request) -> Reply:
         text = "\n".join(content for _, content in request.messages)
