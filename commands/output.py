@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..evaluation.progress import watching
+from ..evaluation.progress import showing
 from ..prompts.errors import CoverageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..agents.buying import Estimate
-    from ..evaluation.progress import Watcher
+    from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..prompts.verdicts import Verdict
 
@@ -47,9 +47,9 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-def console(quiet: bool) -> AbstractContextManager[Watcher]:
+def console(quiet: bool) -> AbstractContextManager[Counting]:
     """Somebody who watches a command, fit for what standard error is."""
-    return watching(None, not quiet)
+    return showing(not quiet)
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:

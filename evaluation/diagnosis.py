@@ -1,12 +1,9 @@
-"""The records of a diagnosis: questions, dimensions, and what is worth acting on.
-
-What in a diagnosis is worth acting on, in words.
-"""
+"""What a diagnosis comes to: questions, dimensions, and in words what is worth acting on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..stats.correlation import statistic_dict
@@ -136,8 +133,8 @@ class GroupDiagnosis:
             "mean_phi": related.mean,
             "weak_pair_share": related.weak_share,
             "effective_questions": related.effective,
-            "least_related": None if self.least is None else pair_dict(self.least),
-            "most_related": None if self.most is None else pair_dict(self.most),
+            "least_related": None if self.least is None else asdict(self.least),
+            "most_related": None if self.most is None else asdict(self.most),
         }
         return row | {"reason": related.reason} if related.reason else row
 
@@ -199,24 +196,17 @@ class Diagnosis(Shown):
             "examples": self.examples,
             "replicates": self.replicates,
             "coverage": self.coverage.to_dict(),
-            "findings": [
-                {"kind": each.kind, "questions": list(each.questions), "text": each.text} for each in self.findings
-            ],
+            "findings": [asdict(each) for each in self.findings],
             "questions": [question.to_dict() for question in self.questions],
             "dimensions": {group.name: group.to_dict() for group in self.dimensions},
             "all_questions": self.together.to_dict(),
-            "least_related": [pair_dict(pair) for pair in self.least_related],
-            "most_alike": [pair_dict(pair) for pair in self.most_alike],
+            "least_related": [asdict(pair) for pair in self.least_related],
+            "most_alike": [asdict(pair) for pair in self.most_alike],
             "phi": _phi_dict(self.phi),
         }
         if self.budget is not None:
             row |= self.budget.to_dict()
         return row
-
-
-def pair_dict(pair: Pair) -> dict[str, Any]:
-    """Two questions with their phi."""
-    return {"first": pair.first, "second": pair.second, "phi": pair.phi, "n": pair.n}
 
 
 def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:

@@ -1,8 +1,7 @@
-"""From verdicts to scores: per dimension and overall, soft or hard, weighted, on any scale (BinEval §3.2).
+"""From verdicts to scores (BinEval §3.2), and from scores to how far they are from what is wanted.
 
-How far scores are from the wanted ones.
-
-What held-out scores are correlated with: people, or the source judge.
+Scores are per dimension and overall, soft or hard, weighted, on any scale; what is wanted are people's scores or the
+source judge's.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def _weighted(means: Mapping[str, float | None], weights: Mapping[str, float]) -
 
 
 @dataclass(frozen=True)
-class Measure:
+class TargetCorrelations:
     """The correlation of one prompt version with the targets on one split."""
 
     overall: Mapping[str, Any]
@@ -165,7 +164,7 @@ class Measure:
 
 def measure(
     scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
-) -> Measure:
+) -> TargetCorrelations:
     """Correlate scores with targets, over all dimensions and on each, with intervals.
 
     Examples of the same document (``metadata.document``) are resampled together.
@@ -183,7 +182,7 @@ def measure(
         )
         for name in targets.dimensions
     }
-    return Measure(overall, dimensions)
+    return TargetCorrelations(overall, dimensions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Verdicts as arrays, for statistics over whole checklists.
-
-Verdicts that are there already: read from a file or taken as given, those of one judge.
-"""
+"""Verdicts of one judge that are there already, and verdicts as arrays for statistics over whole checklists."""
 
 from __future__ import annotations
 
