@@ -15,10 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.options import JudgeOptions
+from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
-from ..memory.verdict_store import open_store
 from ..models.session import background_session
 from ..optimizer.events import Events
 from ..optimizer.job import SplitExamples, split_examples
@@ -167,8 +166,6 @@ def generator_adapter(
     judge: str | Model | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
     """GEPA improves a generator's prompt; arguments are those of :func:`askance.tune`.
@@ -181,17 +178,17 @@ def generator_adapter(
         judge: The model that answers them.
         judge_prompt: Its prompt.
         checker: Says of an example with its output what passes.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``.
+        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``, and
+            those of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, checker or setting.
         MissingExtraError: GEPA is not installed.
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
+    where = _where(options)
     job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, _ours(options))
-    with _open(job, cache, no_cache) as adapter:
+    with _open(job, where) as adapter:
         yield adapter
 
 
@@ -202,8 +199,6 @@ def evaluator_adapter(
     checklist: str | Path | Checklist,
     model: str | Model,
     prompt: str | Path | Prompt | None = None,
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
     """GEPA improves a judge's prompt against human scores; arguments are those of :func:`askance.align`.
@@ -211,18 +206,24 @@ def evaluator_adapter(
     Examples without a human score can have no number and are left out of ``splits``. For the other arguments and the
     errors see :func:`generator_adapter`.
     """
+    where = _where(options)
     job = align.prepare(data, checklist, model, prompt, _ours(options))
-    with _open(job, cache, no_cache) as adapter:
+    with _open(job, where) as adapter:
         yield adapter
 
 
+def _where(options: dict[str, Any]) -> Where:
+    """Where answers are kept, taken out of the options."""
+    return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
+
+
 @contextmanager
-def _open(job: Job, cache: str | Path | None, no_cache: bool) -> Iterator[OpenAdapter]:
+def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     import_gepa("gepa")
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    store = open_store(cache, no_cache=no_cache)
+    store = where.store()
     with (
         store,
         TemporaryDirectory(prefix="askance-gepa-") as folder,

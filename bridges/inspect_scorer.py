@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..evaluation.options import JudgeOptions, parse_options
+from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
-from ..memory.verdict_store import open_store
 from ..models.session import BackgroundLoop, session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
@@ -40,6 +39,10 @@ def _import(name: str) -> Any:
 inspect_scorer: Any = _import("inspect_ai.scorer")
 
 
+class ScorerOptions(JudgeOptions, Where):
+    """Settings of a scorer."""
+
+
 @inspect_scorer.scorer(metrics=[inspect_scorer.mean(), inspect_scorer.stderr()])  # type: ignore[untyped-decorator]
 def checklist_scorer(
     checklist: str | Path | Checklist,
@@ -49,8 +52,6 @@ def checklist_scorer(
     reference: bool = False,
     context: str | None = None,
     on_missing: Literal["error", "unscored"] = "error",
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Any:
     """Score what a model under test wrote with a checklist, in [0, 1].
@@ -65,14 +66,13 @@ def checklist_scorer(
         context: Field of the sample's metadata that the judge is shown as context.
         on_missing: What becomes of a sample with a missing verdict: an error, which ``fail_on_error`` and
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``.
+        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``, and
+            of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    settings = parse_options(JudgeOptions, options)
+    settings = parse_options(ScorerOptions, options)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(checklist)
@@ -84,7 +84,7 @@ def checklist_scorer(
         context=None if context is None else "shown",
     )
     text = default_prompt([shown]) if prompt is None else load_prompt(prompt)
-    judge = _Judge(model, text, questions, settings, ":memory:" if no_cache else cache)
+    judge = _Judge(model, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:
         example = _example(state, target, reference, context)
@@ -108,14 +108,11 @@ def checklist_scorer(
 class _Judge:
     """Asks the judge on an event loop of askance's own, whichever Inspect uses; opened with the first sample."""
 
-    def __init__(
-        self, model: str | Model, prompt: Prompt, checklist: Checklist, settings: JudgeOptions, cache: str | Path | None
-    ) -> None:
+    def __init__(self, model: str | Model, prompt: Prompt, checklist: Checklist, settings: ScorerOptions) -> None:
         self._model = model
         self._prompt = prompt
         self._checklist = checklist
         self._settings = settings
-        self._cache = cache
         self._loop: BackgroundLoop | None = None
         self._evaluator: Evaluator | None = None
 
@@ -142,7 +139,7 @@ class _Judge:
         Raises:
             InputError: The model or the store cannot be used.
         """
-        store = open_store(self._cache)
+        store = self._settings.store()
         loop = BackgroundLoop()
         opened = session(self._settings, store)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...agents.asking import LEAST_MASS, shown
@@ -13,14 +12,14 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
-from ...evaluation.options import parse_options
+from ...evaluation.options import GatewayOptions, parse_options
 from ...evaluation.scoring import complete_mean, score_examples
-from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
+from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.probabilities import score_masses
-from ...models.session import ModelOptions, run_sync, session
+from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.examples import Example, documents
@@ -59,18 +58,16 @@ class Buyer:
     """The judge, and how it is reached and paid."""
 
     model: str | Model
-    options: ModelOptions
-    cache: Path | None = None
-    """Where answers are kept; the store of ``askance evaluate`` when None."""
+    options: GatewayOptions
 
 
-def buyer(model: str | Model, *, cache: Path | None = None, **options: Any) -> Buyer:
-    """A buyer with settings as in :class:`~askance.models.session.ModelOptions`.
+def buyer(model: str | Model, **options: Any) -> Buyer:
+    """A buyer with settings as in :class:`~askance.evaluation.options.GatewayOptions`.
 
     Raises:
         InputError: A setting is unknown or out of range.
     """
-    return Buyer(model, parse_options(ModelOptions, options), cache)
+    return Buyer(model, parse_options(GatewayOptions, options))
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ def judge(asked: Sequence[Asked], by: Buyer) -> Bought:
             print(file=sys.stderr)
             return Bought(found, gateway.budget)
 
-    with open_store(by.cache) as store:
+    with by.options.store() as store:
         return run_sync(work(store))
 
 
@@ -123,7 +120,7 @@ def calls_needed(asked: Sequence[Asked], by: Buyer) -> int:
                 _evaluator(each, nothing_bought, model, seed).estimate(each.examples).calls for each in once.values()
             )
 
-    with open_store_to_estimate(by.cache) as store:
+    with by.options.store(to_estimate=True) as store:
         return run_sync(work(store))
 
 
@@ -141,7 +138,7 @@ def write_tests(examples: Sequence[Example], by: Buyer, writer: str | Model) -> 
             author = ExampleQuestions(gateway, models.get(writer), max_questions=TESTS_PER_INPUT, seed=by.options.seed)
             return await author.write(examples, lambda name, why: failed.append(f"{name}: {why}"))
 
-    with open_store(by.cache) as store:
+    with by.options.store() as store:
         return run_sync(work(store)), failed
 
 
