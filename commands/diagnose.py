@@ -10,11 +10,9 @@ import click
 from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
-from ..prompts.rows import write_whole
-from ..prompts.verdicts import dump_verdicts
 from .diagnosis_tables import diagnosis_tables
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import check_coverage, console, echo_estimate, echo_json
+from .output import console, echo_estimate, tell_judged
 
 
 @click.command(name="diagnose")
@@ -48,12 +46,5 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         return
     with console(quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
-    if output:
-        write_whole(output, dump_verdicts(found.verdicts))
-    if as_json:
-        echo_json(found.to_dict())
-    else:
-        diagnosis_tables(found)
-        if output:
-            click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
-    check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))
+    least = float(options.get("min_coverage", 0.0))
+    tell_judged(found, diagnosis_tables, output, as_json=as_json, least=least)

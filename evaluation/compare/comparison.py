@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...models.budget import count
-from ...prompts.errors import InputError
 from ...stats.correlation import correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
 from ..shown import Shown, View, number_text
@@ -304,20 +303,8 @@ class JudgeCost:
     per_sample: float
     """Paid for every sample that is judged."""
 
-    def __post_init__(self) -> None:
-        for name in ("upfront", "per_sample"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise InputError(f"The cost '{name}' is {value}; it must be 0 or more.")
-
     def amortised(self, samples: int) -> float:
-        """upfront / N + per_sample.
-
-        Raises:
-            InputError: ``samples`` is below 1.
-        """
-        if samples < 1:
-            raise InputError(f"A cost is amortised over 1 sample or more, not {samples}.")
+        """upfront / N + per_sample, for 1 sample or more."""
         return self.upfront / samples + self.per_sample
 
     @property

@@ -1,8 +1,6 @@
-"""What a selection starts from: examples, candidates and, where they are there already, verdicts; and the sample drawn.
+"""What a selection starts from: the sample, the candidates, and answers that are there already or were bought.
 
-What a selection is made from: the sample with the judge's prompt, and the answers and ratings that were bought.
-
-Which examples stand for the data: drawn evenly, or from clusters in proportion (EIG App. A.8).
+The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8).
 """
 
 from __future__ import annotations

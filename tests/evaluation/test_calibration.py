@@ -476,7 +476,7 @@ def test_a_faulty_file_is_refused_by_name_and_field(change: dict[str, Any], mess
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "not valid JSON"), ("[]", "a calibration is an object"), ("[" * 100_000, "not valid JSON")],
+    [("{", "not valid JSON"), ("[]", "an object is needed"), ("[" * 100_000, "not valid JSON")],
 )
 def test_a_file_that_is_no_calibration_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
