@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +41,7 @@ def echo_json(value: Any) -> None:
 def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     """Print what judging would take."""
     if as_json:
-        echo_json(
-            {"verdicts": estimate.verdicts, "calls": estimate.calls, "stored": estimate.stored}
-            | {"tokens": estimate.tokens}
-        )
+        echo_json(asdict(estimate))
         return
     click.echo(
         f"{estimate.verdicts} verdicts: {estimate.calls} calls to buy, {estimate.stored} answers already there; "
