@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..evaluation.options import parse_options
+from ..evaluation.options import GatewayOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
-from ..memory.verdict_store import open_store
-from ..models.session import ModelOptions, background_session
+from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import AskanceError, InputError, did_you_mean
@@ -209,16 +208,15 @@ class OpenGateway:
 
 
 @contextmanager
-def open_gateway(*, cache: str | Path | None = None, no_cache: bool = False, **options: Any) -> Iterator[OpenGateway]:
+def open_gateway(**options: Any) -> Iterator[OpenGateway]:
     """Open a gateway for the time of a ``with`` block.
 
     DSPy takes an exception within a program or a metric for a score of 0 and goes on. What must not be counted, such as
     a budget that is used up, ends the block instead and is raised here; the answers so far are kept.
 
     Args:
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of :class:`~askance.models.session.ModelOptions`, e.g. ``api_base`` or ``max_calls``.
+        options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base``, ``max_calls``,
+            ``cache`` or ``no_cache``.
 
     Raises:
         InputError: A setting or the store cannot be used.
@@ -226,8 +224,8 @@ def open_gateway(*, cache: str | Path | None = None, no_cache: bool = False, **o
         ModelError: The endpoint refuses every call, or is down.
         CoverageError: A metric lacks a verdict.
     """
-    settings = parse_options(ModelOptions, options)
-    with open_store(cache, no_cache=no_cache) as store:
+    settings = parse_options(GatewayOptions, options)
+    with settings.store() as store:
         stopped: Stopped | None = None
         with background_session(settings, store) as (loop, models, gateway):
             try:

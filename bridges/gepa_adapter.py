@@ -14,10 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.options import JudgeOptions
+from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
-from ..memory.verdict_store import open_store
 from ..models.session import background_session
 from ..optimizer.events import Teller
 from ..optimizer.job import SplitExamples, split_examples
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 COMPONENT = "instructions"
 """The one text that GEPA rewrites."""
-WHERE = ("cache", "no_cache")
 KEPT = ("split",)
 """Settings of our loop that mean something here."""
 
@@ -178,17 +176,16 @@ def generator_adapter(
         judge: The model that answers them.
         judge_prompt: Its prompt.
         checker: Says of an example with its output what passes.
-        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``; and
-            ``cache``, where answers are kept (``verdicts.db`` in the user's cache directory by default), or ``no_cache``,
-            to reuse no answer of an earlier run and keep none for a later one.
+        options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``, and
+            those of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, checker or setting.
         MissingExtraError: GEPA is not installed.
         AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
-    where, settings = _ours(options)
-    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, settings)
+    where = _where(options)
+    job = tune.prepare(data, checklist, generator, judge, prompt, judge_prompt, checker, _ours(options))
     with _open(job, where) as adapter:
         yield adapter
 
@@ -207,19 +204,24 @@ def evaluator_adapter(
     Examples without a human score can have no number and are left out of ``splits``. For the other arguments and the
     errors see :func:`generator_adapter`.
     """
-    where, settings = _ours(options)
-    job = align.prepare(data, checklist, model, prompt, settings)
+    where = _where(options)
+    job = align.prepare(data, checklist, model, prompt, _ours(options))
     with _open(job, where) as adapter:
         yield adapter
 
 
+def _where(options: dict[str, Any]) -> Where:
+    """Where answers are kept, taken out of the options."""
+    return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
+
+
 @contextmanager
-def _open(job: Job, where: Mapping[str, Any]) -> Iterator[OpenAdapter]:
+def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     import_gepa("gepa")
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
-    store = open_store(**where)
+    store = where.store()
     with (
         store,
         TemporaryDirectory(prefix="askance-gepa-") as folder,
@@ -250,8 +252,8 @@ def _open(job: Job, where: Mapping[str, Any]) -> Iterator[OpenAdapter]:
         raise error
 
 
-def _ours(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Where answers are kept, and the settings, with no lesson memory to open.
+def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with no lesson memory to open.
 
     Raises:
         InputError: One belongs to our own loop.
@@ -259,8 +261,7 @@ def _ours(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in options:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
-    where = {name: options[name] for name in WHERE if name in options}
-    return where, {"embedder": "words"} | {name: value for name, value in options.items() if name not in WHERE}
+    return {"embedder": "words", **options}
 
 
 def _each(splits: SplitExamples) -> tuple[Sequence[Example], Sequence[Example], Sequence[Example]]:

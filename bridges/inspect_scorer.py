@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
-from ..evaluation.options import JudgeOptions, parse_options
+from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict
 from ..evaluation.scoring import score_examples
-from ..memory.verdict_store import open_store
-from ..models.session import background_session
+from ..models.session import BackgroundLoop, background_session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import InputError, import_optional
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
 
+class ScorerOptions(JudgeOptions, Where):
+    """Settings of a scorer."""
+
+
 @inspect_scorer.scorer(metrics=[inspect_scorer.mean(), inspect_scorer.stderr()])  # type: ignore[untyped-decorator]
 def checklist_scorer(
     checklist: str | Path | Checklist,
@@ -38,8 +41,6 @@ def checklist_scorer(
     reference: bool = False,
     context: str | None = None,
     on_missing: Literal["error", "unscored"] = "error",
-    cache: str | Path | None = None,
-    no_cache: bool = False,
     **options: Any,
 ) -> Any:
     """Score what a model under test wrote with a checklist, in [0, 1].
@@ -54,20 +55,19 @@ def checklist_scorer(
         context: Field of the sample's metadata that the judge is shown as context.
         on_missing: What becomes of a sample with a missing verdict: an error, which ``fail_on_error`` and
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
-        cache: Where answers are kept; ``verdicts.db`` in the user's cache directory by default.
-        no_cache: Reuse no answer of an earlier run, and keep none for a later one.
-        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``.
+        options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``, and
+            of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    settings = parse_options(JudgeOptions, options)
+    settings = parse_options(ScorerOptions, options)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     questions = load_checklist(checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
     text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
-    judge = _Judge(model, text, questions, settings, ":memory:" if no_cache else cache)
+    judge = _Judge(model, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:
         example = _example(state, target, reference, context)
@@ -91,14 +91,11 @@ def checklist_scorer(
 class _Judge:
     """Asks the judge on an event loop of askance's own, whichever Inspect uses; opened with the first sample."""
 
-    def __init__(
-        self, model: str | Model, prompt: Prompt, checklist: Checklist, settings: JudgeOptions, cache: str | Path | None
-    ) -> None:
+    def __init__(self, model: str | Model, prompt: Prompt, checklist: Checklist, settings: ScorerOptions) -> None:
         self._model = model
         self._prompt = prompt
         self._checklist = checklist
         self._settings = settings
-        self._cache = cache
         self._loop: BackgroundLoop | None = None
         self._evaluator: Evaluator | None = None
 
@@ -126,7 +123,7 @@ class _Judge:
             InputError: The model or the store cannot be used.
         """
         with ExitStack() as stack:
-            store = stack.enter_context(open_store(self._cache))
+            store = stack.enter_context(self._settings.store())
             self._loop, models, gateway = stack.enter_context(background_session(self._settings, store))
             asked, how = models.get(self._model), self._settings.judging
             self._evaluator = Evaluator(gateway, asked, self._prompt, self._checklist, how)

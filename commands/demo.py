@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,10 +14,6 @@ from ..runs import run_and_report
 from .models import fetch
 from .output import console, hush
 from .runs import finish
-
-if TYPE_CHECKING:
-    from ..evaluation.progress import Watcher
-    from ..models.budget import Budget
 
 SETTINGS = {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
 """Less than the defaults and part of the data, so that two cores are done in some ten minutes."""
@@ -41,7 +36,6 @@ def command(model: str, run: str, quiet: bool) -> None:
     fetch(wanted)
     fetched = time.monotonic() - began
     with as_file(files("askance.prompts") / "demo") as folder, console(quiet) as watcher:
-        clock = Stopwatch(watcher)
         name = f"local/{wanted.name}"
         job = prepare(
             folder / "examples.jsonl",
@@ -52,49 +46,14 @@ def command(model: str, run: str, quiet: bool) -> None:
             folder / "source_prompt.md",
             SETTINGS,
         )
-        clock.say(
+        watcher.say(
             f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
             f"target with a plain one; both are {name}."
         )
-        done = run_and_report(job, run, clock)
-        clock.stop()
+        done = run_and_report(job, run, watcher)
+        took = watcher.took()
     finish(done, as_json=False)
     click.echo("\nHow long each part took:")
-    for text, seconds in [("fetching the model", fetched), *clock.parts.items()]:
+    for text, seconds in [("fetching the model", fetched), *took.items()]:
         click.echo(f"  {seconds:6.1f} s  {text}")
     click.echo(f"\nThe report: {run}/report.html    Again, without a call: the same command.")
-
-
-class Stopwatch:
-    """Passes everything on and measures the pieces of work."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        """``watcher`` is who really watches."""
-        self.parts: dict[str, float] = {}
-        self._watcher = watcher
-        self._text: str | None = None
-        self._began = time.monotonic()
-
-    def watch(self, budget: Budget) -> None:
-        """Pass it on."""
-        self._watcher.watch(budget)
-
-    def phase(self, text: str, total: int | None = None) -> None:
-        """Stop the clock of the last piece and start the next one's."""
-        self.stop()
-        self._text, self._began = text, time.monotonic()
-        self._watcher.phase(text, total)
-
-    def advance(self, done: int, total: int) -> None:
-        """Pass it on."""
-        self._watcher.advance(done, total)
-
-    def say(self, text: str) -> None:
-        """Pass it on."""
-        self._watcher.say(text)
-
-    def stop(self) -> None:
-        """Stop the clock."""
-        if self._text is not None:
-            self.parts[self._text] = self.parts.get(self._text, 0.0) + time.monotonic() - self._began
-        self._text = None

@@ -9,10 +9,8 @@ import click
 
 from ..evaluation.evaluate import prepare
 from ..evaluation.options import EvaluateOptions
-from ..prompts.rows import write_whole
-from ..prompts.verdicts import dump_verdicts
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import check_coverage, console, echo_estimate, echo_json
+from .output import console, echo_estimate, tell_judged
 from .tables import show
 
 
@@ -40,13 +38,5 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         return
     with console(quiet) as watcher:
         found = job.run(watcher)
-    if output:
-        write_whole(output, dump_verdicts(found.verdicts))
-    if as_json:
-        echo_json(found.to_dict())
-    else:
-        show(found)
-        click.echo(found.budget.sentence)
-        if output:
-            click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
-    check_coverage(found.verdicts, found.coverage, float(options.get("min_coverage", 0.0)))
+    least = float(options.get("min_coverage", 0.0))
+    tell_judged(found, show, output, as_json=as_json, least=least)

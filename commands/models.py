@@ -26,7 +26,7 @@ def fetch(model: RegisteredModel) -> Path:
     if path is not None:
         return path
     if not sys.stderr.isatty():
-        return pull(model, progress=_Lines())
+        return pull(model, progress=_Tenths())
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -40,7 +40,7 @@ def fetch(model: RegisteredModel) -> Path:
         return pull(model, progress=progress)
 
 
-class _Lines:
+class _Tenths:
     """One line for each tenth, for logs."""
 
     def __init__(self) -> None:

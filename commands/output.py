@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..evaluation.progress import watching
+from ..evaluation.progress import showing
 from ..prompts.errors import CoverageError
+from ..prompts.rows import write_whole
+from ..prompts.verdicts import dump_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from ..agents.buying import Estimate
-    from ..evaluation.progress import Watcher
+    from ..evaluation.diagnosis import Diagnosis
+    from ..evaluation.evaluate import Evaluation
+    from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..prompts.verdicts import Verdict
 
@@ -36,10 +41,7 @@ def echo_json(value: Any) -> None:
 def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     """Print what judging would take."""
     if as_json:
-        echo_json(
-            {"verdicts": estimate.verdicts, "calls": estimate.calls, "stored": estimate.stored}
-            | {"tokens": estimate.tokens}
-        )
+        echo_json(asdict(estimate))
         return
     click.echo(
         f"{estimate.verdicts} verdicts: {estimate.calls} calls to buy, {estimate.stored} answers already there; "
@@ -47,9 +49,29 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-def console(quiet: bool) -> AbstractContextManager[Watcher]:
+def console(quiet: bool) -> AbstractContextManager[Counting]:
     """Somebody who watches a command, fit for what standard error is."""
-    return watching(None, not quiet)
+    return showing(not quiet)
+
+
+def tell_judged(
+    found: Evaluation | Diagnosis, tables: Callable[[Any], None], output: str | None, *, as_json: bool, least: float
+) -> None:
+    """Write the verdicts, print the result, and check the coverage.
+
+    Raises:
+        AskanceError: The verdicts cannot be written.
+        CoverageError: As :func:`check_coverage`.
+    """
+    if output:
+        write_whole(output, dump_verdicts(found.verdicts))
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        tables(found)
+        if output:
+            click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
+    check_coverage(found.verdicts, found.coverage, least)
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:

@@ -103,7 +103,7 @@ def _screen(as_json: bool) -> Iterator[Callable[[list[dict[str, Any]], RunProgre
 
             yield live
     else:
-        yield _Lines()
+        yield _PlainEvents()
 
 
 def _json_lines(rows: list[dict[str, Any]], progress: RunProgress) -> None:
@@ -111,7 +111,7 @@ def _json_lines(rows: list[dict[str, Any]], progress: RunProgress) -> None:
         click.echo(json.dumps(row, ensure_ascii=False))
 
 
-class _Lines:
+class _PlainEvents:
     """Events as sentences, and now and then where the run is."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.rows import validate_row
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.rows import read_object, validate_row
 
 if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
@@ -134,16 +134,7 @@ def load_calibration(path: str | Path) -> Calibration:
     Raises:
         InputError: Names the file, and the field at fault.
     """
-    try:
-        data: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such calibration.{like_named(path)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: a calibration is an object with 'method' and 'questions'.")
+    data = read_object(path, "calibration")
     schema = data.pop("schema", None)
     if schema != SCHEMA:
         raise InputError(f"{path}, field 'schema': '{SCHEMA}' is needed, not {json.dumps(schema)}.")

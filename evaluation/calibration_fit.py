@@ -17,6 +17,7 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..stats.resampling import Vector, constant_reason
 from .calibration import Calibration, Method, QuestionCalibration, logit, replicates, sigmoid
 from .scoring import complete_mean
+from .verdict_table import only_judge
 
 if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
@@ -162,15 +163,7 @@ def _judge(verdicts: Sequence[Verdict], checklist: Checklist) -> tuple[str, str]
                 f"A verdict on '{verdict.example}' answers '{verdict.question}', which the checklist does not ask."
                 f"{did_you_mean(verdict.question, asked)}"
             )
-    judges = list(dict.fromkeys((verdict.model, verdict.prompt) for verdict in verdicts))
-    if not judges:
-        raise InputError("There are no verdicts on the development examples, so there is nothing to calibrate.")
-    if len(judges) > 1:
-        named = ", ".join(f"{model} with the prompt {prompt}" for model, prompt in judges[:3])
-        raise InputError(
-            f"The verdicts are by {len(judges)} judges ({named}); a calibration belongs to one. Give those of one."
-        )
-    return judges[0]
+    return only_judge(verdicts)
 
 
 @dataclass(frozen=True, slots=True)

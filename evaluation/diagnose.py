@@ -19,7 +19,7 @@ from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, findings
 from .evaluate import EvaluationJob, load_inputs
 from .options import DiagnoseOptions, EvaluateOptions, parse_options
-from .verdict_table import Cells, VerdictTable, given_verdicts, tabulate
+from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ def diagnose_verdicts(
         InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
             is there twice.
     """
-    model, prompt = _judge(verdicts)
+    model, prompt = only_judge(verdicts)
     table = tabulate(examples, checklist, verdicts)
     ids = [question.id for question in checklist.questions]
     phi = phi_matrix(ids, table.answers.reshape(-1, len(ids)), table.answers.shape[1])
@@ -81,16 +81,6 @@ def diagnose_verdicts(
         verdicts=verdicts,
     )
     return replace(found, findings=findings(found))
-
-
-def _judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    judges = {(verdict.model, verdict.prompt) for verdict in verdicts}
-    if len(judges) == 1:
-        return judges.pop()
-    if not judges:
-        raise InputError("There are no verdicts, so there is nothing to diagnose.")
-    listed = ", ".join(sorted(f"{model} with prompt {prompt}" for model, prompt in judges))
-    raise InputError(f"The verdicts are by {len(judges)} judges ({listed}); diagnose one at a time.")
 
 
 def _questions(

@@ -1,12 +1,9 @@
-"""The records of a diagnosis: questions, dimensions, and what is worth acting on.
-
-What in a diagnosis is worth acting on, in words.
-"""
+"""What a diagnosis comes to: questions, dimensions, and in words what is worth acting on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..prompts.words import Figure
@@ -138,8 +135,8 @@ class GroupDiagnosis:
             "mean_phi": related.mean,
             "weak_pair_share": related.weak_share,
             "effective_questions": related.effective,
-            "least_related": None if self.least is None else pair_dict(self.least),
-            "most_related": None if self.most is None else pair_dict(self.most),
+            "least_related": None if self.least is None else asdict(self.least),
+            "most_related": None if self.most is None else asdict(self.most),
         }
         return row | {"reason": related.reason} if related.reason else row
 
@@ -183,24 +180,17 @@ class Diagnosis(Shown):
             "examples": self.examples,
             "replicates": self.replicates,
             "coverage": self.coverage.to_dict(),
-            "findings": [
-                {"kind": each.kind, "questions": list(each.questions), "text": each.text} for each in self.findings
-            ],
+            "findings": [asdict(each) for each in self.findings],
             "questions": [question.to_dict() for question in self.questions],
             "dimensions": {group.name: group.to_dict() for group in self.dimensions},
             "all_questions": self.together.to_dict(),
-            "least_related": [pair_dict(pair) for pair in self.least_related],
-            "most_alike": [pair_dict(pair) for pair in self.most_alike],
+            "least_related": [asdict(pair) for pair in self.least_related],
+            "most_alike": [asdict(pair) for pair in self.most_alike],
             "phi": _phi_dict(self.phi),
         }
         if self.budget is not None:
             row |= self.budget.to_dict()
         return row
-
-
-def pair_dict(pair: Pair) -> dict[str, Any]:
-    """Two questions with their phi."""
-    return {"first": pair.first, "second": pair.second, "phi": pair.phi, "n": pair.n}
 
 
 def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
@@ -308,34 +298,27 @@ def findings(found: Diagnosis) -> tuple[Finding, ...]:
 
 def _against_people(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.runs_against_people]
-    if those:
-        yield _finding(
-            "against_people",
-            those,
-            f"{_of(those, found)} {_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, "
-            f"beyond chance): rephrase so that yes is good, or drop: {_listed(those)}.",
-        )
+    text = (
+        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): rephrase so "
+        f"that yes is good, or drop: {_listed(those)}."
+    )
+    yield from _finding("against_people", those, found, text)
 
 
 def _constant(found: Diagnosis) -> Iterator[Finding]:
     constant = [question for question in found.questions if question.yes_rate is not None and not question.varies]
     still = [question for question in constant if question.p_yes_spread is None or question.p_yes_spread < STILL]
-    if still:
-        yield _finding(
-            "never_varies",
-            still,
-            f"{_of(still, found)} never {_verb(still, 'varies', 'vary')} over {found.examples} examples: "
-            f"{_verb(still, 'it costs', 'they cost')} calls and {_verb(still, 'tells', 'tell')} nothing: "
-            f"{_listed(still)}.",
-        )
+    text = (
+        f"never {_verb(still, 'varies', 'vary')} over {found.examples} examples: {_verb(still, 'it costs', 'they cost')} "
+        f"calls and {_verb(still, 'tells', 'tell')} nothing: {_listed(still)}."
+    )
+    yield from _finding("never_varies", still, found, text)
     soft = [question for question in constant if question not in still]
-    if soft:
-        yield _finding(
-            "varies_in_p_yes_only",
-            soft,
-            f"{_of(soft, found)} {_verb(soft, 'is', 'are')} answered alike every time, but P(yes) differs from example "
-            f"to example: {_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}.",
-        )
+    text = (
+        f"{_verb(soft, 'is', 'are')} answered alike every time, but P(yes) differs from example to example: "
+        f"{_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
+    )
+    yield from _finding("varies_in_p_yes_only", soft, found, text)
 
 
 def _pairs(found: Diagnosis) -> Iterator[Finding]:
@@ -362,35 +345,29 @@ def _pairs(found: Diagnosis) -> Iterator[Finding]:
 
 def _unstable(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
-    if those:
-        shares = ", ".join(f"{question.id} ({question.flips:.0%})" for question in those[:_MOST])
-        yield _finding(
-            "unstable",
-            those,
-            f"{_of(those, found)} {_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} "
-            f"or more of the repeats: {shares}{_more(those)}.",
-        )
+    shares = ", ".join(f"{question.id} ({question.flips:.0%})" for question in those[:_MOST])
+    text = (
+        f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the repeats: "
+        f"{shares}{_more(those)}."
+    )
+    yield from _finding("unstable", those, found, text)
 
 
 def _missing(found: Diagnosis) -> Iterator[Finding]:
     low = [each for each in found.questions if each.coverage.asked and each.coverage.share < LOW_COVERAGE]
-    if low:
-        shares = ", ".join(f"{question.id} ({question.coverage.share:.0%})" for question in low[:_MOST])
-        yield _finding(
-            "coverage",
-            low,
-            f"{_of(low, found)} {_verb(low, 'was', 'were')} often not answered; an example without an answer has no "
-            f"score: {shares}{_more(low)}.",
-        )
+    shares = ", ".join(f"{question.id} ({question.coverage.share:.0%})" for question in low[:_MOST])
+    text = (
+        f"{_verb(low, 'was', 'were')} often not answered; an example without an answer has no score: "
+        f"{shares}{_more(low)}."
+    )
+    yield from _finding("coverage", low, found, text)
     unasked = [question for question in found.questions if question.unasked]
-    if unasked:
-        shares = ", ".join(f"{question.id} ({question.unasked})" for question in unasked[:_MOST])
-        yield _finding(
-            "unasked",
-            unasked,
-            f"{_of(unasked, found)} {_verb(unasked, 'has', 'have')} no verdict at all on some of the {found.examples} "
-            f"examples: {shares}{_more(unasked)}.",
-        )
+    shares = ", ".join(f"{question.id} ({question.unasked})" for question in unasked[:_MOST])
+    text = (
+        f"{_verb(unasked, 'has', 'have')} no verdict at all on some of the {found.examples} examples: "
+        f"{shares}{_more(unasked)}."
+    )
+    yield from _finding("unasked", unasked, found, text)
 
 
 def _whole(found: Diagnosis) -> Iterator[Finding]:
@@ -409,12 +386,11 @@ def _whole(found: Diagnosis) -> Iterator[Finding]:
         )
 
 
-def _finding(kind: FindingKind, questions: Sequence[QuestionDiagnosis], text: str) -> Finding:
-    return Finding(kind, tuple(question.id for question in questions), text)
-
-
-def _of(those: Sequence[QuestionDiagnosis], found: Diagnosis) -> str:
-    return f"{len(those)} of {len(found.questions)} questions"
+def _finding(kind: FindingKind, those: Sequence[QuestionDiagnosis], found: Diagnosis, text: str) -> Iterator[Finding]:
+    """What is said of some questions, after how many they are; nothing where there are none."""
+    if those:
+        ids = tuple(question.id for question in those)
+        yield Finding(kind, ids, f"{len(those)} of {len(found.questions)} questions {text}")
 
 
 def _verb(those: Sequence[QuestionDiagnosis], one: str, several: str) -> str:

@@ -47,6 +47,10 @@ class Where(BaseModel):
         return open_store(self.cache, no_cache=self.no_cache or unused)
 
 
+class GatewayOptions(ModelOptions, Where):
+    """How models are reached, what may be spent, and where answers are kept."""
+
+
 class JudgeOptions(ModelOptions):
     """How judges are asked and how their answers become scores."""
 
@@ -116,7 +120,7 @@ class ScoreOptions(JudgeOptions, Where):
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
 
 
-class WriterOptions(ModelOptions, Where):
+class WriterOptions(GatewayOptions):
     """Settings of ``questions``."""
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")

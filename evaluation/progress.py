@@ -61,7 +61,15 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
         if progress:
             raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
         yield watcher
-    elif progress is False or (progress is None and not in_notebook()):
+        return
+    with showing(progress) as shown:
+        yield shown
+
+
+@contextmanager
+def showing(progress: bool | None) -> Iterator[Counting]:
+    """What shows progress, as :func:`watching` says, or keeps it to itself."""
+    if progress is False or (progress is None and not in_notebook()):
         yield Silent()
     elif in_notebook():
         shown = Notebook()
@@ -97,6 +105,7 @@ class Counting:
         self.total: int | None = None
         """Steps of the present piece; None where that is not known."""
         self._piece_began = self.began
+        self._took: dict[str, float] = {}
         self._budget: Budget | None = None
         self._iteration = 0
         self._start: float | None = None
@@ -110,6 +119,7 @@ class Counting:
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins."""
+        self._took = self.took()
         self.text, self.done, self.total = text, 0, total
         self._piece_began = time.monotonic()
 
@@ -133,6 +143,11 @@ class Counting:
         gain = getattr(event, "gain", None)
         if kept and gain is not None and gain.value is not None:
             self._gain = (self._gain or 0.0) + gain.value
+
+    def took(self) -> dict[str, float]:
+        """Seconds that each piece of work took so far, by its name."""
+        now = {self.text: self._took.get(self.text, 0.0) + time.monotonic() - self._piece_began} if self.text else {}
+        return self._took | now
 
     @property
     def left(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
-from ..prompts.rows import write_whole
+from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
@@ -208,12 +208,10 @@ def _worst(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such baseline. {HOW}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as a baseline ({error}). {HOW}") from None
-    if not isinstance(data, dict) or not isinstance(data.get("examples"), dict):
+        data = read_object(path, "baseline")
+    except InputError as error:
+        raise InputError(f"{error} {HOW}") from None
+    if not isinstance(data.get("examples"), dict):
         raise InputError(f"{path}: not a baseline of askance. {HOW}")
     if data.get("format") != FORMAT:
         raise InputError(f"{path}: a baseline of another version of askance. {HOW}")

@@ -158,7 +158,7 @@ def _weighted(means: Mapping[str, float | None], weights: Mapping[str, float]) -
 
 
 @dataclass(frozen=True)
-class Measure:
+class TargetCorrelations:
     """The correlation of one prompt version with the targets on one split."""
 
     overall: Mapping[str, Any]
@@ -171,7 +171,7 @@ class Measure:
 
 def measure(
     scores: Sequence[ExampleScore], targets: Targets, examples: Sequence[Example], *, resamples: int, seed: int
-) -> Measure:
+) -> TargetCorrelations:
     """Correlate scores with targets, over all dimensions and on each, with intervals.
 
     Examples of the same document (``metadata.document``) are resampled together.
@@ -189,7 +189,7 @@ def measure(
         )
         for name in targets.dimensions
     }
-    return Measure(overall, dimensions)
+    return TargetCorrelations(overall, dimensions)
 
 
 @dataclass(frozen=True, slots=True)

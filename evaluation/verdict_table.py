@@ -1,7 +1,4 @@
-"""Verdicts as arrays, for statistics over whole checklists.
-
-Verdicts that are there already: read from a file or taken as given, those of one judge.
-"""
+"""Verdicts of one judge that are there already, and verdicts as arrays for statistics over whole checklists."""
 
 from __future__ import annotations
 
@@ -144,3 +141,18 @@ def given_verdicts(
         if not given:
             raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
     return given
+
+
+def only_judge(verdicts: Iterable[Verdict]) -> tuple[str, str]:
+    """The one model, and the hash of the one prompt, that verdicts are by.
+
+    Raises:
+        InputError: There are none, or they are by several judges.
+    """
+    judges = list(dict.fromkeys((verdict.model, verdict.prompt) for verdict in verdicts))
+    if not judges:
+        raise InputError("There are no verdicts, so there is nothing to go by.")
+    if len(judges) > 1:
+        named = ", ".join(f"{model} with prompt {prompt}" for model, prompt in judges[:3])
+        raise InputError(f"The verdicts are by {len(judges)} judges ({named}); give those of one at a time.")
+    return judges[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.rows import read_object
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example
@@ -33,7 +33,7 @@ def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, f
         InputError: The file cannot be read, its weights were learned from comparisons of two outputs, it has no such
             section, or a weight is not a number of at least 0.
     """
-    data = _read_object(path)
+    data = read_object(path, "weights file")
     if _kind(data, path) == "pairwise":
         raise InputError(
             f"{path}: these weights were learned from comparisons of two outputs (weigh --pairwise), but here each "
@@ -67,7 +67,7 @@ def weighted_by(
     Raises:
         InputError: As :func:`load_weights` and :func:`with_weights`.
     """
-    overall, data = load_weights(path), _read_object(path)
+    overall, data = load_weights(path), read_object(path, "weights file")
     learned = _kind(data, path)
     if scores is not None and learned not in (None, "given", scores):
         logger.warning(
@@ -112,18 +112,6 @@ def _sections(data: dict[str, Any]) -> dict[str, Any]:
     """The sections of a ``weights.json``; none of a plain object from test id to number."""
     sections = data.get("sections") if "weights" in data else None
     return sections if isinstance(sections, dict) else {}
-
-
-def _read_object(path: str | Path) -> dict[str, Any]:
-    try:
-        data: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: an object with 'weights' is needed, or one from test id to number.")
-    return data
 
 
 def _checked(weights: Any, where: str) -> dict[str, float]:

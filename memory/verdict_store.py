@@ -53,11 +53,6 @@ def open_store(cache: str | Path | None = None, *, no_cache: bool = False) -> Ve
     return VerdictStore(":memory:" if no_cache else store_path(cache))
 
 
-def open_store_to_estimate(cache: str | Path | None = None, *, no_cache: bool = False) -> VerdictStore:
-    """As :func:`open_store`, but no file is made where there is none: nothing will be bought."""
-    return open_store(cache, no_cache=no_cache or not store_path(cache).exists())
-
-
 class VerdictStore:
     """Answers by request key. Only answers are kept: a failure is never written, so it is asked again.
 

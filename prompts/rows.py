@@ -56,6 +56,29 @@ def write_whole(path: str | Path, text: str) -> None:
         ) from None
 
 
+def read_object(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a file that holds one JSON object.
+
+    Args:
+        path: The file.
+        what: What it is, e.g. ``calibration``.
+
+    Raises:
+        InputError: It is missing, cannot be read, or holds something else.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such {what}.{like_named(path)}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: not a {what} of askance: an object is needed.")
+    return data
+
+
 def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield ``(line number, object)`` from a JSONL or CSV file.
 

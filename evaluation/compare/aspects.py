@@ -20,7 +20,7 @@ from ...prompts.templates import render
 if TYPE_CHECKING:
     from ...models.base import Model
     from ...models.gateway import Gateway
-    from .protocol import Rating
+    from .protocol import JudgeScore
 
 MOST_ASPECTS = 8
 TOKENS = 200
@@ -46,7 +46,7 @@ class _Kept(BaseModel):
     kept: list[Name]
 
 
-async def name_aspects(ratings: Sequence[Rating], gateway: Gateway, model: Model, seed: int) -> Named:
+async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: Model, seed: int) -> Named:
     """Have a model name what the first two evaluations of each example look at.
 
     Args:

@@ -24,7 +24,7 @@ from ..progress import watching
 from ..scoring import human_targets
 from ..weights_file import weighted_by
 from .aspects import FREE, ROLE, estimate_naming, name_aspects
-from .comparison import Comparison, Judged, spent
+from .comparison import Comparison, JudgeOutput, spent
 from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
 from .protocol import Judge, Meter, Setup, layout_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..progress import Watcher
     from ..scoring import Targets
     from .aspects import Named
-    from .protocol import Rating
+    from .protocol import JudgeScore
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]
 FEW_SLOTS = 4
@@ -197,7 +197,7 @@ class ComparisonJob:
                 watcher.phase(f"{', '.join(free)}: what was looked at")
                 named = {name: await name_aspects(ratings[name], gateway, asked, self.options.seed) for name in free}
         judged = [
-            Judged(
+            JudgeOutput(
                 judge.name,
                 ratings[judge.name],
                 upfront[judge.name],
@@ -227,9 +227,9 @@ def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted
 
 async def _rate_together(
     judges: Sequence[Judge], examples: Sequence[Example], block: int, watcher: Watcher
-) -> dict[str, list[Rating]]:
+) -> dict[str, list[JudgeScore]]:
     """Every judge on a few examples before the next few, so that a model's prompt cache still holds them."""
-    ratings: dict[str, list[Rating]] = {judge.name: [] for judge in judges}
+    ratings: dict[str, list[JudgeScore]] = {judge.name: [] for judge in judges}
     done = 0
     for start in range(0, len(examples), block):
         part = examples[start : start + block]

@@ -2,20 +2,17 @@
 
 Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
 that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
-κ_self alone.
-
-What judging costs for each sample when something was paid before the first one (EIG paper §4.2 and A.13).
+κ_self alone. Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...models.budget import count
-from ...prompts.errors import InputError
 from ...prompts.words import Figure, number_text
 from ...stats.correlation import correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from ..scoring import Coverage
     from ..shown import Rows
     from .aspects import Named
-    from .protocol import Rating
+    from .protocol import JudgeScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +48,11 @@ def spent(budget: Budget) -> Spent:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeOutput:
     """What one judge said and what that took."""
 
     name: str
-    ratings: Sequence[Rating]
+    ratings: Sequence[JudgeScore]
     """One per example, replicate and dimension."""
     upfront: Spent
     """Once, however many examples there are."""
@@ -157,12 +154,7 @@ class JudgeRow:
         return {
             "judge": self.name,
             "coverage": {
-                "asked": self.coverage.asked,
-                "scored": self.coverage.answered,
-                "abstained": self.coverage.abstained,
-                "parse_errors": self.coverage.parse_errors,
-                "api_errors": self.coverage.api_errors,
-                "share": self.coverage.share,
+                "scored" if name == "answered" else name: value for name, value in self.coverage.to_dict().items()
             },
             "average": dict(self.average),
             "dimensions": {
@@ -175,7 +167,7 @@ class JudgeRow:
                 for name, each in self.dimensions.items()
             },
             "cost": {
-                "upfront": _spent_dict(costs.upfront),
+                "upfront": asdict(costs.upfront),
                 "per_example": {"calls": costs.calls, "tokens": costs.tokens, "cost_usd": costs.cost_usd},
                 "amortised_tokens": costs.amortised_tokens,
                 "amortised_cost_usd": costs.amortised_cost_usd,
@@ -221,7 +213,7 @@ class Comparison(Shown):
     among_people: Mapping[str, Mapping[str, Statistic]]
     """By dimension: each rater's correlations with the mean of the others, where several people rated."""
     differences: Sequence[AgainstFirst]
-    ratings: Mapping[str, Sequence[Rating]]
+    ratings: Mapping[str, Sequence[JudgeScore]]
     """By judge."""
     human: Mapping[str, Mapping[str, float | None]]
     """Example to dimension to human score in [0, 1]; empty where nobody rated them."""
@@ -260,10 +252,8 @@ class Comparison(Shown):
                 for dimension, each in self.among_people.items()
             },
             "differences": [each.to_dict() for each in self.differences],
-            "calls": self.paid.calls,
+            **asdict(self.paid),
             "cached_calls": self.cached_calls,
-            "tokens": self.paid.tokens,
-            "cost_usd": self.paid.cost_usd,
         }
         if ratings:
             row["common"] = list(self.common)
@@ -384,24 +374,9 @@ def _cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spent_dict(each: Spent) -> dict[str, Any]:
-    return {"calls": each.calls, "tokens": each.tokens, "cost_usd": each.cost_usd}
-
-
-def _rating_dict(rating: Rating) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "example": rating.example,
-        "dimension": rating.dimension,
-        "score": rating.score,
-        "status": rating.status,
-    }
-    if rating.error:
-        row["error"] = rating.error
-    if rating.replicate:
-        row["replicate"] = rating.replicate
-    if rating.reasons:
-        row["reasons"] = rating.reasons
-    return row
+def _rating_dict(rating: JudgeScore) -> dict[str, Any]:
+    row = asdict(rating)
+    return {name: value for name, value in row.items() if value or name not in ("error", "replicate", "reasons")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,20 +388,8 @@ class JudgeCost:
     per_sample: float
     """Paid for every sample that is judged."""
 
-    def __post_init__(self) -> None:
-        for name in ("upfront", "per_sample"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise InputError(f"The cost '{name}' is {value}; it must be 0 or more.")
-
     def amortised(self, samples: int) -> float:
-        """upfront / N + per_sample.
-
-        Raises:
-            InputError: ``samples`` is below 1.
-        """
-        if samples < 1:
-            raise InputError(f"A cost is amortised over 1 sample or more, not {samples}.")
+        """upfront / N + per_sample, for 1 sample or more."""
         return self.upfront / samples + self.per_sample
 
     @property

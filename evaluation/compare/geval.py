@@ -15,13 +15,12 @@ from ...agents.buying import Estimate
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.structured import ask_for
-from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import BudgetExceededError
 from ...prompts.examples import Example
 from ...prompts.templates import render
 from .criteria import Criterion
-from .numbers import ExpectedNumbers
-from .protocol import OnDone, Rating, Setup
+from .numbers import ExpectedNumbers, rating_checklist
+from .protocol import JudgeScore, Setup
 
 MOST_STEPS = 6
 STEP_TOKENS = 400
@@ -56,9 +55,9 @@ class GEval:
         for criterion in self._setup.criteria:
             self._steps[criterion.dimension] = await _write_steps(self._setup, criterion)
 
-    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Rate by the steps."""
-        return await self._judge(self._steps).rate(examples, on_done)
+        return await self._judge(self._steps).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What writing the steps and rating would buy; before the steps are known no rating can be in the store."""
@@ -72,18 +71,15 @@ class GEval:
                 unknown += 1
                 steps[criterion.dimension] = ["-"]
         rating = await self._judge(steps).estimate(examples)
-        return Estimate(rating.verdicts, rating.calls + unknown, rating.stored, rating.tokens + unknown * STEP_TOKENS)
+        return rating + Estimate(0, unknown, 0, unknown * STEP_TOKENS)
 
     def _judge(self, steps: dict[str, list[str]]) -> ExpectedNumbers:
-        setup = self._setup
-        questions = [_question(setup, criterion, steps[criterion.dimension]) for criterion in setup.criteria]
-        checklist = Checklist(task=setup.task, questions=tuple(questions))
-        return ExpectedNumbers(self.name, setup, setup.layout, checklist)
-
-
-def build(setup: Setup) -> GEval:
-    """The judge; it needs no checklist."""
-    return GEval(setup)
+        lines = {
+            dimension: "\n".join(f"{number}. {step}" for number, step in enumerate(each, 1))
+            for dimension, each in steps.items()
+        }
+        checklist = rating_checklist(self._setup, "rate_geval", steps=lines)
+        return ExpectedNumbers(self.name, self._setup, self._setup.layout, checklist)
 
 
 async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
@@ -104,14 +100,3 @@ async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
         seed=setup.options.seed,
     )
     return [" ".join(step.split()) for step in reply.steps]
-
-
-def _question(setup: Setup, criterion: Criterion, steps: Sequence[str]) -> Question:
-    text = render(
-        "rate_geval",
-        task=setup.task,
-        dimension=criterion.dimension.replace("_", " "),
-        description=criterion.description,
-        steps="\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
-    )
-    return Question(id=f"geval_{criterion.dimension}", text=text, dimension=criterion.dimension)

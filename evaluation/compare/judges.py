@@ -30,12 +30,12 @@ def unieval(setup: Setup) -> Questionnaire:
 
 def direct(setup: Setup) -> Questionnaire:
     """``direct``: the model is asked for a number, which is the score (LLM Direct of the EIG paper §4.1)."""
-    return number_judge("direct", setup, "rate_direct", layout=setup.layout)
+    return number_judge("direct", setup, "rate_direct")
 
 
 def cot(setup: Setup) -> Questionnaire:
     """``cot``: the model thinks step by step and then says a number (LLM + CoT of the EIG paper §4.1)."""
-    return number_judge("cot", setup, "rate_cot", layout=setup.layout, thinking=setup.options.cot_tokens)
+    return number_judge("cot", setup, "rate_cot", thinking=setup.options.cot_tokens)
 
 
 def checkeval(setup: Setup) -> Questionnaire:
@@ -81,7 +81,7 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     {
         "binary": binary,
         "unieval": unieval,
-        "geval": geval.build,
+        "geval": geval.GEval,
         "direct": direct,
         "cot": cot,
         "poll": poll.build,

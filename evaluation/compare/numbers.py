@@ -1,14 +1,13 @@
-"""Judges that say a number: asked for at once, or after thinking.
+"""Judges that answer one question a dimension with a number.
 
-Judges whose score is the expected number, from log-probabilities; without these, the numbers that they say.
-
-What the judges that rate have in common: one question a dimension, worded by a template.
+They say it at once or after thinking; or their score is the expected number, from log-probabilities, and the numbers
+that they say where there are none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.templates import render
-from .protocol import OnDone, Rating, Setup
+from .protocol import JudgeScore, Setup
 from .questionnaire import Questionnaire
 
 if TYPE_CHECKING:
@@ -141,16 +140,16 @@ class ExpectedNumbers:
     async def prepare(self) -> None:
         """Nothing: the questions are given."""
 
-    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Ask every question about every example."""
         if self._without:
-            return await self._said().rate(examples, on_done)
+            return await self._said().rate(examples)
         try:
-            return await self._expected().rate(examples, on_done)
+            return await self._expected().rate(examples)
         except ModelError:
             if not self._without:  # it is not for want of log-probabilities, which the first answer has settled
                 raise
-        return await self._said().rate(examples, on_done)
+        return await self._said().rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What asking would buy now."""
@@ -182,13 +181,20 @@ class ExpectedNumbers:
         return Questionnaire(self.name, evaluator, setup.dimensions, options.repeat, draws=draws)
 
 
-def rating_checklist(setup: Setup, template: str) -> Checklist:
-    """One question for each dimension, from a template with the variables task, dimension and description."""
+def rating_checklist(setup: Setup, template: str, **more: Mapping[str, str]) -> Checklist:
+    """One question for each dimension, from a template with the variables task, dimension and description.
+
+    ``more`` are further variables, each by dimension.
+    """
     questions = [
         Question(
             id=f"{template}_{each.dimension}",
             text=render(
-                template, task=setup.task, dimension=each.dimension.replace("_", " "), description=each.description
+                template,
+                task=setup.task,
+                dimension=each.dimension.replace("_", " "),
+                description=each.description,
+                **{name: values[each.dimension] for name, values in more.items()},
             ),
             dimension=each.dimension,
         )
@@ -198,29 +204,16 @@ def rating_checklist(setup: Setup, template: str) -> Checklist:
 
 
 def number_judge(
-    name: str,
-    setup: Setup,
-    template: str,
-    *,
-    layout: Prompt,
-    thinking: int | None = None,
-    seed: int | None = None,
-    temperature: float | None = None,
+    name: str, setup: Setup, template: str, judging: Judging | None = None, thinking: int | None = None
 ) -> Questionnaire:
-    """A judge that says a number for each dimension."""
+    """A judge that says a number for each dimension; asked as the options say unless ``judging`` is given."""
     options = setup.options
-    judging = options.judging
-    judging = replace(
-        judging,
-        seed=judging.seed if seed is None else seed,
-        temperature=judging.temperature if temperature is None else temperature,
-    )
     evaluator = NumberEvaluator(
         setup.gateway,
         setup.model,
-        layout,
+        setup.layout,
         rating_checklist(setup, template),
-        judging,
+        judging or options.judging,
         role=name,
         points=options.points,
         thinking=thinking,

@@ -10,7 +10,7 @@ from ...agents.buying import Estimate
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from .numbers import number_judge
-from .protocol import OnDone, Rating, Setup
+from .protocol import JudgeScore, Setup
 from .questionnaire import Questionnaire
 
 WORDINGS = ("rate_direct", "rate_direct_critic", "rate_direct_reader")
@@ -32,18 +32,16 @@ class Poll:
     async def prepare(self) -> None:
         """Nothing: the members know their question."""
 
-    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Have every member rate every example, one member after the other."""
-        votes = [await member.rate(examples, on_done) for member in self.members]
+        votes = [await member.rate(examples) for member in self.members]
         return [self._decide(each) for each in zip(*votes, strict=True)]
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What all members would buy."""
-        parts = [await member.estimate(examples) for member in self.members]
-        names = ("verdicts", "calls", "stored", "tokens")
-        return Estimate(*(sum(getattr(part, name) for part in parts) for name in names))
+        return sum([await member.estimate(examples) for member in self.members], Estimate(0, 0, 0, 0))
 
-    def _decide(self, votes: Sequence[Rating]) -> Rating:
+    def _decide(self, votes: Sequence[JudgeScore]) -> JudgeScore:
         missing = next((vote for vote in votes if vote.score is None), None)
         if missing is not None:
             return missing
@@ -65,22 +63,17 @@ def build(setup: Setup) -> Poll:
         InputError: More members by wording than there are wordings.
     """
     options = setup.options
-    members: list[Questionnaire] = []
     if setup.panel:
-        for model in setup.panel:
-            members.append(number_judge("poll", replace(setup, model=model), WORDINGS[0], layout=setup.layout))
+        members = [number_judge("poll", replace(setup, model=model), WORDINGS[0]) for model in setup.panel]
     elif options.panel_by == "prompts":
         if options.panel_size > len(WORDINGS):
             raise InputError(
                 f"--panel-size {options.panel_size}: there are {len(WORDINGS)} wordings; use fewer members, or "
                 "--panel-by seeds."
             )
-        for wording in WORDINGS[: options.panel_size]:
-            members.append(number_judge("poll", setup, wording, layout=setup.layout))
+        members = [number_judge("poll", setup, wording) for wording in WORDINGS[: options.panel_size]]
     else:
-        for place in range(options.panel_size):
-            seed = options.seed + (place + 1) * SEED_STEP
-            temperature = options.temperature or options.judging.sample_temperature
-            member = number_judge("poll", setup, WORDINGS[0], layout=setup.layout, seed=seed, temperature=temperature)
-            members.append(member)
+        warm = replace(options.judging, temperature=options.temperature or options.judging.sample_temperature)
+        seeds = [options.seed + place * SEED_STEP for place in range(1, options.panel_size + 1)]
+        members = [number_judge("poll", setup, WORDINGS[0], replace(warm, seed=seed)) for seed in seeds]
     return Poll(tuple(members), options.points, options.panel_vote)

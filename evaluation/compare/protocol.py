@@ -1,17 +1,14 @@
 """What a judge is: something that gives an example a score in [0, 1] on each dimension, or says why it cannot.
 
-How an example is laid out for the judges that rate: as in the prompt of the judges that ask yes/no questions.
-
-The example then comes first, word for word the same in every judge's calls, and stays in the model's prompt cache; only
-what a judge asks is new. See docs/results.md, "Where the example stands in the prompt".
-
-A judge's own view of the gateway: what its answers took, wherever they came from.
+All judges of a comparison lay the example out in the same way and before what they ask, so that it stays in the model's
+prompt cache (docs/results.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost
+by itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -31,12 +28,8 @@ if TYPE_CHECKING:
     from .criteria import Criterion
 
 
-OnDone = Callable[[int, int], None]
-"""Told how many calls of how many are settled."""
-
-
 @dataclass(frozen=True, slots=True)
-class Rating:
+class JudgeScore:
     """What a judge says about one example on one dimension. A failure is a status, never a score."""
 
     example: str
@@ -92,7 +85,7 @@ class Judge(Protocol):
         """
         ...
 
-    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """One rating per example, replicate and dimension, in that order.
 
         Raises:

@@ -13,7 +13,7 @@ from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ..scoring import score_examples
-from .protocol import OnDone, Rating, Setup
+from .protocol import JudgeScore, Setup
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Questionnaire:
     async def prepare(self) -> None:
         """Nothing: the questions are given."""
 
-    async def rate(self, examples: Sequence[Example], on_done: OnDone | None = None) -> list[Rating]:
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Ask every question about every example; a missing answer leaves its dimension without a score."""
         try:
-            verdicts = await self.evaluator.judge(examples, on_done)
+            verdicts = await self.evaluator.judge(examples)
         except ModelError as error:  # the very first call, which settles what the endpoint can do, failed on all
             if error.fatal:
                 raise
@@ -52,9 +52,9 @@ class Questionnaire:
             for rating in self._ratings(example, cells[example.id, replicate], replicate)
         ]
 
-    def _all_failed(self, examples: Sequence[Example], error: str) -> list[Rating]:
+    def _all_failed(self, examples: Sequence[Example], error: str) -> list[JudgeScore]:
         return [
-            Rating(example.id, dimension, None, "api_error", error, replicate)
+            JudgeScore(example.id, dimension, None, "api_error", error, replicate)
             for example in examples
             for replicate in range(self.repeat)
             for dimension in self.dimensions
@@ -64,17 +64,17 @@ class Questionnaire:
         """What asking would buy now."""
         return self.evaluator.estimate(examples)
 
-    def _ratings(self, example: Example, verdicts: Sequence[Verdict], replicate: int) -> list[Rating]:
+    def _ratings(self, example: Example, verdicts: Sequence[Verdict], replicate: int) -> list[JudgeScore]:
         (scores,) = score_examples([example], self.evaluator.checklist, verdicts, soft=self.soft)
         found = []
         for dimension in self.dimensions:
             score = scores.dimensions.get(dimension, scores.overall)
             if score is not None:
                 reasons = self._reasons(verdicts, dimension) if self.thinking else None
-                found.append(Rating(example.id, dimension, score, replicate=replicate, reasons=reasons))
+                found.append(JudgeScore(example.id, dimension, score, replicate=replicate, reasons=reasons))
             else:
                 failed = self._failure(verdicts, dimension)
-                found.append(Rating(example.id, dimension, None, failed.status, failed.error, replicate))
+                found.append(JudgeScore(example.id, dimension, None, failed.status, failed.error, replicate))
         return found
 
     def _reasons(self, verdicts: Sequence[Verdict], dimension: str) -> str | None:

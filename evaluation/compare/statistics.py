@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ...prompts.examples import Example
     from ..options import CompareOptions
     from ..scoring import Targets
-    from .comparison import Judged
+    from .comparison import JudgeOutput
 
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
 
 
 def compare_ratings(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgeOutput],
     examples: Sequence[Example],
     targets: Targets | None,
     model: str,
@@ -77,18 +77,18 @@ def compare_ratings(
     )
 
 
-def _common(judged: Sequence[Judged], examples: Sequence[Example]) -> set[str]:
+def _common(judged: Sequence[JudgeOutput], examples: Sequence[Example]) -> set[str]:
     """The examples without a missing score, by the judges that scored at least one example in full."""
     able = [complete for each in judged if (complete := _complete(each, examples))]
     return set.intersection(*able) if able else set()
 
 
-def _complete(judged: Judged, examples: Sequence[Example]) -> set[str]:
+def _complete(judged: JudgeOutput, examples: Sequence[Example]) -> set[str]:
     """The examples that a judge scored on every dimension in every repeat."""
     return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
-def _columns(judged: Judged, kept: Sequence[Example], dimensions: Sequence[str], repeat: int) -> Columns:
+def _columns(judged: JudgeOutput, kept: Sequence[Example], dimensions: Sequence[str], repeat: int) -> Columns:
     scores = {(rating.example, rating.dimension, rating.replicate): rating.score for rating in judged.ratings}
     columns: dict[str, list[list[float]]] = {}
     for dimension in dimensions:
@@ -98,9 +98,9 @@ def _columns(judged: Judged, kept: Sequence[Example], dimensions: Sequence[str],
 
 
 def _row(
-    judged: Judged,
+    judged: JudgeOutput,
     sheet: Columns,
-    first: Judged,
+    first: JudgeOutput,
     kept: Sequence[Example],
     human: Mapping[str, Mapping[str, float | None]],
     examples: int,
@@ -140,7 +140,7 @@ def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
     return Resampling(documents(kept), options.resamples, seed=options.seed)
 
 
-def _em_dim(judged: Judged, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
+def _em_dim(judged: JudgeOutput, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
     """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
     if judged.name in NAMELESS:
         return Statistic(None, 0, None, None, "it says a number and not what it looks at")
@@ -183,10 +183,10 @@ def _among_people(
     return found
 
 
-def _costs(judged: Judged, first: Judged, examples: int, repeat: int) -> Costs:
+def _costs(judged: JudgeOutput, first: JudgeOutput, examples: int, repeat: int) -> Costs:
     ratings = examples * repeat
 
-    def cost(each: Judged, unit: str) -> JudgeCost:
+    def cost(each: JudgeOutput, unit: str) -> JudgeCost:
         return JudgeCost(getattr(each.upfront, unit), getattr(each.rating, unit) / ratings)
 
     tokens, money = cost(judged, "tokens"), cost(judged, "cost_usd")
@@ -203,7 +203,7 @@ def _costs(judged: Judged, first: Judged, examples: int, repeat: int) -> Costs:
 
 
 def _differences(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgeOutput],
     sheets: Sequence[Columns],
     kept: Sequence[Example],
     human: Mapping[str, Mapping[str, float | None]],

@@ -44,7 +44,7 @@ def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str,
     examples = result["common"]
     names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
     documents = [result.get("documents", {}).get(each, each) for each in examples]
-    resampling = Resampling(documents, resamples, seed=seed)
+    resampling = Resampling(documents, seed=seed)
 
     def hits(judge: str, dimension: str) -> Any:
         scores = {

@@ -19,14 +19,14 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
-from ...evaluation.options import parse_options
+from ...evaluation.options import GatewayOptions, parse_options
 from ...evaluation.scoring import complete_mean, score_examples
-from ...memory.verdict_store import VerdictStore, open_store, open_store_to_estimate
+from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.probabilities import score_masses
-from ...models.session import ModelOptions, run_sync, session
+from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
@@ -154,18 +154,16 @@ class JudgeAccess:
     """The judge, and how it is reached and paid."""
 
     model: str | Model
-    options: ModelOptions
-    cache: Path | None = None
-    """Where answers are kept; the store of ``askance evaluate`` when None."""
+    options: GatewayOptions
 
 
-def judge_access(model: str | Model, *, cache: Path | None = None, **options: Any) -> JudgeAccess:
-    """A judge with settings as in :class:`~askance.models.session.ModelOptions`.
+def judge_access(model: str | Model, **options: Any) -> JudgeAccess:
+    """A judge with settings as in :class:`~askance.evaluation.options.GatewayOptions`.
 
     Raises:
         InputError: A setting is unknown or out of range.
     """
-    return JudgeAccess(model, parse_options(ModelOptions, options), cache)
+    return JudgeAccess(model, parse_options(GatewayOptions, options))
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
@@ -194,7 +192,7 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
             print(file=sys.stderr)
             return found, gateway.budget
 
-    with open_store(by.cache) as store:
+    with by.options.store() as store:
         return run_sync(work(store))
 
 
@@ -213,7 +211,7 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
                 _evaluator(each, nothing_bought, model, seed).estimate(each.examples).calls for each in once.values()
             )
 
-    with open_store_to_estimate(by.cache) as store:
+    with by.options.store(to_estimate=True) as store:
         return run_sync(work(store))
 
 
@@ -233,7 +231,7 @@ def write_tests(
             author = ExampleQuestions(gateway, models.get(writer), max_questions=TESTS_PER_INPUT, seed=by.options.seed)
             return await author.write(examples, lambda name, why: failed.append(f"{name}: {why}"))
 
-    with open_store(by.cache) as store:
+    with by.options.store() as store:
         return run_sync(work(store)), failed
 
 

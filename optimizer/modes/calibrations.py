@@ -26,7 +26,7 @@ class CalibrationFigures:
     """What the held-out examples say of one way to read the same verdicts."""
 
     measure: Mapping[str, Any]
-    """Correlations with the wanted scores, over all dimensions and on each (:meth:`~askance.evaluation.scoring.Measure.to_dict`)."""
+    """Correlations with the wanted scores, over all dimensions and on each (:meth:`~askance.evaluation.scoring.TargetCorrelations.to_dict`)."""
     errors: ScoreErrors
     """Of the score over all wanted dimensions."""
     dimensions: Mapping[str, ScoreErrors]

@@ -1,6 +1,6 @@
-"""What a selection is made from: the sample, candidates and prompt, and the answers and ratings bought or given.
+"""What a selection starts from: the sample, the candidates, and answers that are there already or were bought.
 
-The sample stands for the data: it is drawn evenly, or from clusters in proportion (EIG App. A.8).
+The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8).
 """
 
 from __future__ import annotations

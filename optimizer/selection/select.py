@@ -219,35 +219,26 @@ def _given(examples: Sequence[Example], candidates: Checklist) -> list[ToRate]:
 
 def _estimate(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOptions) -> Estimate:
     candidates = inputs.candidates
-    calls = stored = tokens = 0
+    found = Estimate(0, 0, 0, 0)
     if candidates is None:
-        made_up = (
-            Question(id=f"q{number}", text=f"{number} {_USUAL_QUESTION}") for number in range(settings.max_candidates)
-        )
+        made_up = (Question(id=f"q{n}", text=f"{n} {_USUAL_QUESTION}") for n in range(settings.max_candidates))
         candidates = Checklist(questions=tuple(made_up))
-        calls = settings.max_rounds
         longest = max(
             estimate_tokens(f"{each.context or ''}{each.input}{each.output or ''}") for each in inputs.examples
         )
         asked = settings.shown * min(longest, 5000) + settings.max_candidates * 40 + 500
-        tokens = calls * (asked + 120 * settings.per_round)
+        calls = settings.max_rounds
+        found += Estimate(0, calls, 0, calls * (asked + 120 * settings.per_round))
     examples, questions = inputs.examples, candidates.questions
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
-    parts: list[tuple[int, int, int]] = []
-    verdicts = len(examples) * len(questions) * settings.repeat
     if settings.answer_levels == 2:
-        judged = Evaluator(gateway, judge, inputs.prompt, candidates, settings.judging).estimate(examples)
-        parts.append((judged.calls, judged.stored, judged.tokens))
+        found += Evaluator(gateway, judge, inputs.prompt, candidates, settings.judging).estimate(examples)
     else:
         degrees = _rater(inputs, judge, gateway, settings, settings.answer_levels)
-        parts.append(degrees.estimate(ToRate(example, question) for example in examples for question in questions))
+        wanted = [ToRate(example, question) for example in examples for question in questions]
+        found += Estimate(len(wanted) * settings.repeat, *degrees.estimate(wanted))
     if not inputs.by_people:
-        parts.append(rater.estimate(ToRate(example) for example in examples))
+        found += Estimate(0, *rater.estimate(ToRate(example) for example in examples))
     if settings.estimate == "per-example":
-        parts.append(rater.estimate(_given(examples, candidates)))
-    return Estimate(
-        verdicts,
-        calls + sum(part[0] for part in parts),
-        stored + sum(part[1] for part in parts),
-        tokens + sum(part[2] for part in parts),
-    )
+        found += Estimate(0, *rater.estimate(_given(examples, candidates)))
+    return found

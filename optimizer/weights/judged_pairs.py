@@ -25,7 +25,6 @@ from .ratings import rated_dimension
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ...agents.buying import Estimate
     from ...evaluation.evaluate import Evaluation, EvaluationJob
     from ...evaluation.progress import Watcher
     from ...models.base import Model
@@ -156,10 +155,6 @@ class PairsJob:
     pairwise: bool
     swap: bool
 
-    def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
-        return self.asked.estimate()
-
     def run(self, watcher: Watcher | None = None) -> JudgedPairs:
         """Judge all pairs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
@@ -217,10 +212,6 @@ class RatingsJob:
     """The human dimension that is the rating."""
     asked: EvaluationJob
     """The outputs without their ratings."""
-
-    def estimate(self) -> Estimate:
-        """What :meth:`run` would buy; nothing is bought."""
-        return self.asked.estimate()
 
     def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
         """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""

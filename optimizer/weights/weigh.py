@@ -155,7 +155,9 @@ class WeighingJob:
 
         Outputs that are in a pair and rated as well are bought once, but are in the estimate twice.
         """
-        judged = [each.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))]
+        judged = [
+            each.asked.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))
+        ]
         return sum(judged, Estimate(0, 0, 0, 0))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> LearnedWeights:

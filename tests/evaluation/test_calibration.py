@@ -357,10 +357,10 @@ def test_an_answer_without_p_yes_counts_as_its_answer() -> None:
 @pytest.mark.parametrize("fit", [fit_thresholds, fit_platt])
 def test_verdicts_of_several_judges_or_none_or_on_other_questions_are_refused(fit: Any) -> None:
     target = wanted(one=[0.5] * 10)
-    with pytest.raises(InputError, match="no verdicts on the development examples"):
+    with pytest.raises(InputError, match="There are no verdicts"):
         fit([], names(10), ONE, target)
     mixed = [verdict("e0", "a", 0.5), Verdict("e1", "a", "other", "p", True, 0.5)]
-    with pytest.raises(InputError, match=r"by 2 judges \(m with the prompt p, other with the prompt p\)"):
+    with pytest.raises(InputError, match=r"by 2 judges \(m with prompt p, other with prompt p\)"):
         fit(mixed, names(10), ONE, target)
     with pytest.raises(InputError, match="answers 'z', which the checklist does not ask"):
         fit([verdict("e0", "z", 0.5)], names(10), ONE, target)
@@ -471,7 +471,7 @@ def test_a_faulty_file_is_refused_by_name_and_field(change: dict[str, Any], mess
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "not valid JSON"), ("[]", "a calibration is an object"), ("[" * 100_000, "not valid JSON")],
+    [("{", "not valid JSON"), ("[]", "an object is needed"), ("[" * 100_000, "not valid JSON")],
 )
 def test_a_file_that_is_no_calibration_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, Judged, Spent, break_even
+from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, JudgeOutput, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
-from askance.evaluation.compare.protocol import Rating
+from askance.evaluation.compare.protocol import JudgeScore
 from askance.evaluation.compare.statistics import compare_ratings
 from askance.evaluation.options import CompareOptions
 from askance.evaluation.scoring import Targets
@@ -325,9 +325,9 @@ def test_the_result_is_json_without_numbers_that_are_none() -> None:
 def by_hand(scores: Mapping[str, Sequence[float | None]], human: Sequence[float]) -> Comparison:
     examples = [Example(id=str(n), input="", output="") for n in range(len(human))]
     judged = [
-        Judged(
+        JudgeOutput(
             name,
-            [Rating(str(n), "d", v, "ok" if v is not None else "abstained") for n, v in enumerate(column)],
+            [JudgeScore(str(n), "d", v, "ok" if v is not None else "abstained") for n, v in enumerate(column)],
             Spent(0, 0, 0),
             Spent(1, 10, 0.5),
         )

@@ -172,7 +172,7 @@ def test_the_dictionary_is_json_with_null_where_something_is_undefined() -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "other"}, "2 judges (m with prompt p, other with prompt p); diagnose one at a time"),
+        ({"model": "other"}, "2 judges (m with prompt p, other with prompt p); give those of one at a time"),
         ({"prompt": "new"}, "2 judges"),
         ({"example": "e999"}, "verdict on example 'e999', which is not in the data"),
         ({"question": "z"}, "verdict on question 'z', which is not in the checklist"),

@@ -14,7 +14,7 @@ import pytest
 from askance.evaluation.compare.criteria import criteria_for
 from askance.evaluation.compare.judges import JUDGES, check_names
 from askance.evaluation.compare.numbers import said_number
-from askance.evaluation.compare.protocol import Meter, Rating, Setup, layout_of
+from askance.evaluation.compare.protocol import JudgeScore, Meter, Setup, layout_of
 from askance.evaluation.options import CompareOptions
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
@@ -89,8 +89,8 @@ def setup(
     return made, model
 
 
-def rate(name: str, given: Setup, examples: Sequence[Example] = EXAMPLES) -> list[Rating]:
-    async def run() -> list[Rating]:
+def rate(name: str, given: Setup, examples: Sequence[Example] = EXAMPLES) -> list[JudgeScore]:
+    async def run() -> list[JudgeScore]:
         judge = JUDGES[name](given)
         await judge.prepare()
         return await judge.rate(examples)
