@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,13 +79,13 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
             *view_sections(
                 view, "cost", "differences", "dimensions", differences={"note": holm}, dimensions=dimensions
             ),
-            _missing(data),
+            *_missing(data),
             *([_examples(data)] if "ratings" in data else []),
         ],
     )
 
 
-def _missing(data: Mapping[str, Any]) -> Section:
+def _missing(data: Mapping[str, Any]) -> list[Section]:
     """What each judge lacks, and why; without ratings (``--json``) how much alone."""
     kinds = {"scored": "scored", "abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     rows = [
@@ -95,11 +94,12 @@ def _missing(data: Mapping[str, Any]) -> Section:
         for row in data["judges"]
     ]
     found = [
-        replace(each, reason=f"{judge}: {each.reason}")
+        {"judge": judge, **row}
         for judge, said in data.get("ratings", {}).items()
-        for each in failures(said, "dimension")
+        for row in failures(said, "dimension")
     ]
-    return Section("missing", "What is missing, and why", rows, failures=found)
+    missing = Section("missing", "What is missing, and why", rows)
+    return [missing, Section("failures", "Failures", found)]
 
 
 def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:

@@ -18,8 +18,8 @@ from .result_page import FirstScreen, Section, Tile, cost_tile, examples_section
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.shown import Rows
     from ..stats.phi import PhiMatrix
-    from .result_page import Failure
 
 FULL = 0.95
 """Coverage from which what is missing is no warning."""
@@ -47,7 +47,8 @@ class Judging:
     """Which questions are answered alike, where single verdicts are known."""
     people: Sequence[float | None] = ()
     """Their scores of the examples."""
-    failures: Sequence[Failure] = ()
+    failures: Rows = ()
+    """The answers that are missing, by reason."""
     examples: Section | None = None
     """The table of examples, where single verdicts are known."""
 
@@ -149,7 +150,7 @@ def _missing(found: Judging) -> Section:
             "of them was counted as a yes or a no; running the command again asks for the missing ones alone."
         )
     more = f" More can be shown: {'; '.join(found.lacking)}." if found.lacking else ""
-    return Section("missing", "What is missing, and why", note=note + more, failures=found.failures)
+    return Section("missing", "What is missing, and why", found.failures, note + more)
 
 
 def _screen(found: Judging) -> FirstScreen:
@@ -181,6 +182,7 @@ def _screen(found: Judging) -> FirstScreen:
         *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
         Tile("Answers that are yes", percent(yes), "mean over the questions"),
         Tile("Coverage", percent(seen["share"], 1), f"{seen['answered']:,} of {seen['asked']:,} verdicts"),
+        *([_independent(data)] if "all_questions" in data else []),
         *([cost_tile(data)] if "calls" in data else []),
     ]
     return FirstScreen(
@@ -195,6 +197,11 @@ def _screen(found: Judging) -> FirstScreen:
         "Worth acting on",
         who=f"{data['model']} is the judge; its prompt has the hash {data['prompt']}.",
     )
+
+
+def _independent(data: Mapping[str, Any]) -> Tile:
+    effective = Figure(data["all_questions"]["effective_questions"], form=".1f")
+    return Tile("Independent questions", effective, f"that the {len(data['questions'])} ask about as much as")
 
 
 def _rates(data: Mapping[str, Any]) -> list[float | None]:

@@ -91,7 +91,6 @@ class Section:
     """With what stands above each."""
     legend: Sequence[tuple[str, str]] = ()
     """The classes of colours, and what they stand for."""
-    failures: Sequence[Failure] = ()
     explorer: Markup | None = None
     """Data of the table of examples that the page's script fills."""
     only: Sequence[tuple[str, str]] = ()
@@ -160,7 +159,7 @@ def render_result_page(screen: FirstScreen, sections: Sequence[Section]) -> str:
         "report_of.html.j2",
         ("report_table.js", "report_sort.js", "report_verdicts.js"),
         screen=screen,
-        sections=[each for each in sections if each.rows or each.note or each.pictures or each.failures],
+        sections=[each for each in sections if each.rows or each.note or each.pictures],
         explorer=next((each.explorer for each in sections if each.explorer), None),
     )
 
@@ -191,37 +190,30 @@ def examples_section(
 
 SHOWN_PLACES = 12
 """Places named for each reason."""
+SHOWN_REASONS = 30
 LONGEST = 400
 """Characters of a reason."""
 STATUSES = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Answers that are missing for one reason."""
-
-    status: str
-    """In words."""
-    reason: str
-    times: int
-    places: Sequence[tuple[str, str]]
-    """Example and question (or dimension) of the first ones."""
-
-
-def failures(rows: Iterable[Mapping[str, Any]], asked: str = "question") -> list[Failure]:
-    """Group the rows whose status is not ``ok``.
+def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:
+    """The answers that are missing, with their reasons, the most frequent first, and where the first of them are.
 
     Args:
-        rows: Verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``.
+        answers: Verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``.
         asked: Name of the field that says what was asked.
     """
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in rows:
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in answers:
         if row["status"] != "ok":
             reason = " ".join(str(row.get("error") or "no reason was given").split())[:LONGEST]
-            found.setdefault((row["status"], reason), []).append((row["example"], row[asked]))
+            place = f"{row['example']} on {row[asked]}"
+            found.setdefault((STATUSES.get(row["status"], row["status"]), reason), []).append(place)
     ordered = sorted(found.items(), key=lambda each: -len(each[1]))
-    return [
-        Failure(STATUSES.get(status, status), reason, len(places), places[:SHOWN_PLACES])
-        for (status, reason), places in ordered
+    more = f"and {len(ordered) - SHOWN_REASONS} other reasons" if len(ordered) > SHOWN_REASONS else None
+    rows = [
+        {"missing": count(len(places), status), "reason": reason}
+        | {"where": ", ".join(places[:SHOWN_PLACES]) + (", \N{HORIZONTAL ELLIPSIS}" if places[SHOWN_PLACES:] else "")}
+        for (status, reason), places in ordered[:SHOWN_REASONS]
     ]
+    return [*rows, {"missing": more}] if more else rows

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.budget import count
 from ..optimizer.selection.result import selection_view
-from ..prompts.words import Figure, interval, number, percent
-from .charts import CurvePoint, line_chart
+from ..prompts.words import Figure, number, percent
+from .charts import Point, line_chart
 from .result_page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
+from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,25 +108,23 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
 
 def _growth(curve: Sequence[Mapping[str, Any]], k: int) -> Markup:
     """Shares of information, correlation and cost by the number of questions."""
-
-    def points(key: str, what: str) -> list[CurvePoint]:
-        return [
-            CurvePoint(place, each[key], f"{count(each['k'], 'question')}: {percent(each[key])} of {what}")
-            for place, each in enumerate(curve)
-            if each[key] is not None
-        ]
-
-    curves = {
-        "before": points("cost_share", "the cost"),
-        "people": points("correlation_share", "the correlation with people"),
-        "after": points("information_share", "the information"),
+    shares = {
+        "before": ("cost_share", "the cost"),
+        "people": ("correlation_share", "the correlation with people"),
+        "after": ("information_share", "the information"),
     }
-    highest = max([1.0, *(each.value for each in curves["people"])])
+    points = [
+        Point(place, each[key], f"{count(each['k'], 'question')}: {percent(each[key])} of {what}", kind=kind)
+        for kind, (key, what) in shares.items()
+        for place, each in enumerate(curve)
+        if each[key] is not None
+    ]
+    highest = max(each.value for each in points)
     return line_chart(
-        curves,
-        [str(each["k"]) for each in curve],
+        points,
+        {place: str(each["k"]) for place, each in enumerate(curve)},
         "Shares of information, correlation and cost by the number of questions; the table below has the figures",
-        top=1.0 if highest <= 1.02 else 1.25,
+        Scale(0.0, 1.0 if highest <= 1.02 else 1.25, 0.25),
         marked=min(k, len(curve)) - 1,
     )
 
@@ -133,23 +132,18 @@ def _growth(curve: Sequence[Mapping[str, Any]], k: int) -> Markup:
 def _convergence(steps: Sequence[Mapping[str, Any]], level: float) -> Markup | None:
     """Kendall's tau of the ranking with the full one by the number of examples."""
     points = [
-        CurvePoint(
-            place,
-            each["tau"],
-            f"{each['m']} examples: tau {number(each['tau'])} ({interval(each['low'], each['high'], sign=False)})",
-            each["low"],
-            each["high"],
+        Point(
+            place, each["tau"], f"{each['m']} examples: tau {Figure.of(each, '.2f', 'tau')}", each["low"], each["high"]
         )
         for place, each in enumerate(steps)
         if each["tau"] is not None
     ]
     if not points:
         return None
-    low = min([0.0, *(each.low for each in points if each.low is not None)])
     return line_chart(
-        {"after": points},
-        [str(each["m"]) for each in steps],
+        points,
+        {place: str(each["m"]) for place, each in enumerate(steps)},
         "Kendall's tau of the ranking with the full one by the number of examples; the table below has the figures",
-        bottom=0.0 if low >= 0 else -0.5 if low >= -0.5 else -1.0,
+        Scale(min([0.0, *(-1.0 for each in points if (each.low or 0.0) < 0)]), 1.0, 0.25),
         level=level,
     )
