@@ -54,12 +54,13 @@ def run_summary(done: RunResult) -> None:
     reason = result["finish_reason"]
     out.print(f"\nThe run ended because {FINISH_SENTENCES[reason]}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
-    table = table_of("split", "n", "at the start", "accepted", "difference")
+    rows: list[dict[str, Any]] = []
     for split in ("validation", "test"):
-        first, best = result["baseline"][split], result["best"][split]
-        gain = _gain((result["gain"] or {}).get(split), result)
-        table.add_row(split, "" if first is None else str(first["n"]), _measure(first), _measure(best), gain)
-    out.print(table)
+        first, best, gain = result["baseline"][split], result["best"][split], (result["gain"] or {}).get(split)
+        row = {"split": split, "n": first and first["n"], "at the start": _measure(first), "accepted": _measure(best)}
+        same = None if result["accepted_edits"] else "the same prompt"
+        rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
+    _rows(out, rows)
     lessons = {lesson["id"]: lesson for lesson in result["lessons"]}
     if result["finish_reason"] != "calibrated" and not result["accepted_edits"]:
         out.print(f"No edit passed the gate: {_why_none(result)}. The prompt stays as it was.", soft_wrap=True)
@@ -119,14 +120,15 @@ def _calibration(out: Console, calibration: Mapping[str, Any]) -> None:
     """What thresholds and Platt scaling alone would have done, on the test examples."""
     best, baseline = calibration["best"], calibration["baseline"]
     out.print("\nWithout an edit, calibrated on the development examples (test examples):")
-    table = table_of("prompt", "reading", "Spearman", "mean error", "drift")
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
-    for name, side in sides.items():
-        for reading in ("uncalibrated", "thresholds", "platt"):
-            row = side[reading]
-            errors, drift = Figure(row["errors"]["mean_absolute"]), Figure(row["errors"]["drift"], form="+.3f")
-            table.add_row(name, reading, _measure(row), str(errors), str(drift))
-    out.print(table)
+    rows = [
+        {"prompt": name, "reading": reading, "Spearman": _measure(row)}
+        | {"mean error": Figure(row["errors"]["mean_absolute"]), "drift": Figure(row["errors"]["drift"], form="+.3f")}
+        for name, side in sides.items()
+        for reading in ("uncalibrated", "thresholds", "platt")
+        for row in [side[reading]]
+    ]
+    _rows(out, rows)
 
 
 def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[str, Any]]) -> None:
@@ -142,16 +144,8 @@ def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[s
         out.print(f"      lesson {name}: {lesson['text']} From {seen}", markup=False, soft_wrap=True)
 
 
-def _measure(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return "not looked at"
-    return Figure.of(row, key="mean" if "mean" in row else "spearman").told
-
-
-def _gain(row: Mapping[str, Any] | None, result: Mapping[str, Any]) -> str:
-    if row is None:
-        return "" if result["accepted_edits"] else "the same prompt"
-    return Figure.of(row, "+.3f").told
+def _measure(row: Mapping[str, Any] | None) -> Figure | str:
+    return "not looked at" if row is None else Figure.of(row, key="mean" if "mean" in row else "spearman")
 
 
 def table_of(*columns: str) -> Table:

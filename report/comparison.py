@@ -68,10 +68,7 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
         [
             *view_sections(
                 view,
-                "judges",
-                "agreement",
-                "per_document",
-                "per_system",
+                *("judges", "agreement", "per_document", "per_system"),
                 judges={"note": on},
                 agreement={"note": overlap},
             ),
@@ -255,9 +252,12 @@ def _said(
     data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None
 ) -> tuple[Literal["adopt", "keep", "undecided"], str, str]:
     judges, lead_judge = len(data["judges"]), first["judge"]
-    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored"
+    but = (
+        f" (but {_listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
+    )
+    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
     if not data["compared_on"]:
-        why = "There is no example that every judge scored. What each judge lacks, and why, is in its notes below."
+        why = "There is no example that every judge scored. What each judge lacks, and why, is below."
         return "undecided", "Nothing could be compared", why
     if best is None:
         if not data["differences"]:
@@ -276,16 +276,17 @@ def _said(
     than = ""
     if best is not first and first["average"]["spearman"] is not None:
         than = f", {lead_judge} {number(first['average']['spearman'])}"
-    better, worse = _beyond_noise(data["differences"], 1), _beyond_noise(data["differences"], -1)
+    better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
     tested = sum(each["p_holm"] is not None for each in data["differences"])
     corrected = f"after correction for {count(tested, 'comparison')}"
     if better:
-        where = _dimensions_of(data, better, 1)
+        shown = [each for each in _clear(data, 1) if each["judge"] in better]
+        where = list(dict.fromkeys(each["dimension"] for each in shown))
         on_some = f" on {_listed(where)}" if len(where) < len(data["dimensions"]) else ""
         return (
             "adopt",
             f"{_listed(better)} {'agrees' if len(better) == 1 else 'agree'} better with people than {lead_judge}{on_some}",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(data, better, 1)}.",
+            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(shown, several=len(data['dimensions']) > 1)}.",
         )
     headline = f"No judge is shown to agree better with people than {lead_judge}"
     lower = f" {_listed(worse)} {'is' if len(worse) == 1 else 'are'} worse beyond noise." if worse else ""
@@ -303,40 +304,27 @@ def _over(data: Mapping[str, Any]) -> str:
     return f" with people, the mean over {len(data['dimensions'])} dimensions" if several else " with people"
 
 
-def _beyond_noise(differences: Sequence[Mapping[str, Any]], sign: int) -> list[str]:
-    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
-    found = [
-        (each["judge"], each["value"])
-        for each in differences
-        if each["value"] is not None and each["p_holm"] is not None and each["p_holm"] <= LEVEL
-    ]
-    against = {judge for judge, value in found if value * sign < 0}
-    return list(dict.fromkeys(judge for judge, value in found if value * sign > 0 and judge not in against))
-
-
-def _clear(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[Mapping[str, Any]]:
-    """The differences of these judges that are beyond noise in one direction."""
+def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
+    """The differences from the first judge that are beyond noise in one direction."""
     return [
         each
         for each in data["differences"]
-        if each["judge"] in judges
-        and each["value"] is not None
-        and each["value"] * sign > 0
-        and each["p_holm"] is not None
-        and each["p_holm"] <= LEVEL
+        if each["value"] is not None and each["value"] * sign > 0
+        if each["p_holm"] is not None and each["p_holm"] <= LEVEL
     ]
 
 
-def _dimensions_of(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[str]:
-    return list(dict.fromkeys(each["dimension"] for each in _clear(data, judges, sign)))
+def _beyond_noise(data: Mapping[str, Any], sign: int) -> list[str]:
+    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
+    against = {each["judge"] for each in _clear(data, -sign)}
+    return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if each["judge"] not in against))
 
 
-def _named(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> str:
-    several = len(data["dimensions"]) > 1
+def _named(differences: Sequence[Mapping[str, Any]], *, several: bool) -> str:
     return "; ".join(
         f"{each['judge']}{' on ' + each['dimension'] if several else ''} {signed(each['value'])} "
         f"({interval(each['low'], each['high'])})"
-        for each in _clear(data, judges, sign)
+        for each in differences
     )
 
 
