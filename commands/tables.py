@@ -21,21 +21,31 @@ if TYPE_CHECKING:
     from ..optimizer.runner import RunResult
 
 
+LONGEST = 40
+"""Characters of a cell; one in the first column is not wrapped, and a column of longer ones is half as wide at least."""
+
+
 def show(found: Shown) -> None:
     """A result on standard output: its title, its tables, and its sentences last, where they are read."""
     out, view = Console(highlight=False), found.view()
     out.print(view.title, markup=False, soft_wrap=True)
     for name, rows in view.shown_tables().items():
         out.print(f"\n{view.caption(name)}", markup=False, soft_wrap=True)
-        _rows(out, rows)
+        print_rows(rows)
     for line in view.lines:
         out.print(line, markup=False, soft_wrap=True)
 
 
-def _rows(out: Console, rows: Rows) -> None:
-    """A table, and below it why figures of it are undefined; those with one reason in one line."""
-    names = columns(rows)
-    table = table_of(*(name.replace("_", " ") for name in names))
+def print_rows(rows: Rows) -> None:
+    """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
+    out, names = Console(highlight=False), columns(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
+        no_wrap = name == names[0] and not is_long
+        table.add_column(
+            name.replace("_", " "), overflow="fold", no_wrap=no_wrap, min_width=LONGEST // 2 if is_long else None
+        )
     reasons: dict[str, list[str]] = {}
     for row in rows:
         table.add_row(*(Text(cell_text(row.get(name))) for name in names))
@@ -60,7 +70,7 @@ def run_summary(done: RunResult) -> None:
         row = {"split": split, "n": first and first["n"], "at the start": _measure(first), "accepted": _measure(best)}
         same = None if result["accepted_edits"] else "the same prompt"
         rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
-    _rows(out, rows)
+    print_rows(rows)
     lessons = {lesson["id"]: lesson for lesson in result["lessons"]}
     if result["finish_reason"] != "calibrated" and not result["accepted_edits"]:
         out.print(f"No edit passed the gate: {_why_none(result)}. The prompt stays as it was.", soft_wrap=True)
@@ -128,7 +138,7 @@ def _calibration(out: Console, calibration: Mapping[str, Any]) -> None:
         for reading in ("uncalibrated", "thresholds", "platt")
         for row in [side[reading]]
     ]
-    _rows(out, rows)
+    print_rows(rows)
 
 
 def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[str, Any]]) -> None:
@@ -146,11 +156,3 @@ def _edit(out: Console, edit: Mapping[str, Any], lessons: Mapping[str, Mapping[s
 
 def _measure(row: Mapping[str, Any] | None) -> Figure | str:
     return "not looked at" if row is None else Figure.of(row, key="mean" if "mean" in row else "spearman")
-
-
-def table_of(*columns: str) -> Table:
-    """An empty table with these columns; the first is never wrapped."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=number == 0)
-    return table

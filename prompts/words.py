@@ -52,11 +52,6 @@ class Figure:
         span = self.span("-")
         return self.number("-") + (f" [{span[0]}, {span[1]}]" if span else "")
 
-    @property
-    def told(self) -> str:
-        """The same; where it is undefined, with the reason."""
-        return f"undefined: {self.reason}" if self.value is None and self.reason else str(self)
-
 
 _BESIDE = ("low", "high", "reason")
 
