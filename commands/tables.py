@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 40
-"""Characters of a cell; one in the first column is not wrapped, and a column of longer ones is half as wide at least."""
+"""Characters of a cell up to which the first column is not wrapped."""
 
 
 def show(found: Shown) -> None:
@@ -42,10 +42,7 @@ def print_rows(rows: Rows) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
-        no_wrap = name == names[0] and not is_long
-        table.add_column(
-            name.replace("_", " "), overflow="fold", no_wrap=no_wrap, min_width=LONGEST // 2 if is_long else None
-        )
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == names[0] and not is_long)
     reasons: dict[str, list[str]] = {}
     for row in rows:
         table.add_row(*(Text(cell_text(row.get(name))) for name in names))
