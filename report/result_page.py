@@ -68,7 +68,10 @@ class FirstScreen:
 class Column:
     """A column of a table."""
 
+    key: str
+    """In the rows."""
     name: str
+    """As it is written."""
     is_number: bool
     is_long: bool
     scale: Scale | None
@@ -105,14 +108,11 @@ class Section:
         drawn = self.drawn or [next(spanned, "")]
         return [_column(name, cells[name], is_drawn=name in drawn) for name in names]
 
-    def cells(self, row: Mapping[str, Any]) -> list[Any]:
-        """Those of a row, in the order of the columns."""
-        return [row.get(name) for name in columns(self.rows)]
-
 
 def _column(name: str, cells: Sequence[Any], *, is_drawn: bool) -> Column:
     figures = [each for each in cells if isinstance(each, Figure)]
     return Column(
+        name,
         name.replace("_", " "),
         all(isinstance(each, (int, float, Figure)) for each in cells),
         any(isinstance(each, str) and len(each) > 40 for each in cells),
