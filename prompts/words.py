@@ -78,12 +78,12 @@ def signed(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else _written(value, f"+.{digits}f", MINUS)
 
 
-def interval(low: float | None, high: float | None, *, sign: bool = True, digits: int = 2) -> str:
+def interval(low: float | None, high: float | None, *, sign: bool = True) -> str:
     """An interval in words."""
     if low is None or high is None:
         return "no interval"
     form = signed if sign else number
-    return f"{form(low, digits)} to {form(high, digits)}"
+    return f"{form(low)} to {form(high)}"
 
 
 def money(dollars: float) -> str:
