@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
@@ -18,7 +17,7 @@ from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, dump_json, echo_json, require_share, tell_errors
-from .tables import show, table_of
+from .tables import print_rows, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,10 +83,12 @@ def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> Non
     if as_json:
         echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})
         return
-    rows = table_of("judge", *kinds.values())
-    for name, each in estimates.items():
-        rows.add_row(name, *(f"{getattr(each, kind):,}" for kind in kinds))
-    Console(highlight=False).print(rows)
+    print_rows(
+        [
+            {"judge": name} | {what: getattr(each, kind) for kind, what in kinds.items()}
+            for name, each in estimates.items()
+        ]
+    )
     click.echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
 
 

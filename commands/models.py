@@ -65,18 +65,14 @@ def command(context: click.Context, as_json: bool) -> None:
     if as_json:
         echo_json(rows)
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from .tables import print_rows
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("name", "size", "licence", "sha256", "where from", "here"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        here = "yes" if row["path"] else "no"
-        size = f"{int(str(row['bytes'])) / 1e6:,.0f} MB"
-        table.add_row(str(row["name"]), size, str(row["licence"]), str(row["sha256"])[:12], str(row["sources"]), here)
-    Console(highlight=False).print(table)
+    shown = [
+        {"name": row["name"], "size": f"{int(str(row['bytes'])) / 1e6:,.0f} MB", "licence": row["licence"]}
+        | {"sha256": str(row["sha256"])[:12], "where from": row["sources"], "here": "yes" if row["path"] else "no"}
+        for row in rows
+    ]
+    print_rows(shown)
     click.echo("Fetch one: askance models pull NAME. The path of a .gguf file works as local/PATH.", err=True)
 
 

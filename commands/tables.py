@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -20,21 +20,28 @@ if TYPE_CHECKING:
     from ..optimizer.runner import RunResult
 
 
+LONGEST = 40
+"""Characters of a cell up to which the first column is not wrapped."""
+
+
 def show(found: Shown) -> None:
     """A result on standard output: its title, its tables, and its sentences last, where they are read."""
     out, view = Console(highlight=False), found.view()
     out.print(view.title, markup=False, soft_wrap=True)
     for name, rows in view.shown_tables().items():
         out.print(f"\n{view.caption(name)}", markup=False, soft_wrap=True)
-        _rows(out, rows)
+        print_rows(rows)
     for line in view.lines:
         out.print(line, markup=False, soft_wrap=True)
 
 
-def _rows(out: Console, rows: Rows) -> None:
-    """A table, and below it why figures of it are undefined; those with one reason in one line."""
-    names = columns(rows)
-    table = table_of(*(name.replace("_", " ") for name in names))
+def print_rows(rows: Rows) -> None:
+    """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
+    out, names = Console(highlight=False), columns(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == names[0] and not is_long)
     reasons: dict[str, list[str]] = {}
     for row in rows:
         table.add_row(*(Text(cell_text(row.get(name))) for name in names))
@@ -52,15 +59,16 @@ def run_summary(done: RunResult) -> None:
     result = done.record
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
-    table = table_of("split", "n", "at the start", "accepted", "difference")
-    first, best, gain = result.baseline, result.best, result.gain
-    for split, before, after, more in (
-        ("validation", first.validation, best.validation, gain.validation),
-        ("test", first.test, best.test, gain.test),
+    rows: list[dict[str, Any]] = []
+    start, best, gain = result.baseline, result.best, result.gain
+    for split, first, last, more in (
+        ("validation", start.validation, best.validation, gain.validation),
+        ("test", start.test, best.test, gain.test),
     ):
-        said = Figure.of(more, "+.3f").told if more else "" if result.changed else "the same prompt"
-        table.add_row(split, "" if before is None else str(before.n), _measure(before), _measure(after), said)
-    out.print(table)
+        row = {"split": split, "n": first and first.n, "at the start": _measure(first), "accepted": _measure(last)}
+        same = None if result.changed else "the same prompt"
+        rows.append(row | {"difference": Figure.of(more, "+.3f") if more else same})
+    print_rows(rows)
     lessons = {lesson.id: lesson for lesson in result.lessons}
     if result.finish_reason != "calibrated" and not result.changed:
         out.print(f"No edit passed the gate: {_why_none(result)}. The prompt stays as it was.", soft_wrap=True)
@@ -117,13 +125,14 @@ def _calibration(out: Console, calibration: Mapping[str, Mapping[str, Calibrated
     """What thresholds and Platt scaling alone would have done, on the test examples."""
     best, baseline = calibration["best"], calibration["baseline"]
     out.print("\nWithout an edit, calibrated on the development examples (test examples):")
-    table = table_of("prompt", "reading", "Spearman", "mean error", "drift")
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
-    for name, side in sides.items():
-        for reading, row in side.items():
-            errors, drift = Figure(row.errors.mean_absolute), Figure(row.errors.drift, form="+.3f")
-            table.add_row(name, reading, _measure(row), str(errors), str(drift))
-    out.print(table)
+    rows = [
+        {"prompt": name, "reading": reading, "Spearman": _measure(row)}
+        | {"mean error": Figure(row.errors.mean_absolute), "drift": Figure(row.errors.drift, form="+.3f")}
+        for name, side in sides.items()
+        for reading, row in side.items()
+    ]
+    print_rows(rows)
 
 
 def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -> None:
@@ -139,13 +148,5 @@ def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -
         out.print(f"      lesson {name}: {lesson.text} From {seen}", markup=False, soft_wrap=True)
 
 
-def _measure(row: MeasureRecord | None) -> str:
-    return "not looked at" if row is None else Figure.of(row).told
-
-
-def table_of(*columns: str) -> Table:
-    """An empty table with these columns; the first is never wrapped."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=number == 0)
-    return table
+def _measure(row: MeasureRecord | None) -> Figure | str:
+    return "not looked at" if row is None else Figure.of(row)

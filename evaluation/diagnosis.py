@@ -231,7 +231,7 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         ("questions", "dimensions", "least_related", "most_alike"),
         said[0] if said else None,
         {
-            "questions": "share of yes, and how P(yes) and the answers agree with people (Spearman)",
+            "questions": "question by question; share of yes, and how P(yes) and the answers agree with people (Spearman)",
             "least_related": "least related, within a dimension",
         },
     )

@@ -170,8 +170,8 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "means": f"mean score, from {low:g} to {high:g}",
         "yes_rates": "share of yes",
         "agreement": "agreement with people",
-        "per_document": "agreement with people inside documents, mean over those where it is defined",
-        "per_system": "agreement with people, of systems' means",
+        "per_document": "agreement with people inside documents; mean over those where it is defined",
+        "per_system": "agreement with people of systems' means",
     }
     mean = number_text(means["overall"])
     told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]

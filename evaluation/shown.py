@@ -151,9 +151,9 @@ def _cell(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as text: numbers with three decimals, lists with commas, nothing for nothing."""
+    """A cell as text: numbers with three decimals, counts and lists with commas, nothing for nothing."""
     if value is None:
         return ""
-    if isinstance(value, float):
-        return f"{value:.3f}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

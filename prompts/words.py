@@ -52,11 +52,6 @@ class Figure:
         span = self.span("-")
         return self.number("-") + (f" [{span[0]}, {span[1]}]" if span else "")
 
-    @property
-    def told(self) -> str:
-        """The same; where it is undefined, with the reason."""
-        return f"undefined: {self.reason}" if self.value is None and self.reason else str(self)
-
 
 _BESIDE = ("low", "high", "reason")
 
@@ -83,12 +78,12 @@ def signed(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else _written(value, f"+.{digits}f", MINUS)
 
 
-def interval(low: float | None, high: float | None, *, sign: bool = True, digits: int = 2) -> str:
+def interval(low: float | None, high: float | None, *, sign: bool = True) -> str:
     """An interval in words."""
     if low is None or high is None:
         return "no interval"
     form = signed if sign else number
-    return f"{form(low, digits)} to {form(high, digits)}"
+    return f"{form(low)} to {form(high)}"
 
 
 def money(dollars: float) -> str:

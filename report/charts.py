@@ -12,7 +12,7 @@ from ..prompts.words import interval, number, signed
 from .scores import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..stats.phi import PhiMatrix
     from .candidates import ShownCandidate
@@ -27,18 +27,19 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Point:
-    """A version in the course of a run."""
+    """A value at one place of a chart."""
 
     place: int
-    iteration: int
+    """From 0; places are equally far apart."""
     value: float
-    low: float | None
-    high: float | None
-    parent: float | None
-    """Value of the version that it was compared with; None for the start."""
-    kind: str
-    """``start``, ``accepted``, ``rejected`` or ``dropped``."""
     label: str
+    """What is said of it when it is pointed at."""
+    low: float | None = None
+    high: float | None = None
+    kind: str = "after"
+    """The class that gives it its colour; of versions ``start``, ``accepted``, ``rejected`` or ``dropped``."""
+    iteration: int = 0
+    """Of a version in the course of a run."""
 
 
 def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
@@ -54,7 +55,7 @@ def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
         return []
     least = -1.0 if data.is_judge else 0.0
     label = f"Start: {number(value)} ({interval(first.low, first.high, sign=False)})"
-    points = [Point(0, 0, value, first.low, first.high, None, "start", label)]
+    points = [Point(0, value, label, first.low, first.high, "start")]
     for place, each in enumerate(tried, 1):
         gain = each.gain
         if gain is None or gain.value is None:
@@ -63,7 +64,7 @@ def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
         ends = [None if end is None else min(max(value + end, least), 1.0) for end in (gain.low, gain.high)]
         said = f"dropped after {each.judged} examples" if each.dropped else kind
         label = f"Iteration {each.iteration}, {each.name}: {signed(gain.value)}, {said}"
-        points.append(Point(place, each.iteration, value + gain.value, ends[0], ends[1], value, kind, label))
+        points.append(Point(place, value + gain.value, label, ends[0], ends[1], kind, each.iteration))
         if each.accepted:
             value += gain.value
     return points
@@ -71,40 +72,87 @@ def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
 
 def course_chart(points: Sequence[Point], name: str) -> Markup:
     """The course as a drawing: accepted versions joined by steps, the others hollow."""
-    scale = Scale.over([end for each in points for end in (each.value, each.low, each.high)])
-    places = points[-1].place + 1
+    kept = [each for each in points if each.kind in ("start", "accepted")]
+    steps = [
+        (place, each.value)
+        for each, following in itertools.pairwise([*kept, points[-1]])
+        for place in (each.place, following.place)
+    ]
+    first = {each.iteration: each.place for each in reversed(points)}
+    return line_chart(
+        points,
+        {place: str(iteration) if iteration else "start" for iteration, place in first.items()},
+        f"{name} on validation, version by version; the table below has the figures",
+        Scale.over([end for each in points for end in (each.value, each.low, each.high)]),
+        lines={"step": steps},
+    )
+
+
+LABELS = 14
+"""Labels under the axis at most."""
+
+
+def line_chart(
+    points: Sequence[Point],
+    names: Mapping[int, str],
+    label: str,
+    scale: Scale,
+    *,
+    lines: Mapping[str, Sequence[tuple[int, float]]] | None = None,
+    marked: int | None = None,
+    level: float | None = None,
+) -> Markup:
+    """Points with their intervals, and lines between them.
+
+    Args:
+        points: The points.
+        names: What is written under a place.
+        label: What the drawing shows, for those who do not see it.
+        scale: The upright axis.
+        lines: Places and values that lines join, by the class that gives them their colour; by default the points of
+            each kind.
+        marked: A place to be marked by an upright line.
+        level: A value to be marked by a line across.
+    """
+    count = 1 + max(each.place for each in points)
 
     def across(place: float) -> str:
-        return f"{9 + 89 * (place + 0.5) / places:.2f}%"
+        return f"{9 + 89 * (place + 0.5) / count:.2f}%"
 
     def down(value: float) -> str:
         share = (min(max(value, scale.low), scale.high) - scale.low) / (scale.high - scale.low)
         return f"{10 + (HEIGHT - 40) * (1 - share):.1f}"
 
-    drawn = [
-        Markup(
-            '<line class="{}" x1="9%" x2="98%" y1="{}" y2="{}"/><text x="8%" y="{}" text-anchor="end">{}</text>'
-        ).format("zero" if tick == 0 else "grid", down(tick), down(tick), f"{float(down(tick)) + 4:.1f}", number(tick))
-        for tick in scale.ticks
-    ]
-    for first in [
-        each for place, each in enumerate(points) if place == 0 or each.iteration != points[place - 1].iteration
-    ]:
-        text = "start" if first.kind == "start" else str(first.iteration)
-        drawn.append(
-            Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(across(first.place), HEIGHT - 8, text)
-        )
-    kept = [each for each in points if each.kind in ("start", "accepted")]
-    for each, following in zip(kept, [*kept[1:], None], strict=True):
-        end = following.place if following else points[-1].place
-        x, y = across(end), down(each.value)
-        drawn.append(Markup('<line class="step" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(across(each.place), x, y, y))
-        if following:
-            drawn.append(
-                Markup('<line class="step" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(x, x, y, down(following.value))
-            )
-    drawn += [_point(each, across(each.place), down) for each in points]
-    return drawing(HEIGHT, f"{name} on validation, version by version; the table below has the figures", drawn)
+    def line(kind: str, x1: str, x2: str, y1: str, y2: str) -> Markup:
+        return Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(kind, x1, x2, y1, y2)
+
+    drawn = []
+    for tick in scale.ticks:
+        drawn.append(line("grid" if tick else "zero", "9%", "98%", down(tick), down(tick)))
+        text = Markup('<text x="8%" y="{:.1f}" text-anchor="end">{}</text>')
+        drawn.append(text.format(float(down(tick)) + 4, number(tick)))
+    if level is not None:
+        drawn.append(line("zero", "9%", "98%", down(level), down(level)))
+    if marked is not None:
+        drawn.append(line("zero", across(marked), across(marked), "10", str(HEIGHT - 30)))
+    step = -(-len(names) // LABELS)
+    for position, (place, name) in enumerate(sorted(names.items())):
+        if position % step == 0 or place == marked:
+            text = Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>')
+            drawn.append(text.format(across(place), HEIGHT - 8, name))
+    kinds = dict.fromkeys(each.kind for each in points)
+    if lines is None:
+        lines = {kind: [(each.place, each.value) for each in points if each.kind == kind] for kind in kinds}
+    for kind, path in lines.items():
+        for (start, one), (end, other) in itertools.pairwise(path):
+            drawn.append(line(f"{kind} joined", across(start), across(end), down(one), down(other)))
+    for each in points:
+        x, whisker = across(each.place), Markup("")
+        if each.low is not None and each.high is not None:
+            whisker = line(each.kind, x, x, down(each.low), down(each.high))
+        group = Markup('<g><title>{}</title>{}<circle class="{}" cx="{}" cy="{}" r="5"/></g>')
+        drawn.append(group.format(each.label, whisker, each.kind, x, down(each.value)))
+    return drawing(HEIGHT, label, drawn)
 
 
 def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
@@ -112,18 +160,6 @@ def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
     return Markup(
         '<svg class="plot course" width="100%" height="{}" role="img" aria-label="{}" focusable="false">{}</svg>'
     ).format(height, label, Markup("").join(parts))
-
-
-def _point(each: Point, x: str, down: Callable[[float], str]) -> Markup:
-    parts = [Markup("<g><title>{}</title>").format(each.label)]
-    if each.low is not None and each.high is not None:
-        parts.append(
-            Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-                each.kind, x, x, down(each.low), down(each.high)
-            )
-        )
-    parts.append(Markup('<circle class="{}" cx="{}" cy="{}" r="5"/>').format(each.kind, x, down(each.value)))
-    return Markup("").join([*parts, Markup("</g>")])
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
@@ -190,93 +226,3 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
     return Markup(
         '<svg class="heat" viewBox="0 0 {0} {0}" width="{0}" role="img" aria-label="{1}" focusable="false">{2}</svg>'
     ).format(whole, "Phi of every pair of questions, by their numbers", Markup("").join(cells))
-
-
-LABELS = 14
-"""Labels under the axis at most."""
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """A value at one place of the axis."""
-
-    place: int
-    """From 0; places are equally far apart."""
-    value: float
-    label: str
-    """What is said of it when it is pointed at."""
-    low: float | None = None
-    high: float | None = None
-
-
-def line_chart(
-    curves: Mapping[str, Sequence[CurvePoint]],
-    places: Sequence[str],
-    label: str,
-    *,
-    top: float = 1.0,
-    bottom: float = 0.0,
-    marked: int | None = None,
-    level: float | None = None,
-) -> Markup:
-    """Curves over the same places.
-
-    Args:
-        curves: By the class that gives each its colour.
-        places: What is written under each place.
-        label: What the drawing shows, for those who do not see it.
-        top: Value at the upper edge.
-        bottom: Value at the lower edge.
-        marked: A place to be marked by an upright line.
-        level: A value to be marked by a line across.
-    """
-
-    def across(place: float) -> str:
-        return f"{8 + 90 * (place + 0.5) / len(places):.2f}%"
-
-    def down(value: float) -> str:
-        share = (min(max(value, bottom), top) - bottom) / (top - bottom)
-        return f"{10 + (HEIGHT - 40) * (1 - share):.1f}"
-
-    drawn = [
-        Markup(
-            '<line class="grid" x1="8%" x2="98%" y1="{0}" y2="{0}"/><text x="7%" y="{1}" text-anchor="end">{2}</text>'
-        ).format(down(tick), f"{float(down(tick)) + 4:.1f}", number(tick))
-        for tick in _ticks(bottom, top)
-    ]
-    if level is not None:
-        drawn.append(Markup('<line class="zero" x1="8%" x2="98%" y1="{0}" y2="{0}"/>').format(down(level)))
-    if marked is not None:
-        drawn.append(
-            Markup('<line class="zero" x1="{0}" x2="{0}" y1="10" y2="{1}"/>').format(across(marked), HEIGHT - 30)
-        )
-    step = -(-len(places) // LABELS)
-    for place, text in enumerate(places):
-        if place % step == 0 or place == marked:
-            drawn.append(
-                Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(across(place), HEIGHT - 8, text)
-            )
-    for kind, points in curves.items():
-        for one, other in itertools.pairwise(points):
-            ends = across(one.place), across(other.place), down(one.value), down(other.value)
-            drawn.append(Markup('<line class="{} joined" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(kind, *ends))
-        drawn += [_curve_point(each, kind, across(each.place), down(each.value), _ends(each, down)) for each in points]
-    return drawing(HEIGHT, label, drawn)
-
-
-def _ticks(bottom: float, top: float) -> list[float]:
-    step = 0.25 if top - bottom <= 1.26 else 0.5
-    return [bottom + step * each for each in range(round((top - bottom) / step) + 1)]
-
-
-def _ends(each: CurvePoint, down: Callable[[float], str]) -> tuple[str, str] | None:
-    return None if each.low is None or each.high is None else (down(each.low), down(each.high))
-
-
-def _curve_point(each: CurvePoint, kind: str, x: str, y: str, ends: tuple[str, str] | None) -> Markup:
-    whisker = Markup("")
-    if ends:
-        whisker = Markup('<line class="{} span" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(kind, x, x, *ends)
-    return Markup('<g><title>{}</title>{}<circle class="{}" cx="{}" cy="{}" r="4.5"/></g>').format(
-        each.label, whisker, kind, x, y
-    )

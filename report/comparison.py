@@ -2,64 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Literal
 
+from markupsafe import Markup
+
+from ..evaluation.compare.comparison import comparison_view
 from ..evaluation.scoring import complete_mean
 from ..models.budget import count
-from ..prompts.words import interval, number, p_value, percent, signed
+from ..prompts.words import Figure, interval, number, p_value, percent, signed
 from .charts import drawing, histogram, tallest_bar
-from .first_screen import Failure, FirstScreen, Tile, cost_tile, failures, unknown
-from .page import json_data, render_page, thousandth
+from .result_page import (
+    FirstScreen,
+    Section,
+    Tile,
+    cost_tile,
+    examples_section,
+    failures,
+    render_result_page,
+    view_sections,
+)
 from .scores import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from markupsafe import Markup
-
-
-METHODS = ("spearman", "kendall", "pearson")
 CHART_HEIGHT = 300
 """Of the picture of cost and quality, in pixels."""
-
-
-@dataclass(frozen=True)
-class OnDimension:
-    """A dimension with every judge's agreement with people."""
-
-    name: str
-    judges: Sequence[tuple[str, Mapping[str, Any]]]
-    among_people: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Notes:
-    """What there is to know of one judge."""
-
-    judge: Mapping[str, Any]
-    failures: Sequence[Failure]
-    drawings: Sequence[tuple[str, Markup]]
-    """Its scores on each dimension, in tenths."""
-
-
-@dataclass(frozen=True)
-class ComparisonPage:
-    """What the page shows."""
-
-    screen: FirstScreen
-    data: Mapping[str, Any]
-    has_people: bool
-    has_money: bool
-    dimensions: Sequence[OnDimension]
-    scale: Scale
-    differences: Sequence[Mapping[str, Any]]
-    gain_scale: Scale
-    picture: Markup | None
-    notes: Sequence[Notes]
-    people_drawings: Sequence[tuple[str, Markup]]
-    examples: Markup | None
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
@@ -69,58 +38,77 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
         data: Its content.
         name: Of the file.
     """
-    scripts = ("report_table.js", "report_sort.js", "report_verdicts.js")
-    return render_page("report_of_comparison.html.j2", scripts, page=_page(data, name))
-
-
-def _page(data: Mapping[str, Any], name: str) -> ComparisonPage:
-    has_people = any("pooled" in each for row in data["judges"] for each in row["dimensions"].values())
-    dimensions = [_on_dimension(data, dimension) for dimension in data["dimensions"]] if has_people else []
-    ends = [end for each in dimensions for _, row in each.judges for end in (row["low"], row["high"], row["value"])]
-    drawn = _drawings(data)
-    return ComparisonPage(
-        screen=finding(data, name),
-        data=data,
-        has_people=has_people,
-        has_money=any(row["cost"]["per_example"]["cost_usd"] for row in data["judges"]),
-        dimensions=dimensions,
-        scale=Scale.over(ends),
-        differences=data["differences"],
-        gain_scale=Scale.over([each[end] for each in data["differences"] for end in ("low", "high", "value")]),
-        picture=_cost_and_quality(data["judges"]) if has_people else None,
-        notes=[
-            Notes(row, failures(_ratings(data, row["judge"]), "dimension"), drawn.get(row["judge"], ()))
-            for row in data["judges"]
+    view = comparison_view(data)
+    on = f"C{view.lines[0][1:]}." if data["compared_on"] else ""
+    overlap = (
+        "All judges score the same examples, so whether two intervals overlap says little; the differences have "
+        "intervals of their own."
+    )
+    holm = (
+        "With 95 % intervals; p is two-sided, and corrected for all comparisons (Holm). An interval with zero in it is "
+        "within noise."
+    )
+    dimensions = {
+        "title": f"How each judge uses the {data['points']} points",
+        "pictures": _drawings(data),
+        "drawn": ("mean",),
+    }
+    if dimensions["pictures"]:
+        dimensions["legend"] = [("swatch bars", "its scores"), ("swatch bars people", "people's")]
+    picture = _cost_and_quality(data["judges"])
+    cost = Section(
+        "quality",
+        "Cost and quality",
+        note="Upwards: mean Spearman with people. Across: tokens for an example, its share of what is paid once "
+        "included. Above and to the left is better.",
+        pictures=[("", picture)] if picture else [],
+    )
+    return render_result_page(
+        _screen(data, name),
+        [
+            *view_sections(
+                view,
+                *("judges", "agreement", "per_document", "per_system"),
+                judges={"note": on},
+                agreement={"note": overlap},
+            ),
+            *([cost] if picture else []),
+            *view_sections(
+                view, "cost", "differences", "dimensions", differences={"note": holm}, dimensions=dimensions
+            ),
+            *_missing(data),
+            *([_examples(data)] if "ratings" in data else []),
         ],
-        people_drawings=drawn.get("", ()),
-        examples=_examples(data),
     )
 
 
-def _on_dimension(data: Mapping[str, Any], dimension: str) -> OnDimension:
-    found = [(row["judge"], row["dimensions"][dimension]) for row in data["judges"]]
-    among = data["among_people"].get(dimension)
-    rows = [(judge, each["pooled"]["spearman"]) for judge, each in found if "pooled" in each]
-    return OnDimension(dimension, rows, among["spearman"] if among else None)
+def _missing(data: Mapping[str, Any]) -> list[Section]:
+    """What each judge lacks, and why; without ratings (``--json``) how much alone."""
+    kinds = {"scored": "scored", "abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
+    rows = [
+        {"judge": row["judge"], "asked": row["coverage"]["asked"]}
+        | {what: row["coverage"][kind] for kind, what in kinds.items()}
+        for row in data["judges"]
+    ]
+    found = [
+        {"judge": judge, **row}
+        for judge, said in data.get("ratings", {}).items()
+        for row in failures(said, "dimension")
+    ]
+    missing = Section("missing", "What is missing, and why", rows)
+    return [missing, Section("failures", "Failures", found)]
 
 
-def _ratings(data: Mapping[str, Any], judge: str) -> Sequence[Mapping[str, Any]]:
-    """What a judge said; empty where only the tables were kept (``--json``)."""
-    found: Sequence[Mapping[str, Any]] = data.get("ratings", {}).get(judge, ())
-    return found
-
-
-def _drawings(data: Mapping[str, Any]) -> dict[str, list[tuple[str, Markup]]]:
-    """Histograms of every judge's scores, and of people's under no name, dimension by dimension."""
+def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """A histogram of every judge's scores and, below it, people's, dimension by dimension."""
     if "ratings" not in data:
-        return {}
-    common = set(data["common"])
-    found: dict[str, list[tuple[str, Markup]]] = {}
+        return []
+    common, found = set(data["common"]), []
     for dimension in data["dimensions"]:
         columns = {
             row["judge"]: [
                 each["score"]
-                for each in _ratings(data, row["judge"])
+                for each in data["ratings"].get(row["judge"], ())
                 if each["dimension"] == dimension
                 and each["example"] in common
                 and not each.get("replicate")
@@ -128,21 +116,22 @@ def _drawings(data: Mapping[str, Any]) -> dict[str, list[tuple[str, Markup]]]:
             ]
             for row in data["judges"]
         }
-        columns[""] = [
+        people = [
             each[dimension] for name, each in data["human"].items() if name in common and each[dimension] is not None
         ]
-        tallest = tallest_bar(list(columns.values()))
-        for judge, values in columns.items():
-            if values:
-                drawing = histogram(values, "after" if judge else "people", tallest)
-                found.setdefault(judge, []).append((dimension, drawing))
+        tallest = tallest_bar([*columns.values(), people])
+        theirs = histogram(people, "people", tallest) if people else Markup("")
+        where = f", {dimension}" if len(data["dimensions"]) > 1 else ""
+        found += [
+            (f"{judge}{where}", histogram(values, "after", tallest) + theirs)
+            for judge, values in columns.items()
+            if values
+        ]
     return found
 
 
 def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
     """Every judge as a point: tokens for an example across, mean Spearman upwards."""
-    from markupsafe import Markup
-
     known = [row for row in judges if row["average"]["spearman"] is not None]
     if not known:
         return None
@@ -214,29 +203,20 @@ def _together(rows: Sequence[Mapping[str, Any]], most: float, span: float) -> li
     return [(row, ", ".join(names)) for row, names in made]
 
 
-def _examples(data: Mapping[str, Any]) -> Markup | None:
-    """Every example with its mean score by each judge and by people, for the page's table."""
-    if "ratings" not in data:
-        return None
+def _examples(data: Mapping[str, Any]) -> Section:
+    """Every example with its mean score by each judge and by people."""
     columns: dict[str, dict[str, list[float | None]]] = {}
     for row in data["judges"]:
-        for each in _ratings(data, row["judge"]):
+        for each in data["ratings"].get(row["judge"], ()):
             columns.setdefault(row["judge"], {}).setdefault(each["example"], []).append(each["score"])
     ids = list(next(iter(columns.values()))) if columns else []
     means = {judge: [complete_mean(said.get(name, ())) for name in ids] for judge, said in columns.items()}
     people = [complete_mean(list(data["human"].get(name, {}).values())) for name in ids]
     apart = [_apart([values[place] for values in means.values()]) for place in range(len(ids))]
-    shown = [*(("People", people),) * any(each is not None for each in people), *means.items(), ("Apart", apart)]
-    rows: dict[str, Any] = {
-        "ids": ids,
-        "columns": [["Example", "ids"], *([label, f"c{place}"] for place, (label, _) in enumerate(shown))],
-        "sorted": f"c{len(shown) - 1}",
-        "down": True,
-        "signed": [],
-        "texts": {},
-        **{f"c{place}": [thousandth(each) for each in values] for place, (_, values) in enumerate(shown)},
-    }
-    return json_data(rows)
+    rated = {"People": people} if any(each is not None for each in people) else {}
+    shown = {**rated, **means, "Apart": apart}
+    note = "Mean score over the dimensions, from 0 to 1; those first on which the judges are furthest apart."
+    return examples_section(ids, shown, note, down=True, by=len(shown) - 1)
 
 
 def _apart(values: Sequence[float | None]) -> float | None:
@@ -250,8 +230,7 @@ FEW = 30
 """Examples below which it is said that they are few."""
 
 
-def finding(data: Mapping[str, Any], name: str) -> FirstScreen:
-    """The first screen of a comparison's report."""
+def _screen(data: Mapping[str, Any], name: str) -> FirstScreen:
     first = data["judges"][0]
     known = [row for row in data["judges"] if row["average"]["spearman"] is not None]
     best = max(known, key=lambda row: row["average"]["spearman"], default=None)
@@ -262,7 +241,7 @@ def finding(data: Mapping[str, Any], name: str) -> FirstScreen:
         choice,
         headline,
         lead,
-        [_difference_tile(data, first, best), _agreement_tile(data, first, best), _price_tile(data), cost_tile(data)],
+        [*_people_tiles(data, first, best), _price_tile(data), cost_tile(data)],
         _cautions(data),
         who=f"{data['model']} is the model of every judge; {count(data['examples'], 'example')}, "
         f"{', '.join(data['dimensions'])}; differences are against {first['judge']}, which was named first.",
@@ -273,12 +252,12 @@ def _said(
     data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None
 ) -> tuple[Literal["adopt", "keep", "undecided"], str, str]:
     judges, lead_judge = len(data["judges"]), first["judge"]
-    left_out = (
+    but = (
         f" (but {_listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
     )
-    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{left_out}"
+    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
     if not data["compared_on"]:
-        why = "There is no example that every judge scored. What each judge lacks, and why, is in its notes below."
+        why = "There is no example that every judge scored. What each judge lacks, and why, is below."
         return "undecided", "Nothing could be compared", why
     if best is None:
         if not data["differences"]:
@@ -297,16 +276,17 @@ def _said(
     than = ""
     if best is not first and first["average"]["spearman"] is not None:
         than = f", {lead_judge} {number(first['average']['spearman'])}"
-    better, worse = _beyond_noise(data["differences"], 1), _beyond_noise(data["differences"], -1)
+    better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
     tested = sum(each["p_holm"] is not None for each in data["differences"])
     corrected = f"after correction for {count(tested, 'comparison')}"
     if better:
-        where = _dimensions_of(data, better, 1)
+        shown = [each for each in _clear(data, 1) if each["judge"] in better]
+        where = list(dict.fromkeys(each["dimension"] for each in shown))
         on_some = f" on {_listed(where)}" if len(where) < len(data["dimensions"]) else ""
         return (
             "adopt",
             f"{_listed(better)} {'agrees' if len(better) == 1 else 'agree'} better with people than {lead_judge}{on_some}",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(data, better, 1)}.",
+            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(shown, several=len(data['dimensions']) > 1)}.",
         )
     headline = f"No judge is shown to agree better with people than {lead_judge}"
     lower = f" {_listed(worse)} {'is' if len(worse) == 1 else 'are'} worse beyond noise." if worse else ""
@@ -324,40 +304,27 @@ def _over(data: Mapping[str, Any]) -> str:
     return f" with people, the mean over {len(data['dimensions'])} dimensions" if several else " with people"
 
 
-def _beyond_noise(differences: Sequence[Mapping[str, Any]], sign: int) -> list[str]:
-    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
-    found = [
-        (each["judge"], each["value"])
-        for each in differences
-        if each["value"] is not None and each["p_holm"] is not None and each["p_holm"] <= LEVEL
-    ]
-    against = {judge for judge, value in found if value * sign < 0}
-    return list(dict.fromkeys(judge for judge, value in found if value * sign > 0 and judge not in against))
-
-
-def _clear(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[Mapping[str, Any]]:
-    """The differences of these judges that are beyond noise in one direction."""
+def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
+    """The differences from the first judge that are beyond noise in one direction."""
     return [
         each
         for each in data["differences"]
-        if each["judge"] in judges
-        and each["value"] is not None
-        and each["value"] * sign > 0
-        and each["p_holm"] is not None
-        and each["p_holm"] <= LEVEL
+        if each["value"] is not None and each["value"] * sign > 0
+        if each["p_holm"] is not None and each["p_holm"] <= LEVEL
     ]
 
 
-def _dimensions_of(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> list[str]:
-    return list(dict.fromkeys(each["dimension"] for each in _clear(data, judges, sign)))
+def _beyond_noise(data: Mapping[str, Any], sign: int) -> list[str]:
+    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
+    against = {each["judge"] for each in _clear(data, -sign)}
+    return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if each["judge"] not in against))
 
 
-def _named(data: Mapping[str, Any], judges: Sequence[str], sign: int) -> str:
-    several = len(data["dimensions"]) > 1
+def _named(differences: Sequence[Mapping[str, Any]], *, several: bool) -> str:
     return "; ".join(
         f"{each['judge']}{' on ' + each['dimension'] if several else ''} {signed(each['value'])} "
         f"({interval(each['low'], each['high'])})"
-        for each in _clear(data, judges, sign)
+        for each in differences
     )
 
 
@@ -365,41 +332,29 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _difference_tile(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> Tile:
-    """The largest difference against the first judge, where there is one dimension; else the best judge's."""
+def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> list[Tile]:
+    """The largest difference against the first judge, of the best one where it has some, and what the best reaches."""
+    if best is None:
+        return []
     known = [each for each in data["differences"] if each["value"] is not None]
-    if best is not None and best is not first:
-        known = [each for each in known if each["judge"] == best["judge"]] or known
+    known = [each for each in known if each["judge"] == best["judge"]] or known
+    mean = "mean over the dimensions" if len(data["dimensions"]) > 1 else f"n = {data['compared_on']}"
+    before = None if best is first else Figure(first["average"]["spearman"], form=".2f")
+    then = best["judge"] if best is first else f"{first['judge']}, then {best['judge']}"
+    tiles = [Tile("Spearman with people", Figure(best["average"]["spearman"], form=".2f"), f"{then}; {mean}", before)]
     if not known:
-        return unknown(f"Against {first['judge']}", "no difference can be measured")
+        return tiles
     top = max(known, key=lambda each: each["value"])
     several = f" on {top['dimension']}" if len(data["dimensions"]) > 1 else ""
-    sub = f"95 % interval {interval(top['low'], top['high'])}; corrected {p_value(top['p_holm'])}"
-    scale = Scale.over([each[end] for each in data["differences"] for end in ("low", "high", "value")])
-    return Tile(
-        f"Spearman of {top['judge']} less {first['judge']}{several}", signed(top["value"]), sub, gain=top, scale=scale
-    )
-
-
-def _agreement_tile(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> Tile:
-    if best is None:
-        return unknown("Spearman with people", "undefined")
-    before = first["average"]["spearman"]
-    sub = "mean over the dimensions" if len(data["dimensions"]) > 1 else f"n = {data['compared_on']}"
-    named = f"{first['judge']}, then {best['judge']}" if best is not first else best["judge"]
-    return Tile(
-        "Spearman with people",
-        number(best["average"]["spearman"]),
-        f"{named}; {sub}",
-        number(before) if best is not first and before is not None else None,
-    )
+    label = f"Spearman of {top['judge']} less {first['judge']}{several}"
+    return [Tile(label, Figure.of(top, "+.2f"), f"corrected {p_value(top['p_holm'])}"), *tiles]
 
 
 def _price_tile(data: Mapping[str, Any]) -> Tile:
-    cheapest = min(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
-    dearest = max(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
-    sub = f"{cheapest['judge']} takes the fewest, {dearest['judge']} the most ({dearest['cost']['amortised_tokens']:,.0f})"
-    return Tile("Tokens for an example", f"{cheapest['cost']['amortised_tokens']:,.0f}", sub)
+    order = sorted(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
+    least, most = order[0], order[-1]
+    sub = f"{least['judge']} takes the fewest, {most['judge']} the most ({most['cost']['amortised_tokens']:,.0f})"
+    return Tile("Tokens for an example", f"{least['cost']['amortised_tokens']:,.0f}", sub)
 
 
 def _cautions(data: Mapping[str, Any]) -> list[str]:

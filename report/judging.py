@@ -1,326 +1,222 @@
-"""What the reports of ``evaluate`` and ``diagnose`` share: their page, and its first screen."""
+"""The reports of ``evaluate`` and ``diagnose``, of what they print and of the verdicts that they write."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..evaluation.scoring import Coverage
+from markupsafe import Markup
+
+from ..evaluation.diagnosis import diagnosis_view
+from ..evaluation.evaluate import evaluation_view
 from ..models.budget import count
-from ..prompts.words import interval, number, percent
-from .charts import histogram, tallest_bar
-from .first_screen import FirstScreen, Tile, cost_tile, unknown
-from .page import json_data, render_page, thousandth
-from .questions import Spread
-from .scores import Scale
+from ..prompts.words import Figure, number, percent
+from .charts import heat_map, histogram, tallest_bar
+from .questions import MAPPED_QUESTIONS
+from .result_page import FirstScreen, Section, Tile, cost_tile, examples_section, render_result_page, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from markupsafe import Markup
-
-    from .first_screen import Failure
-
+    from ..evaluation.shown import Rows
+    from ..stats.phi import PhiMatrix
 
 FULL = 0.95
 """Coverage from which what is missing is no warning."""
-
-
-@dataclass(frozen=True)
-class QuestionLine:
-    """One question."""
-
-    number: int
-    name: str
-    text: str
-    """Its id where the text is not known."""
-    dimension: str
-    yes: float | None
-    """Share of yes among the answers."""
-    p_yes: float | None
-    """Mean P(yes); None where the file does not tell."""
-    coverage: float | None
-    """Share of its verdicts that are there."""
-    people: Mapping[str, Any] | None = None
-    """``value``, ``low`` and ``high`` of Spearman's correlation with people; None where nobody rated."""
-    flips: float | None = None
-    """Share of answers that differ when asked again."""
-
-
-@dataclass(frozen=True)
-class Pairing:
-    """Which questions are answered alike."""
-
-    heat: Markup | None
-    pairs: Sequence[Mapping[str, Any]]
-    """``first``, ``second``, ``phi`` and ``n`` of the most alike."""
-    effective: float | None
-    """Number of independent questions that ask about as much."""
+FINDINGS = 6
+"""Findings on the first screen."""
+VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their reasons, and each example's texts"
 
 
 @dataclass(frozen=True)
 class Judging:
-    """What a file says of a judge's verdicts; what it does not say is empty."""
+    """What files say of a judge's verdicts."""
 
     command: str
     name: str
-    model: str
-    prompt: str
-    examples: int
-    coverage: Coverage
-    questions: Sequence[QuestionLine]
-    means: Mapping[str, float | None]
-    """Mean score by dimension and ``overall``, on the scale of the file."""
-    agreement: Mapping[str, Mapping[str, Any]]
-    """By dimension, and ``overall`` where there are several: ``spearman``, ``kendall``, ``pearson``, ``n``, ``low``, ``high``."""
-    findings: Sequence[str] = ()
-    failures: Sequence[Failure] = ()
-    spreads: Sequence[Spread] = ()
-    pairing: Pairing | None = None
-    table: Markup | None = None
-    """Data of the table of examples."""
-    only: Sequence[tuple[str, str]] = ()
-    """What that table can be narrowed to: value and label."""
-    lacking: Sequence[str] = ()
+    """Of the file."""
+    data: Mapping[str, Any]
+    """What ``evaluate --json`` or ``diagnose --json`` prints, or both in one."""
+    lacking: Sequence[str] = (VERDICTS,)
     """What would be needed to show more."""
-    cost: Mapping[str, Any] | None = None
-    """``calls``, ``cached_calls``, ``tokens`` and ``cost_usd``; None where the file does not tell."""
-
-    @property
-    def yes(self) -> float | None:
-        """Mean of the questions' shares of yes."""
-        known = [each.yes for each in self.questions if each.yes is not None]
-        return sum(known) / len(known) if known else None
-
-    @property
-    def has_people(self) -> bool:
-        """Whether any question was held against people."""
-        return any(each.people is not None for each in self.questions)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Of questions, by id, where they are known."""
+    p_yes: Mapping[str, float | None] = field(default_factory=dict)
+    """Mean P(yes), by question."""
+    phi: PhiMatrix | None = None
+    """Which questions are answered alike, where single verdicts are known."""
+    people: Sequence[float | None] = ()
+    """Their scores of the examples."""
+    failures: Rows = ()
+    """The answers that are missing, by reason."""
+    examples: Section | None = None
+    """The table of examples, where single verdicts are known."""
 
 
 def render_judging(found: Judging) -> str:
     """The page."""
-    rows = list(found.agreement.values())
-    people = [each.people for each in found.questions if each.people]
-    return render_page(
-        "report_of_judging.html.j2",
-        ("report_table.js", "report_sort.js", "report_verdicts.js"),
-        page=_Page(found, first_screen(found)),
-        found=found,
-        scale=Scale.over([each[end] for each in rows for end in ("low", "high", "spearman")]),
-        people_scale=Scale.over([each[end] for each in people for end in ("low", "high", "value")]),
+    data = found.data
+    sections: list[Section] = []
+    if "questions" in data:
+        view = diagnosis_view(data)
+        rows = [_question(found, place, row) for place, row in enumerate(view.tables["questions"]())]
+        drawn = {"rows": rows, "drawn": ("yes",)}
+        findings = [{"finding": each["text"]} for each in data["findings"]]
+        sections += view_sections(view, "questions", "dimensions", questions=drawn)
+        sections += [_pairing(found, len(rows)), *view_sections(view, "most_alike", "least_related")]
+        if len(findings) > FINDINGS:
+            sections.append(Section("findings", "Worth acting on", findings))
+    if "scores" in data:
+        yes = {"drawn": ("yes",), "id": "questions"}
+        sections = [*view_sections(evaluation_view(data), "yes_rates", yes_rates=yes), *sections]
+        sections += view_sections(evaluation_view(data), "agreement", "per_document", "per_system", "means")
+        sections += [_spread(found), found.examples or _examples(data)]
+    sections.append(_missing(found))
+    return render_result_page(_screen(found), sections)
+
+
+def _question(found: Judging, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table of questions, with its text, and a button that leads to the examples answered no."""
+    name, yes = row["question"], row["yes"].value
+    text = found.texts.get(name, name)
+    p_yes = found.p_yes.get(name)
+    button = Markup(
+        '<button type="button" class="open" data-only="{}" aria-label="Examples with a no to {}">answered no</button>'
+    ).format(place, name)
+    dimension = row["dimension"] if len(found.data["dimensions"]) > 1 else None
+    made = {"question": name, "text": None if text == name else text, "dimension": dimension, "yes": row["yes"]}
+    made["P(yes)"] = None if p_yes is None else Figure(p_yes, form=".2f")
+    made |= {each: row[each] for each in ("spearman", "answer", "flips", "coverage")}
+    return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
+
+
+def _pairing(found: Judging, questions: int) -> Section:
+    """Phi of every pair of questions as a picture."""
+    effective = found.data["all_questions"]["effective_questions"]
+    note = "Phi of pairs of questions over their answers, by their place above: 1 where two are always answered alike."
+    if effective is not None:
+        note += f" The {questions} questions ask about as much as {number(effective, 1)} independent ones."
+    title = "Which questions go together"
+    if found.phi is None or not found.data["all_questions"]["pairs"]:
+        return Section("together", title, note=note if found.data["all_questions"]["pairs"] else "")
+    shown = found.phi.only([each["id"] for each in found.data["questions"]][:MAPPED_QUESTIONS])
+    drawn = [("", heat_map(shown, range(1, len(shown.questions) + 1)))]
+    legend = [("swatch above", "alike"), ("swatch below", "opposite"), ("swatch none", "undefined")]
+    return Section("together", title, note=note, pictures=drawn, legend=legend)
+
+
+def _spread(found: Judging) -> Section:
+    """The scores of the examples, and people's of the same ones, in tenths of the scale."""
+    low, high = found.data["scale"]
+    ours = [None if row["overall"] is None else (row["overall"] - low) / (high - low) for row in found.data["scores"]]
+    columns = {"The judge": ours} | ({"People": found.people} if found.people else {})
+    known = [values for values in zip(*columns.values(), strict=True) if None not in values]
+    if not known:
+        return Section("spread", "How the scores are spread")
+    drawn = dict(zip(columns, zip(*known, strict=True), strict=True))
+    tallest = tallest_bar(list(drawn.values()))
+    pictures = [
+        (f"{name}, mean {number(low + (high - low) * sum(values) / len(values))}", histogram(values, kind, tallest))
+        for (name, values), kind in zip(drawn.items(), ("after", "people"), strict=False)
+    ]
+    note = f"Scores of {count(len(known), 'example')} in tenths of the scale; people's are mapped to the same scale."
+    return Section("spread", "How the scores are spread", note=note, pictures=pictures)
+
+
+def _examples(data: Mapping[str, Any]) -> Section:
+    rows = data["scores"]
+    values = {"overall": [each["overall"] for each in rows]}
+    dimensions = list(rows[0]["dimensions"]) if rows else []
+    if len(dimensions) > 1:
+        values |= {name: [each["dimensions"][name] for each in rows] for name in dimensions}
+    note = "The lowest scores first; an example with a missing verdict has no score and stands last."
+    return examples_section([each["example"] for each in rows], values, note, down=False)
+
+
+def _missing(found: Judging) -> Section:
+    seen = found.data["coverage"]
+    counted = (
+        count(seen[kind], what)
+        for kind, what in (
+            ("abstained", "abstention"),
+            ("parse_errors", "unreadable answer"),
+            ("api_errors", "failed call"),
+        )
     )
+    note = "Every verdict that was asked for is there."
+    if seen["share"] < 1:
+        note = (
+            f"{seen['asked'] - seen['answered']:,} of {seen['asked']:,} verdicts are missing: {', '.join(counted)}. None "
+            "of them was counted as a yes or a no; running the command again asks for the missing ones alone."
+        )
+    more = f" More can be shown: {'; '.join(found.lacking)}." if found.lacking else ""
+    return Section("missing", "What is missing, and why", found.failures, note + more)
 
 
-@dataclass(frozen=True)
-class _Page:
-    found: Judging
-    screen: FirstScreen
-
-
-def first_screen(found: Judging) -> FirstScreen:
+def _screen(found: Judging) -> FirstScreen:
     """What was found, in words."""
-    seen = found.coverage
-    there = f"{seen.answered:,} of {seen.asked:,} verdicts are there ({_share(seen.share)})"
-    choice: Literal["keep", "undecided"] = "keep" if seen.share >= FULL else "undecided"
-    known = {name: each for name, each in found.agreement.items() if each["spearman"] is not None}
-    if not seen.answered:
+    data, seen = found.data, found.data["coverage"]
+    pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}
+    known = {name: each.value for name, each in pooled.items() if each.value is not None}
+    findings = [each["text"] for each in data.get("findings", ())]
+    rates = [each for each in _rates(data) if each is not None]
+    yes = sum(rates) / len(rates) if rates else None
+    mean = data["means"]["overall"] if "means" in data else None
+    choice: Literal["keep", "undecided"] = "keep" if seen["share"] >= FULL else "undecided"
+    if not seen["answered"]:
         choice, headline = "undecided", "Not one question was answered"
     elif known:
         headline = _agreement_headline(known)
+    elif found.command == "diagnose" and findings:
+        what = "is one thing" if len(findings) == 1 else f"are {len(findings)} things"
+        choice, headline = "undecided", f"There {what} worth acting on"
     elif found.command == "diagnose":
         headline = "Nothing here calls for a change"
-        if found.findings:
-            what = "is one thing" if len(found.findings) == 1 else f"are {len(found.findings)} things"
-            choice, headline = "undecided", f"There {what} worth acting on"
-    elif found.means.get("overall") is not None:
-        headline = f"The mean score is {number(found.means['overall'])}"
+    elif mean is not None:
+        headline = f"The mean score is {number(mean)}"
     else:
-        headline = f"{percent(found.yes)} of the answers are yes"
-    lead = f"{count(len(found.questions), 'question')} on {count(found.examples, 'example')}: {there}."
+        headline = f"{percent(yes)} of the answers are yes"
+    examples = len(data["scores"]) if "scores" in data else data["examples"]
+    tiles = [
+        *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in _overall_first(pooled)[:1]),
+        *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
+        Tile("Answers that are yes", percent(yes), "mean over the questions"),
+        Tile("Coverage", percent(seen["share"], 1), f"{seen['answered']:,} of {seen['asked']:,} verdicts"),
+        *([_independent(data)] if "all_questions" in data else []),
+        *([cost_tile(data)] if "calls" in data else []),
+    ]
     return FirstScreen(
         found.command,
         found.name,
         choice,
         headline,
-        f"{lead} {_extremes(found)}".strip(),
-        _tiles(found),
-        found.findings[:6],
+        f"{count(len(_rates(data)), 'question')} on {count(examples, 'example')}: {seen['answered']:,} of "
+        f"{seen['asked']:,} verdicts are there ({percent(seen['share'], 1)}).",
+        tiles[:4],
+        findings[:FINDINGS],
         "Worth acting on",
-        who=f"{found.model} is the judge; its prompt has the hash {found.prompt}.",
+        who=f"{data['model']} is the judge; its prompt has the hash {data['prompt']}.",
     )
 
 
-def _agreement_headline(known: Mapping[str, Mapping[str, Any]]) -> str:
+def _independent(data: Mapping[str, Any]) -> Tile:
+    effective = Figure(data["all_questions"]["effective_questions"], form=".1f")
+    return Tile("Independent questions", effective, f"that the {len(data['questions'])} ask about as much as")
+
+
+def _rates(data: Mapping[str, Any]) -> list[float | None]:
+    """The questions' shares of yes."""
+    return [each["yes_rate"] for each in data["questions"]] if "questions" in data else list(data["yes_rates"].values())
+
+
+def _overall_first(pooled: Mapping[str, Figure]) -> list[tuple[str, Figure]]:
+    return sorted(pooled.items(), key=lambda each: each[0] != "overall")
+
+
+def _agreement_headline(known: Mapping[str, float]) -> str:
     if len(known) == 1:
-        return f"The scores agree with people at a Spearman of {number(next(iter(known.values()))['spearman'])}"
-    parts = sorted((each["spearman"], name) for name, each in known.items() if name != "overall")
+        return f"The scores agree with people at a Spearman of {number(next(iter(known.values())))}"
+    parts = sorted((value, name) for name, value in known.items() if name != "overall")
     (low, worst), (high, best) = parts[0], parts[-1]
-    whole = f"is {number(known['overall']['spearman'])} over all:" if "overall" in known else "runs"
+    whole = f"is {number(known['overall'])} over all:" if "overall" in known else "runs"
     return f"Agreement with people {whole} from {number(low)} on {worst} to {number(high)} on {best}"
-
-
-def _extremes(found: Judging) -> str:
-    """The questions with the fewest and the most yes."""
-    known = sorted((each.yes, each.name) for each in found.questions if each.yes is not None)
-    if len(known) < 2 or known[0][0] == known[-1][0]:
-        return ""
-    return (
-        f"Answered yes least often: {known[0][1]} ({percent(known[0][0])}); most often: {known[-1][1]} "
-        f"({percent(known[-1][0])})."
-    )
-
-
-def _tiles(found: Judging) -> list[Tile]:
-    seen = found.coverage
-    gone = [
-        f"{count(value, name)}"
-        for name, value in (
-            ("abstention", seen.abstained),
-            ("unreadable answer", seen.parse_errors),
-            ("failed call", seen.api_errors),
-        )
-        if value
-    ]
-    coverage = Tile("Coverage", _share(seen.share), ", ".join(gone) or "every verdict that was asked for is there")
-    yes = Tile("Answers that are yes", percent(found.yes), "mean over the questions")
-    people, mean = _people_tile(found), _mean_tile(found)
-    effective = found.pairing.effective if found.pairing else None
-    independent = Tile(
-        "Independent questions", number(effective, 1), f"that the {len(found.questions)} ask about as much as"
-    )
-    tiles = [people, mean, yes] if people is None else [people, mean]
-    shown = [each for each in tiles if each is not None]
-    shown.insert(1, coverage)
-    if found.cost is not None:
-        shown.append(cost_tile(found.cost))
-    elif effective is not None:
-        shown.append(independent)
-    return shown[:4]
-
-
-def _mean_tile(found: Judging) -> Tile | None:
-    if not found.means:
-        return None
-    overall = found.means.get("overall")
-    if overall is None:
-        return unknown("Mean score", "no example has all its verdicts, so none has a score")
-    others = [f"{name} {number(value)}" for name, value in found.means.items() if name != "overall"]
-    return Tile("Mean score", number(overall), ", ".join(others[:6]) if len(others) > 1 else "over all questions")
-
-
-def _people_tile(found: Judging) -> Tile | None:
-    if not found.agreement:
-        return None
-    name = "overall" if "overall" in found.agreement else next(iter(found.agreement))
-    each = found.agreement[name]
-    label = "Spearman with people" + (
-        "" if len(found.agreement) == 1 else ", all dimensions" if name == "overall" else f", {name}"
-    )
-    if each["spearman"] is None:
-        return unknown(label, each.get("reason") or "undefined")
-    sub = f"95 % interval {interval(each['low'], each['high'], sign=False)}, n = {each['n']}"
-    gain = {"value": each["spearman"], "low": each["low"], "high": each["high"]}
-    return Tile(label, number(each["spearman"]), sub, gain=gain, scale=Scale.over(gain.values()), is_change=False)
-
-
-def _share(share: float) -> str:
-    """Never rounded up to all of them."""
-    return "100 %" if share == 1 else f"{min(100 * share, 99.9):.1f} %"
-
-
-VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their reasons, and each example's texts"
-
-
-def read_evaluation(data: Mapping[str, Any], name: str) -> Judging:
-    """What ``evaluate --json`` printed.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
-    questions = [
-        QuestionLine(place, each, each, "", yes, None, None)
-        for place, (each, yes) in enumerate(data["yes_rates"].items(), 1)
-    ]
-    scores = data["scores"]
-    dimensions = list(scores[0]["dimensions"]) if scores else []
-    columns = {"overall": [each["overall"] for each in scores]}
-    if len(dimensions) > 1:
-        columns |= {each: [row["dimensions"][each] for row in scores] for each in dimensions}
-    rows: dict[str, Any] = {
-        "ids": [each["example"] for each in scores],
-        "columns": [["Example", "ids"], *([label, f"c{place}"] for place, label in enumerate(columns))],
-        "sorted": "c0",
-        "down": False,
-        "signed": [],
-        "texts": {},
-        **{f"c{place}": [thousandth(each) for each in values] for place, values in enumerate(columns.values())},
-    }
-    return Judging(
-        command="evaluate",
-        name=name,
-        model=data["model"],
-        prompt=data["prompt"],
-        examples=len(scores),
-        coverage=_coverage(data["coverage"]),
-        questions=questions,
-        means={"overall": data["means"]["overall"], **data["means"]},
-        agreement={each: row["pooled"] for each, row in data["agreement"].items()},
-        spreads=_spreads(columns["overall"], *data["scale"]),
-        table=json_data(rows) if scores else None,
-        lacking=[VERDICTS],
-        cost=data,
-    )
-
-
-def read_diagnosis(data: Mapping[str, Any], name: str) -> Judging:
-    """What ``diagnose --json`` printed.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
-    questions = [
-        QuestionLine(
-            place,
-            each["id"],
-            each["id"],
-            each["dimension"],
-            each["yes_rate"],
-            None,
-            each["coverage"]["share"] if each["coverage"]["asked"] else None,
-            None
-            if each["human_dimension"] is None
-            else {end: each["human_p_yes"][end] for end in ("value", "low", "high")},
-            each["flips"],
-        )
-        for place, each in enumerate(data["questions"], 1)
-    ]
-    return Judging(
-        command="diagnose",
-        name=name,
-        model=data["model"],
-        prompt=data["prompt"],
-        examples=data["examples"],
-        coverage=_coverage(data["coverage"]),
-        questions=questions,
-        means={},
-        agreement={},
-        findings=[each["text"] for each in data["findings"]],
-        pairing=Pairing(None, data["most_alike"], data["all_questions"]["effective_questions"]),
-        lacking=[VERDICTS],
-        cost=data if "calls" in data else None,
-    )
-
-
-def _coverage(row: Mapping[str, Any]) -> Coverage:
-    return Coverage(*(row[each] for each in ("asked", "answered", "abstained", "parse_errors", "api_errors")))
-
-
-def _spreads(scores: Sequence[float | None], low: float, high: float) -> list[Spread]:
-    known = [(each - low) / (high - low) for each in scores if each is not None]
-    if not known:
-        return []
-    drawn = histogram(known, "after", tallest_bar([known]))
-    return [Spread("The judge", "after", low + (high - low) * sum(known) / len(known), len(known), drawn)]

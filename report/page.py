@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..models.budget import count
-from ..prompts.words import NONE, interval, money, number, p_value, percent, signed
+from ..prompts.words import NONE, Figure, interval, money, number, p_value, percent, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +73,7 @@ def _environment() -> Environment:
     for write in (number, signed, interval, money, p_value, percent, count, clip):
         environment.filters[write.__name__] = write
     environment.globals["NONE"] = NONE
+    environment.tests["figure_cell"] = lambda each: isinstance(each, Figure)
     return environment
 
 

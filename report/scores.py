@@ -59,10 +59,6 @@ class Scale:
         share = (value - self.low) / (self.high - self.low)
         return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
 
-    def wide(self, value: float) -> str:
-        """Width of a bar from zero to a value that is not below it."""
-        return f"{float(self.at(value)[:-1]) - float(self.at(0)[:-1]):.2f}%"
-
     @property
     def ticks(self) -> list[float]:
         """Round values from one end to the other."""

@@ -12,12 +12,10 @@ from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.verdicts import read_verdicts
-from .charts import heat_map, histogram, tallest_bar
 from .examples import FIELDS
-from .first_screen import failures
-from .judging import Judging, Pairing, QuestionLine
+from .judging import Judging
 from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
-from .questions import MAPPED_QUESTIONS, Spread
+from .result_page import Section, failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..evaluation.diagnosis import Diagnosis
     from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.verdicts import Verdict
 
@@ -69,39 +66,46 @@ def read_judging(path: Path, beside: Beside) -> Judging:
     read = _read(path, beside)
     found = diagnose_verdicts(read.examples, read.checklist, read.verdicts)
     names = {each.id: place for place, each in enumerate(read.checklist.questions)}
-    whole = "overall"
+    texts = {each.id: each.text for each in read.checklist.questions}
+    whole, targets = "overall", read.targets
     agreement: dict[str, Mapping[str, Any]] = {}
-    if read.targets is not None:
-        measured = measure(read.scores, read.targets, read.examples, resamples=RESAMPLES, seed=SEED)
+    if targets is not None:
+        measured = measure(read.scores, targets, read.examples, resamples=RESAMPLES, seed=SEED)
         agreement = dict(measured.dimensions)
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
     answered = {each.question for each in read.verdicts}
+    nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
+    missing = [("missing", "with a missing verdict")] if found.coverage.share < 1 else []
+    p_yes: dict[str, list[float]] = {}
+    for each in read.verdicts:
+        if each.p_yes is not None:
+            p_yes.setdefault(each.question, []).append(each.p_yes)
+    note = "The lowest scores first; an example with a missing verdict has no score and stands last."
+    if targets is not None:
+        note = "Those furthest from people's first; \"less people's\" is below zero where the judge is more severe."
+    data = found.to_dict() | {
+        "scale": (0.0, 1.0),
+        "means": {whole: mean_score(each.overall for each in read.scores), **means},
+        "yes_rates": {},
+        "agreement": {name: {"pooled": each} for name, each in agreement.items()},
+        "scores": [
+            {"example": each.example, "overall": each.overall if targets is None else targets.score(each)}
+            for each in read.scores
+        ],
+    }
     return Judging(
-        command="evaluate",
-        name=path.name,
-        model=found.model,
-        prompt=found.prompt,
-        examples=found.examples,
-        coverage=found.coverage,
-        questions=_questions(read, found),
-        means={whole: mean_score(each.overall for each in read.scores), **means},
-        agreement=agreement,
-        findings=[each.text for each in found.findings],
-        failures=failures(each.to_dict() for each in read.verdicts),
-        spreads=_spreads(read),
-        pairing=_pairing(found),
-        table=_table(read, names),
-        only=[
-            *([("missing", "with a missing verdict")] if found.coverage.share < 1 else []),
-            *(
-                (str(place), f"a no to {clipped(_label(read, name))}")
-                for name, place in names.items()
-                if name in answered
-            ),
-        ][:200],
-        lacking=read.lacking,
+        "evaluate",
+        path.name,
+        data,
+        read.lacking,
+        texts,
+        {name: mean_score(values) for name, values in p_yes.items()},
+        found.phi,
+        [] if targets is None else [targets.overall(each.example) for each in read.scores],
+        failures(each.to_dict() for each in read.verdicts),
+        Section("examples", "Example by example", note=note, explorer=_table(read, names), only=[*missing, *nos][:200]),
     )
 
 
@@ -142,58 +146,6 @@ def _read(path: Path, beside: Beside) -> _Read:
             examples = [each.model_copy(update={"human": {}}) for each in examples]
     scores = score_examples(examples, checklist, verdicts)
     return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None)
-
-
-def _label(read: _Read, name: str) -> str:
-    return next(each.text for each in read.checklist.questions if each.id == name)
-
-
-def _questions(read: _Read, found: Diagnosis) -> list[QuestionLine]:
-    p_yes: dict[str, list[float]] = {}
-    for each in read.verdicts:
-        if each.p_yes is not None:
-            p_yes.setdefault(each.question, []).append(each.p_yes)
-    texts = {each.id: each.text for each in read.checklist.questions}
-    return [
-        QuestionLine(
-            place,
-            each.id,
-            texts[each.id],
-            each.dimension,
-            each.yes_rate,
-            mean_score(p_yes.get(each.id, ())),
-            each.coverage.share if each.coverage.asked else None,
-            None if each.human is None else {"value": each.soft.value, "low": each.soft.low, "high": each.soft.high},
-            each.flips,
-        )
-        for place, each in enumerate(found.questions, 1)
-    ]
-
-
-def _spreads(read: _Read) -> list[Spread]:
-    """The scores of the examples, and people's of the same ones."""
-    columns = [("The judge", "after", [each.overall for each in read.scores])]
-    if read.targets is not None:
-        columns = [("The judge", "after", [read.targets.score(each) for each in read.scores])]
-        columns.append(("People", "people", [read.targets.overall(each.example) for each in read.scores]))
-    kept = [place for place in range(len(read.scores)) if all(values[place] is not None for _, _, values in columns)]
-    known = [(name, kind, [values[place] or 0.0 for place in kept]) for name, kind, values in columns]
-    if not kept:
-        return []
-    tallest = tallest_bar([values for _, _, values in known])
-    return [
-        Spread(name, kind, sum(values) / len(values), len(values), histogram(values, kind, tallest))
-        for name, kind, values in known
-    ]
-
-
-def _pairing(found: Diagnosis) -> Pairing | None:
-    if len(found.questions) < 2 or not found.together.related.pairs:
-        return None
-    shown = found.phi.only([each.id for each in found.questions][:MAPPED_QUESTIONS])
-    pairs = [{"first": each.first, "second": each.second, "phi": each.phi, "n": each.n} for each in shown.pairs()[:8]]
-    drawn = heat_map(shown, range(1, len(shown.questions) + 1))
-    return Pairing(drawn, pairs, found.together.related.effective)
 
 
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:

@@ -303,11 +303,11 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     captions = {
         "judges": "the judges; correlations with people are means over the dimensions",
         "agreement": "agreement with people",
-        "per_document": "agreement with people inside documents, mean over those where it is defined",
-        "per_system": "agreement with people, of systems' means",
+        "per_document": "agreement with people inside documents; mean over those where it is defined",
+        "per_system": "agreement with people of systems' means",
         "dimensions": f"on {data['points']} points",
-        "cost": "cost of an example, as if each judge were alone and nothing were in the store",
-        "differences": f"Spearman against {first}, on the same examples",
+        "cost": "cost of an example; as if each judge were alone and nothing were in the store",
+        "differences": f"Spearman against {first}; on the same examples",
     }
     title = f"{len(data['judges'])} judges on {data['examples']} examples by {data['model']}"
     brief = f"{lines[0]}; Spearman with people: {told}" if told else None

@@ -248,12 +248,12 @@ def selection_view(data: Mapping[str, Any]) -> View:
         ],
     }
     captions = {
-        "kept": "the questions that were kept, with what all down to it tell together",
-        "candidates": "what each candidate tells about the rating, in bits, in the order in which they were chosen",
-        "growth": "what the first questions come to, on halves of the sample that did not choose them; Spearman with "
+        "kept": "the questions that were kept; each with what all down to it tell together",
+        "candidates": "what each candidate tells about the rating; in bits, in the order in which they were chosen",
+        "growth": "how the information grows; measured on halves of the sample that did not choose them; Spearman with "
         f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
-        "agreement": "agreement with people on the sample that chose the questions, which flatters them a little",
-        "convergence": "Kendall's tau of rankings from resamples of so many examples with the ranking from all",
+        "agreement": "agreement with people; on the sample that chose the questions, which flatters them a little",
+        "convergence": "is the ranking settled?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
         "rounds": "how the candidates came together",
     }
     brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"
@@ -263,14 +263,15 @@ def selection_view(data: Mapping[str, Any]) -> View:
 
 def _candidate_row(report: Mapping[str, Any], prefix: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "kept": "kept" if report["kept"] else "",
         "question": f"{report['id']}: {report['text']}",
-        **{name: report[name] for name in ("bits", "bias")},
+        "bits": Figure(report["bits"]),
+        "bias": report["bias"],
         "together": prefix["information"],
         "held out": prefix["held_out"],
         "tokens": report["tokens"],
         "missing": report["missing"] or None,
         "yes": Figure(report["mean_score"], form=".0%"),
+        "kept": "kept" if report["kept"] else "",
     }
 
 

@@ -264,10 +264,10 @@ def weights_view(data: Mapping[str, Any]) -> View:
         "order": lambda: [_order_row(*each) for each in ([*bias["tests"].items(), ("all", bias)] if bias else [])],
     }
     captions = {
-        "weights": "the weights, which sum to 1; with a column for each section that has its own",
-        "learners": f"the learners, on the same {held_out(data)}; {data['method']} is used; differences are from uniform weights",
-        "sections": "decided pairs of each section; one with few leans on the others",
-        "order": "mean probability that the output shown first is called the better one; 0.500 is no bias",
+        "weights": "the weights; they sum to 1, and each section that has its own has a column",
+        "learners": f"the learners on the same {held_out(data)}; {data['method']} is used; differences are from uniform weights",
+        "sections": "the sections, with their decided pairs; one with few leans on the others",
+        "order": "does the order of the outputs decide?; mean probability that the output shown first is called the better one, 0.500 being no bias",
     }
     return View(f"{len(data['weights'])} tests", data["conclusion"], tables, tuple(captions), captions=captions)
 

@@ -128,7 +128,7 @@ async def test_verdicts_open_sort_filter_and_drill_down_without_a_complaint_or_a
             "[...document.querySelectorAll('table.sortable th button')].find((each) => each.textContent === 'Yes').click()"
         )
         rates = await tab.run(
-            "[...document.querySelectorAll('table.sortable tbody tr')].map((row) => parseFloat(row.cells[3].textContent))"
+            "[...document.querySelectorAll('#questions tbody tr')].map((row) => parseFloat(row.querySelector('td.n').textContent))"
         )
         assert rates == sorted(rates, reverse=True)
 
