@@ -79,12 +79,8 @@ def run_summary(done: RunResult) -> None:
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     table = table_of("split", "n", "at the start", "accepted", "difference")
-    first, best, gain = result.baseline, result.best, result.gain
-    for split, before, after, more in (
-        ("validation", first.validation, best.validation, gain.validation),
-        ("test", first.test, best.test, gain.test),
-    ):
-        said = _gain(more) if more else "" if result.changed else "the same prompt"
+    for split, before, after, gain in result.splits:
+        said = _gain(gain) if gain else "" if result.changed else "the same prompt"
         table.add_row(split, "" if before is None else str(before.n), _measure(before), _measure(after), said)
     out.print(table)
     lessons = {lesson.id: lesson for lesson in result.lessons}

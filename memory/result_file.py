@@ -6,7 +6,7 @@ here are kept. Dimensions, lessons and versions are named as in the rest of the 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -194,6 +194,15 @@ class RoleRecord(_Record):
     cost_usd: float = 0.0
 
 
+class OnSplit(NamedTuple):
+    """What was measured on one split."""
+
+    split: str
+    before: MeasureRecord | None
+    after: MeasureRecord | None
+    gain: GainRecord | None
+
+
 class RunRecord(_Record):
     """All of ``result.json``."""
 
@@ -229,6 +238,14 @@ class RunRecord(_Record):
     def changed(self) -> bool:
         """Whether an edit was accepted."""
         return bool(self.accepted_edits)
+
+    @property
+    def splits(self) -> tuple[OnSplit, OnSplit]:
+        """The first and the best version side by side, on validation and on test."""
+        return (
+            OnSplit("validation", self.baseline.validation, self.best.validation, self.gain.validation),
+            OnSplit("test", self.baseline.test, self.best.test, self.gain.test),
+        )
 
     @property
     def why_it_ended(self) -> str:
