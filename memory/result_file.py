@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ..models.budget import spending
+from ..models.budget import spending_of
 from ..prompts.lessons import Edit, Lesson
 
 FinishReason = Literal[
@@ -265,4 +265,4 @@ class RunRecord(_Record):
     @property
     def spending(self) -> str:
         """What was bought, for people."""
-        return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
+        return spending_of(vars(self))
