@@ -60,14 +60,10 @@ def run_summary(done: RunResult) -> None:
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
-    start, best, gain = result.baseline, result.best, result.gain
-    for split, first, last, more in (
-        ("validation", start.validation, best.validation, gain.validation),
-        ("test", start.test, best.test, gain.test),
-    ):
-        row = {"split": split, "n": first and first.n, "at the start": _measure(first), "accepted": _measure(last)}
+    for split, before, after, gain in result.splits:
+        row = {"split": split, "n": before and before.n, "at the start": _measure(before), "accepted": _measure(after)}
         same = None if result.changed else "the same prompt"
-        rows.append(row | {"difference": Figure.of(more, "+.3f") if more else same})
+        rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
     print_rows(rows)
     lessons = {lesson.id: lesson for lesson in result.lessons}
     if result.finish_reason != "calibrated" and not result.changed:

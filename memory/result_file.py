@@ -6,11 +6,11 @@ here are kept. Dimensions, lessons and versions are named as in the rest of the 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ..models.budget import spending
+from ..models.budget import spending_of
 from ..prompts.lessons import Edit, Lesson
 
 FinishReason = Literal[
@@ -194,6 +194,15 @@ class RoleRecord(_Record):
     cost_usd: float = 0.0
 
 
+class OnSplit(NamedTuple):
+    """What was measured on one split."""
+
+    split: str
+    before: MeasureRecord | None
+    after: MeasureRecord | None
+    gain: GainRecord | None
+
+
 class RunRecord(_Record):
     """All of ``result.json``."""
 
@@ -231,6 +240,14 @@ class RunRecord(_Record):
         return bool(self.accepted_edits)
 
     @property
+    def splits(self) -> tuple[OnSplit, OnSplit]:
+        """The first and the best version side by side, on validation and on test."""
+        return (
+            OnSplit("validation", self.baseline.validation, self.best.validation, self.gain.validation),
+            OnSplit("test", self.baseline.test, self.best.test, self.gain.test),
+        )
+
+    @property
     def why_it_ended(self) -> str:
         """The reason in words, as in "It ended because …"."""
         return FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
@@ -248,4 +265,4 @@ class RunRecord(_Record):
     @property
     def spending(self) -> str:
         """What was bought, for people."""
-        return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
+        return spending_of(vars(self))

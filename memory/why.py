@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import networkx as nx
+    from _typeshed import DataclassInstance
 
 Row = dict[str, Any]
-Story = TypeVar("Story")
+Story = TypeVar("Story", bound="DataclassInstance")
+Found = Literal["in the prompt", "nearest", "not in the prompt"]
+"""``nearest``: the prompt says nearly this. ``not in the prompt``: a lesson or an edit says it, the prompt does not."""
 
 SAME_RATIO = 0.6
 """Share of common words from which a sentence counts as another one revised."""
@@ -124,8 +127,7 @@ class Why:
     """The answer."""
 
     sentence: str
-    found: Literal["in the prompt", "nearest", "not in the prompt"]
-    """``nearest``: the prompt says nearly this. ``not in the prompt``: a lesson or an edit says it, the prompt does not."""
+    found: Found
     version: int
     """The version whose prompt was asked about."""
     passages: tuple[Passage, ...]
@@ -168,12 +170,14 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     version = best if best in versions else versions[-1]
     passages = blame(graph, version)
     ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
-    found, those = "in the prompt", _holding(passages, wanted)
+    found: Found = "in the prompt"
+    those = _holding(passages, wanted)
     if not those:
         edits, lessons = _elsewhere(graph, wanted, sentence)
         if edits or lessons:
             return Why(sentence, "not in the prompt", version, (), edits, lessons, gain)
-        found, those = "nearest", [each for each in ranked[:1] if _likeness(wanted, each.text) >= CLOSE]
+        found = "nearest"
+        those = [each for each in ranked[:1] if _likeness(wanted, each.text) >= CLOSE]
     if not those:
         meant = [each for each in ranked[:3] if _likeness(wanted, each.text) >= WORTH_NAMING]
         listed = "; ".join(f"line {each.line}, {each.text!r}" for each in meant)
@@ -182,7 +186,7 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     numbers = dict.fromkeys(number for each in those for number in each.edits)
     text = " ".join(each.text for each in those)
     stories = tuple(_edit_story(graph, number, text) for number in numbers)
-    return Why(sentence, found, version, tuple(those), stories, (), gain)  # type: ignore[arg-type]
+    return Why(sentence, found, version, tuple(those), stories, (), gain)
 
 
 def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
@@ -238,18 +242,27 @@ def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[i
 
     A sentence has the past of the one that it is; of those left over, the likest are one sentence and its revision.
     """
+    past: dict[int, Passage] = {}
+    left = list(before)
+    for there, new in enumerate(after):
+        same = next((each for each in left if each.text == new.text), None)
+        if same is not None:
+            left.remove(same)
+            past[there] = same
     likeness = [
-        (2.0 if old.text == new.text else _alike(old.text, new.text), -there, -here)
+        (_alike(old.text, new.text), -there, -here)
         for there, new in enumerate(after)
-        for here, old in enumerate(before)
+        if there not in past
+        for here, old in enumerate(left)
     ]
-    past: dict[int, int] = {}
+    taken: set[int] = set()
     for alike, there, here in sorted(likeness, reverse=True):
-        if alike and -there not in past and -here not in past.values():
-            past[-there] = -here
+        if alike and -there not in past and here not in taken:
+            past[-there] = left[-here]
+            taken.add(here)
     found = []
     for there, new in enumerate(after):
-        old = before[past[there]] if there in past else Passage(0, "")
+        old = past.get(there, Passage(0, ""))
         more = () if old.text == new.text else edits
         found.append(replace(new, in_start=old.in_start, edits=old.edits + more))
     return found
@@ -299,7 +312,7 @@ def _elsewhere(
 
 def _story(kind: type[Story], row: Mapping[str, Any], **more: Any) -> Story:
     """A record with what a node has of its fields, and more."""
-    return kind(**{field.name: row.get(field.name) for field in fields(kind)} | more)  # type: ignore[arg-type]
+    return kind(**{field.name: row.get(field.name) for field in fields(kind)} | more)
 
 
 def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .base import Answer, Model, Request
 
@@ -21,6 +21,11 @@ def count(value: int, what: str) -> str:
 def spending(calls: int, reused: int, tokens: int, dollars: float) -> str:
     """What was bought and what was there already, e.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``."""
     return f"{count(calls, 'call')}, {count(reused, 'answer')} reused, {count(tokens, 'token')}, ${dollars:.4f}"
+
+
+def spending_of(result: Mapping[str, Any]) -> str:
+    """The same, from the figures that stand in every result file."""
+    return spending(*(result[name] for name in ("calls", "cached_calls", "tokens", "cost_usd")))
 
 
 GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."

@@ -199,19 +199,13 @@ def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> N
         run.write(f"verdicts/{name}.jsonl", "".join(lines))
 
 
-SIDES = {"baseline": "at the start", "best": "accepted"}
-
-
 def run_view(directory: Path, result: RunRecord) -> View:
     """The measures, the edits and the lessons of ``result.json``."""
-    measured = {
-        (label, split): getattr(getattr(result, side), split)
-        for side, label in SIDES.items()
-        for split in ("validation", "test")
-    }
+    measured = [("at the start", each.split, each.before) for each in result.splits]
+    measured += [("accepted", each.split, each.after) for each in result.splits]
     scores = [
-        _score(label, split, dimension, row)
-        for (label, split), whole in measured.items()
+        _score(version, split, dimension, row)
+        for version, split, whole in measured
         if whole is not None
         for dimension, row in {"overall": whole, **whole.dimensions}.items()
     ]
@@ -223,12 +217,12 @@ def run_view(directory: Path, result: RunRecord) -> View:
         for lesson in result.lessons
     ]
     report = directory / "report.html"
-    gains = {split: said for split in ("validation", "test") if (said := _gain(result, split))}
+    gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
     counted = f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected"
     lines = [
         f"It ended because {result.why_it_ended}.",
         f"{counted}; {count(len(lessons), 'lesson')}.",
-        *gains.values(),
+        *gains,
         f"{result.spending}; coverage {result.coverage:.1%}",
         *([f"The whole story: {report}"] if report.is_file() else []),
     ]
@@ -239,7 +233,7 @@ def run_view(directory: Path, result: RunRecord) -> View:
         "lessons": lambda: lessons,
         "overall": lambda: overall,
     }
-    gain = gains.get("test") or gains.get("validation") or "Nothing was accepted"
+    gain = gains[-1] if gains else "Nothing was accepted"
     return View(f"{result.mode} in {directory}", lines, tables, ("overall", "edits"), f"{gain}; {counted}.")
 
 
@@ -261,9 +255,6 @@ def _edits(row: TriedRecord, accepted: bool) -> dict[str, Any]:
     }
 
 
-def _gain(result: RunRecord, split: str) -> str | None:
-    gain: GainRecord | None = getattr(result.gain, split)
-    if gain is None:
-        return None
+def _gain(yardstick: str, split: str, gain: GainRecord) -> str:
     said = number_text(gain.value, gain.low, gain.high)
-    return f"Gain on {split} ({result.yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"
+    return f"Gain on {split} ({yardstick}): {said}{f' ({gain.reason})' if gain.reason else ''}"

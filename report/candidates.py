@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..memory.result_file import GainRecord, PrunedRecord, RunRecord, TriedRecord
+    from ..memory.result_file import GainRecord, PrunedRecord, RunRecord
     from .run_data import RunData
 
 
@@ -39,10 +39,9 @@ class ShownCandidate:
     reason: str
     gain: GainRecord | None
     edits: Sequence[EditView]
-    version: int | None
-    judged: int | None = None
+    judged: int | None
     """Validation examples that were judged before the decision."""
-    dropped: bool = False
+    dropped: bool
     """Whether it was dropped before all of them were judged."""
 
     @property
@@ -58,41 +57,28 @@ class ShownCandidate:
 
 def candidates(data: RunData) -> list[ShownCandidate]:
     """All candidates in the order in which they were tried; the accepted ones' edits are numbered from 1."""
-    accepted, rejected = iter(data.result.accepted_edits), iter(data.result.rejected_edits)
-    decisions = data.of("decision")
-    known = sum(event["accepted"] for event in decisions)
-    rows: list[tuple[bool, TriedRecord, int | None]]
-    if (known, len(decisions) - known) == (len(data.result.accepted_edits), len(data.result.rejected_edits)):
-        rows = [
-            (event["accepted"], next(accepted if event["accepted"] else rejected), event["version"])
-            for event in decisions
-        ]
+    result = data.result
+    decisions = [bool(event["accepted"]) for event in data.of("decision")]
+    if (decisions.count(True), decisions.count(False)) == (len(result.accepted_edits), len(result.rejected_edits)):
+        left = {True: iter(result.accepted_edits), False: iter(result.rejected_edits)}
+        rows = [(passed, next(left[passed])) for passed in decisions]
     else:
-        rows = [*((True, row, None) for row in accepted), *((False, row, None) for row in rejected)]
+        rows = [*((True, row) for row in result.accepted_edits), *((False, row) for row in result.rejected_edits)]
         rows.sort(key=lambda each: each[1].iteration)
     trials = {tuple(event["lessons"]): event["result"] for event in data.of("trial") if event["result"]["passed"]}
-    pruned = {row.edit.key: row for row in data.result.pruned_edits}
+    pruned = {row.edit.key: row for row in result.pruned_edits}
     size = data.split_size("validation")
     made, number = [], 0
-    for passed, row, version in rows:
+    for passed, row in rows:
         edits = []
         for edit in row.edits:
             number += passed
             label = number if passed else None
-            edits.append(
-                EditView(
-                    label,
-                    shortened(word_changes(edit.old, edit.new, label)),
-                    edit.lessons,
-                    trials.get(edit.lessons),
-                    pruned.get(edit.key) if passed else None,
-                )
-            )
-        judged = row.judged
-        dropped = not passed and judged is not None and size is not None and judged < size
-        made.append(
-            ShownCandidate(row.iteration, passed, row.reason, row.gain, edits, version, judged or None, dropped)
-        )
+            pieces = shortened(word_changes(edit.old, edit.new, label))
+            pruning = pruned.get(edit.key) if passed else None
+            edits.append(EditView(label, pieces, edit.lessons, trials.get(edit.lessons), pruning))
+        dropped = not passed and row.judged is not None and size is not None and row.judged < size
+        made.append(ShownCandidate(row.iteration, passed, row.reason, row.gain, edits, row.judged or None, dropped))
     return made
 
 

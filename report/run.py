@@ -112,7 +112,7 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
 
 def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
     """Ends of all intervals of differences, so that the whole report draws them on one axis."""
-    gains = [*(each.gain for each in tried), data.result.gain.validation, data.result.gain.test]
+    gains = [*(each.gain for each in tried), *(each.gain for each in data.result.splits)]
     return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
 
 
@@ -221,15 +221,14 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     gone = [count(result.missing[name], what) for name, what in kinds.items() if result.missing.get(name)]
     if gone:
         said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
-    versions = [("starting", result.baseline)] + ([("accepted", result.best)] if result.changed else [])
-    for split in ("test", "validation"):
-        for label, side in versions:
-            measure = side.test if split == "test" else side.validation
+    for split, before, after, _ in reversed(result.splits):
+        size = data.split_size(split)
+        accepted = [("accepted", after, result.best)] if result.changed else []
+        for label, measure, side in [("starting", before, result.baseline), *accepted]:
             where = f"{split.capitalize()}, {label} prompt"
             if measure is None:
                 said.append(f"{where}: {side.reason or 'not judged'}.")
                 continue
-            size = data.split_size(split)
             if size is not None and measure.n < size:
                 sides = " on both sides" if data.is_judge else ""
                 said.append(f"{where}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")

@@ -90,12 +90,9 @@ class SplitScores:
 
 def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
     """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
-    first, best, gains, changed = data.result.baseline, data.result.best, data.result.gain, data.result.changed
+    changed = data.result.changed
     made = []
-    for split, before, after, gain in (
-        ("test", first.test, best.test, gains.test),
-        ("validation", first.validation, best.validation, gains.validation),
-    ):
+    for split, before, after, gain in reversed(data.result.splits):
         rows = []
         if before:
             names = list(before.dimensions)
@@ -104,7 +101,7 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
             for name in names if len(names) > 1 else ():
                 now = after.dimensions[name] if changed and after else None
                 rows.append(ScoreRow(name, False, before.dimensions[name], now, None))
-        reason = None if before else first.reason or "it was not judged"
+        reason = None if before else data.result.baseline.reason or "it was not judged"
         made.append(SplitScores(split, data.split_size(split), rows, reason))
     ends = [
         end
