@@ -41,6 +41,7 @@ OLD = Checklist(
 
 class Told(Silent):
     def __init__(self) -> None:
+        super().__init__()
         self.said: list[str] = []
 
     def say(self, text: str) -> None:
