@@ -221,7 +221,7 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``cache`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting.

@@ -108,7 +108,7 @@ def check_regression(
         baseline: JSON file with the scores to hold against.
         prompt: The judge's prompt; askance's own neutral one by default.
         update: Write the baseline in place of comparing with it.
-        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`.
+        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``cache`` and ``no_cache``.
 
     Returns:
         Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.

@@ -37,7 +37,7 @@ def write_questions(
         dimensions: Allowed dimensions; proposed by the model where there are none.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.WriterOptions`.
+        options: Settings of :class:`~askance.evaluation.options.WriterOptions`, among them ``cache`` and ``no_cache``.
 
     Raises:
         InputError: The task is empty, or a bad setting or model name.

@@ -74,15 +74,15 @@ def compare(
         panel: Models of ``poll``; by default several members of ``model``.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.CompareOptions`.
+        options: Settings of :class:`~askance.evaluation.options.CompareOptions`, among them ``cache`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, judge, model name or setting.
         BudgetExceededError: A cap was reached; the answers so far are kept.
         AskanceError: The endpoint is down or refuses every call, or a judge cannot be prepared.
     """
-    asked = prepare(data, model, judges, checklist, candidates, prompt, criteria, dimensions, panel, options)
-    return asked.run(watcher, progress)
+    job = prepare(data, model, judges, checklist, candidates, prompt, criteria, dimensions, panel, options)
+    return job.run(watcher, progress)
 
 
 def prepare(
@@ -116,8 +116,7 @@ def prepare(
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
     text = default_prompt(examples) if prompt is None else load_prompt(prompt)
     pool = None if candidates is None else load_checklist(candidates)
-    asked = (model, tuple(panel))
-    return ComparisonJob(examples, names, questions, pool, text, task, words, targets, *asked, settings)
+    return ComparisonJob(examples, names, questions, pool, text, task, words, targets, model, tuple(panel), settings)
 
 
 @dataclass(frozen=True)

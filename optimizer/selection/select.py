@@ -68,7 +68,7 @@ def select(
         dimensions: Allowed dimensions of proposed questions; free where empty.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.SelectOptions`.
+        options: Settings of :class:`~askance.evaluation.options.SelectOptions`, among them ``cache`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, candidates, prompt, model name or setting, or no human score where they were asked for.
