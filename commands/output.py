@@ -69,6 +69,8 @@ def tell_judged(
         echo_json(found.to_dict())
     else:
         tables(found)
+        if found.budget is not None:
+            click.echo(found.budget.sentence)
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, least)
