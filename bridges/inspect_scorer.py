@@ -21,7 +21,6 @@ from ..prompts.prompt import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from ..models.base import Model
-    from ..models.session import BackgroundLoop
     from ..prompts.verdicts import Verdict
 
 

@@ -16,8 +16,7 @@ from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, settings, settings_options
-from .output import console, dump_json, echo_json, require_share, tell_errors
-from .tables import print_rows, show
+from .output import console, dump_json, echo_json, print_rows, require_share, show, tell_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,6 @@ from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
-from .tables import show
 
 
 @click.command(name="diagnose")
@@ -47,4 +46,4 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with console(quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
     least = float(options.get("min_coverage", 0.0))
-    tell_judged(found, show, output, as_json=as_json, least=least)
+    tell_judged(found, output, as_json=as_json, least=least)

@@ -1,19 +1,326 @@
-"""``askance doctor``."""
+"""``askance doctor``: whether askance can work here. Packages, models, disk and store are looked at, nothing is bought."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import tomllib
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from packaging.requirements import Requirement
 
-from ..evaluation.options import load_config
-from .check_up import check_up, models_of_config
-from .options import load_dotenv
+from .. import __version__
+from ..evaluation.options import MODEL, load_config
+from ..memory.verdict_store import SCHEMA_VERSION, store_path
+from ..models.direct import default_base_url, shown_address
+from ..models.files import cache_directory, known_identity
+from ..models.registry import MODELS, RegisteredModel
+from ..models.resolve import Models
+from ..models.session import run_sync
+from ..prompts.errors import AskanceError, did_you_mean
+from .options import load_dotenv, naming
 from .output import echo_json
 
 if TYPE_CHECKING:
-    from .check_up import Checked
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+State = Literal["ok", "missing", "broken"]
+NOT_SHOWN = ("all", "dev", "docs")
+"""Extras that only join others, or serve those who work on askance itself."""
+SECONDS = 5.0
+"""How long a server may take to list its models."""
+LEAST_FREE = 200e6
+"""Bytes below which a disk counts as full."""
+CHECKED_WHOLE = 200e6
+"""Bytes up to which the store is read whole to find damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One thing, how it is, and what to do."""
+
+    area: str
+    """Which group of lines it belongs to: ``python``, ``extras``, ``models``, ``embedded models``, ``files``."""
+    name: str
+    state: State
+    said: str
+    """What was found, as a sentence without a full stop. Never holds a key."""
+    do: str | None = None
+    """What to do about it; None where there is nothing to do."""
+    needed: bool = True
+    """Whether what was asked for cannot work without it."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it keeps what was asked for from working."""
+        return self.needed and self.state != "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return asdict(self)
+
+
+def check_up(models: Sequence[str] = (), *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
+    """Look at everything.
+
+    Args:
+        models: Names of the models that must work, as ``provider/model``.
+        api_base: Address of the server of ``openai/`` names.
+        connect: Whether to ask that server for its list of models, which costs nothing.
+    """
+    return [*check_packages(), *check_models(models, api_base=api_base, connect=connect), *check_files()]
+
+
+def check_packages() -> list[Checked]:
+    """Python, askance, what it needs, and each extra with the command that installs it."""
+    lines = [Checked("python", "Python", "ok", ".".join(map(str, sys.version_info[:3])))]
+    declared = declared_requirements()
+    if declared is None:
+        said = f"{__version__}, but without the record of what it needs"
+        return [*lines, Checked("python", "askance", "broken", said, "install it: pip install askance")]
+    if problems := [problem for each in declared[""] if (problem := _problem(each))]:
+        again = "install it again: pip install --upgrade askance"
+        lines.append(Checked("python", "askance", "broken", f"{__version__}: {_join(problems)}", again))
+    else:
+        said = f"{__version__}, with all {len(declared[''])} packages that it needs"
+        lines.append(Checked("python", "askance", "ok", said))
+    return [*lines, *(_extra(name) for name in declared if name and name not in NOT_SHOWN)]
+
+
+def extra_problem(extra: str) -> str | None:
+    """What keeps an extra from working, with the command that mends it; None where it is whole."""
+    checked = _extra(extra)
+    return None if checked.state == "ok" else f"{checked.said}; {checked.do}"
+
+
+@cache
+def declared_requirements() -> dict[str, list[Requirement]] | None:
+    """What askance needs by extra (``""``: always); None where no record of it is found.
+
+    The record is that of the installed package or, in a source tree, ``pyproject.toml``.
+    """
+    source = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    if source.is_file():
+        project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
+        texts = {"": project["dependencies"], **project["optional-dependencies"]}
+        return {extra: [Requirement(text) for text in lines] for extra, lines in texts.items()}
+    try:
+        found = metadata.distribution("askance")
+    except metadata.PackageNotFoundError:
+        return None
+    declared: dict[str, list[Requirement]] = {"": []}
+    declared |= {extra: [] for extra in found.metadata.get_all("Provides-Extra") or []}
+    for each in map(Requirement, found.requires or []):
+        for extra in [""] if each.marker is None or each.marker.evaluate({"extra": ""}) else declared:
+            if each.marker is None or each.marker.evaluate({"extra": extra}):
+                declared[extra].append(each)
+    return declared
+
+
+def _problem(needed: Requirement) -> tuple[str, bool] | None:
+    """What is wrong with what is installed, or the name of what is not; and whether it is there. None: all is well."""
+    try:
+        found = metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return needed.name, False
+    if needed.specifier.contains(found, prereleases=True):
+        return None
+    return f"{needed.name} {found} is installed, and {needed.specifier} is needed", True
+
+
+def _extra(name: str) -> Checked:
+    problems = [problem for each in _expanded(name) if (problem := _problem(each))]
+    if not problems:
+        return Checked("extras", name, "ok", "installed", needed=False)
+    broken = any(there for _, there in problems)
+    command = f"pip install 'askance[{name}]'"
+    return Checked("extras", name, "broken" if broken else "missing", _join(problems), command, needed=False)
+
+
+def _expanded(extra: str) -> Iterator[Requirement]:
+    """The packages of an extra, and of the extras that it names in turn."""
+    for each in (declared_requirements() or {}).get(extra, []):
+        if each.name == "askance":
+            for other in each.extras:
+                yield from _expanded(other)
+        else:
+            yield each
+
+
+def _join(problems: Sequence[tuple[str, bool]]) -> str:
+    wrong = dict.fromkeys(text for text, there in problems if there)
+    missing = dict.fromkeys(text for text, there in problems if not there)
+    return "; ".join([*wrong, *([f"not installed: {', '.join(missing)}"] if missing else [])])
+
+
+def models_of_config(values: Mapping[str, Any]) -> list[str]:
+    """The models that a configuration names, each once."""
+    named = [values.get(name) for name in naming(MODEL)]
+    named += values.get("panel") or []
+    return list(dict.fromkeys(each for each in named if isinstance(each, str) and each))
+
+
+def check_models(names: Sequence[str], *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
+    """Each model, and the server of ``openai/`` names.
+
+    Args:
+        names: ``provider/model``, each once.
+        api_base: Address of the server of ``openai/`` names.
+        connect: Whether to ask that server for its list of models.
+    """
+    return run_sync(_check(list(dict.fromkeys(names)), api_base, connect))
+
+
+async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> list[Checked]:
+    lines = []
+    async with Models(api_base=api_base) as models:
+        for name in names:
+            try:
+                models.get(name)
+            except AskanceError as error:
+                lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
+                continue
+            lines.append(_resolved(name))
+    direct = [name.partition("/")[2] for name in names if name.startswith("openai/")]
+    if direct and connect:
+        lines += await _server(api_base or default_base_url(), direct)
+    return lines
+
+
+def _resolved(name: str) -> Checked:
+    """A model whose name is known: can it be reached as well?"""
+    provider, found = name.partition("/")[0], partial(Checked, "models", name)
+    if provider == "local":
+        if problem := extra_problem("local"):
+            return found("broken", "its file is here, its runtime is not", problem)
+        return found("ok", "its file is here and its hash is right")
+    if provider == "openai":
+        key = "is set" if os.environ.get("OPENAI_API_KEY", "").strip() else "is not set, which many servers allow"
+        return found("ok", f"OPENAI_API_KEY {key}")
+    if missing := import_module("litellm").validate_environment(model=name).get("missing_keys"):
+        said = f"LiteLLM looks for {', '.join(missing)}: not set"
+        return found("missing", said, "set it, or write it to .env")
+    return found("ok", "the provider is known and its key is set")
+
+
+async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
+    """Whether the server is there, takes the key, and lists the models."""
+    import aiohttp
+
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    shown = shown_address(base)
+    url = f"{base.rstrip('/')}/models"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS), headers=headers) as session,
+            session.get(url) as reply,
+        ):
+            status = reply.status
+            listed = _listed(await reply.json(content_type=None)) if status == 200 else []
+    except (TimeoutError, aiohttp.ClientError, ValueError) as error:
+        said = f"does not answer ({type(error).__name__})"
+        return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
+    if status in (401, 403):
+        return [Checked("models", shown, "broken", f"refuses the key (HTTP {status})", "correct OPENAI_API_KEY")]
+    if not listed:
+        return [Checked("models", shown, "ok", f"answers (HTTP {status}), but does not say which models it has")]
+    lines = [Checked("models", shown, "ok", f"answers and lists {len(listed)} models")]
+    for name in wanted:
+        if name not in listed:
+            said = f"the server does not list it; many take any name.{did_you_mean(name, listed)}".rstrip(".")
+            lines.append(Checked("models", f"openai/{name}", "missing", said, needed=False))
+    return lines
+
+
+def _listed(reply: Any) -> list[str]:
+    """The names in a list of models; none where the reply has another form."""
+    rows = reply.get("data") if isinstance(reply, dict) else None
+    return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
+
+
+def check_files() -> list[Checked]:
+    """Everything on disk."""
+    cache = cache_directory()
+    return [
+        _folder("cache", cache, "set ASKANCE_CACHE to another folder"),
+        _folder("here", Path.cwd(), "change to a folder that can be written to"),
+        check_store(store_path()),
+        *(check_embedded(model, cache) for model in MODELS),
+    ]
+
+
+def check_store(path: Path) -> Checked:
+    """Whether the answers that were bought before can be read; nothing is written."""
+    if not path.exists():
+        return Checked("files", "verdict cache", "ok", f"{path}: none yet, it is made with the first answer")
+    try:
+        size = path.stat().st_size
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+        try:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            count = db.execute("SELECT count(*) FROM answers").fetchone()[0]
+            whole = db.execute("PRAGMA quick_check(1)").fetchone()[0] if size <= CHECKED_WHOLE else "ok"
+        finally:
+            db.close()
+    except (sqlite3.Error, OSError) as error:
+        return _bad_store(f"{path}: cannot be read ({error})")
+    if version > SCHEMA_VERSION:
+        said = f"{path}: written by a newer askance (schema {version})"
+        return Checked("files", "verdict cache", "broken", said, "update askance")
+    if whole != "ok":
+        return _bad_store(f"{path}: damaged ({whole})")
+    return Checked("files", "verdict cache", "ok", f"{path}: {count:,} answers, {_size(size)}")
+
+
+def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
+    """Whether an embedded model's file is there with the right size and, where it was hashed before, the right hash."""
+    path = cache / "models" / model.file
+    found = partial(Checked, "embedded models", model.name, needed=False)
+    again = f"fetch it: askance models pull {model.name}"
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return found("missing", f"not here ({_size(model.bytes)})", again)
+    if size != model.bytes:
+        return found("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
+    known = known_identity(path)
+    if known is None:
+        return found("ok", f"{path}: size is right, the hash is checked when it is used first")
+    if known != model.sha256:
+        return found("broken", f"{path}: its hash is not that of the model", again)
+    return found("ok", f"{path}: size and hash are right")
+
+
+def _bad_store(said: str) -> Checked:
+    return Checked("files", "verdict cache", "broken", said, "move it away; answers are then bought again")
+
+
+def _folder(name: str, folder: Path, do: str) -> Checked:
+    """Whether files can be made in a folder (or in the one it will be made in), and how much room there is."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there) as file:
+            file.write(b"askance")
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        return Checked("files", name, "broken", f"{folder}: cannot be written ({error.strerror or error})", do)
+    if free < LEAST_FREE:
+        return Checked("files", name, "broken", f"{folder}: only {_size(free)} are free", f"make room, or {do}")
+    return Checked("files", name, "ok", f"{folder}: can be written, {_size(free)} free")
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
 
 
 @click.command(name="doctor")

@@ -11,7 +11,6 @@ from ..evaluation.evaluate import prepare
 from ..evaluation.options import EvaluateOptions
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
-from .tables import show
 
 
 @click.command(name="evaluate")
@@ -39,4 +38,4 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with console(quiet) as watcher:
         found = job.run(watcher)
     least = float(options.get("min_coverage", 0.0))
-    tell_judged(found, show, output, as_json=as_json, least=least)
+    tell_judged(found, output, as_json=as_json, least=least)

@@ -65,7 +65,7 @@ def command(context: click.Context, as_json: bool) -> None:
     if as_json:
         echo_json(rows)
         return
-    from .tables import print_rows
+    from .output import print_rows
 
     shown = [
         {"name": row["name"], "size": f"{int(str(row['bytes'])) / 1e6:,.0f} MB", "licence": row["licence"]}

@@ -1,4 +1,4 @@
-"""What the commands print: JSON, estimates, progress, and whether enough verdicts are there."""
+"""What the commands write: results as tables or JSON, progress, and whether enough verdicts are there."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ..evaluation.progress import showing
+from ..evaluation.shown import cell_text, columns
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import dump_verdicts
+from ..prompts.words import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from ..agents.buying import Estimate
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
     from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
+    from ..evaluation.shown import Rows, Shown
+    from ..memory.result_file import CalibratedRecord, EditRecord, LessonRecord, MeasureRecord, RunRecord
+    from ..optimizer.runner import RunResult
     from ..prompts.verdicts import Verdict
 
 
@@ -54,9 +63,7 @@ def console(quiet: bool) -> AbstractContextManager[Counting]:
     return showing(not quiet)
 
 
-def tell_judged(
-    found: Evaluation | Diagnosis, tables: Callable[[Any], None], output: str | None, *, as_json: bool, least: float
-) -> None:
+def tell_judged(found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float) -> None:
     """Write the verdicts, print the result, and check the coverage.
 
     Raises:
@@ -68,7 +75,7 @@ def tell_judged(
     if as_json:
         echo_json(found.to_dict())
     else:
-        tables(found)
+        show(found)
         if found.budget is not None:
             click.echo(found.budget.sentence)
         if output:
@@ -118,3 +125,131 @@ def require_share(share: float, least: float, lacking: str) -> None:
         raise CoverageError(
             f"{lacking}, less than --min-coverage {least:.1%}. Run the command again to ask for the missing ones."
         )
+
+
+LONGEST = 40
+"""Characters of a cell up to which the first column is not wrapped."""
+
+
+def show(found: Shown) -> None:
+    """A result on standard output: its title, its tables, and its sentences last, where they are read."""
+    out, view = Console(highlight=False), found.view()
+    out.print(view.title, markup=False, soft_wrap=True)
+    for name, rows in view.shown_tables().items():
+        out.print(f"\n{view.caption(name)}", markup=False, soft_wrap=True)
+        print_rows(rows)
+    for line in view.lines:
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def print_rows(rows: Rows) -> None:
+    """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
+    out, names = Console(highlight=False), columns(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == names[0] and not is_long)
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        table.add_row(*(Text(cell_text(row.get(name))) for name in names))
+        for name, cell in row.items():
+            if isinstance(cell, Figure) and cell.value is None and cell.reason:
+                reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
+    out.print(table)
+    for reason, where in reasons.items():
+        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", markup=False, soft_wrap=True)
+
+
+def run_summary(done: RunResult) -> None:
+    """What a run came to: the gain, whether to adopt the prompt, the edits and the lessons behind them."""
+    out = Console(highlight=False)
+    result = done.record
+    out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
+    out.print(f"{_measured(result)}, 95% intervals:")
+    rows: list[dict[str, Any]] = []
+    for split, before, after, gain in result.splits:
+        row = {"split": split, "n": before and before.n, "at the start": _measure(before), "accepted": _measure(after)}
+        same = None if result.changed else "the same prompt"
+        rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
+    print_rows(rows)
+    lessons = {lesson.id: lesson for lesson in result.lessons}
+    if result.finish_reason != "calibrated" and not result.changed:
+        out.print(f"No edit passed the gate: {_why_none(result)}. The prompt stays as it was.", soft_wrap=True)
+    for tried in result.accepted_edits:
+        out.print(f"\nAccepted: {tried.reason}", soft_wrap=True)
+        for edit in tried.edits:
+            _edit(out, edit, lessons)
+    for pruned in result.pruned_edits:
+        verb = "Taken out again" if pruned.removed else "Kept"
+        names = ", ".join(pruned.edit.lessons)
+        out.print(f"{verb}: {names}: {pruned.reason}", style="dim", markup=False, soft_wrap=True)
+    for tried in result.rejected_edits:
+        names = ", ".join(tried.lessons) or "new questions"
+        out.print(f"Rejected: {names}: {tried.reason}", style="dim", markup=False, soft_wrap=True)
+    _lessons(out, result.lessons)
+    if result.calibration:
+        _calibration(out, result.calibration)
+    out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
+    out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
+
+
+def _why_none(result: RunRecord) -> str:
+    """What became of the lessons of a run that accepted no edit."""
+    count, failed = len(result.rejected_edits), result.failed_trials
+    if count:
+        return f"{count} candidate{'s were' if count > 1 else ' was'} tried and rejected"
+    if failed:
+        lessons = "1 lesson failed its trial" if failed == 1 else f"{failed} lessons failed their trial"
+        return f"{lessons} on the development examples, before validation was paid for"
+    return "no candidate was proposed"
+
+
+def _measured(result: RunRecord) -> str:
+    """What the numbers of a run are."""
+    return f"Spearman with {result.whose}" if result.yardstick == "Spearman" else result.yardstick.capitalize()
+
+
+def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
+    """What was learnt; apart from it what no prompt can carry."""
+    kinds = {"promptable": "Lessons drawn from the disagreements:", "computational": "The prompt cannot fix these:"}
+    for kind, heading in kinds.items():
+        mine = [lesson for lesson in lessons if lesson.kind == kind]
+        if mine:
+            out.print(f"\n{heading}")
+        for lesson in mine:
+            said = lesson.status if lesson.promptable else lesson.kind_reason
+            text = f"  {lesson.id} ({said}, support {lesson.support}): {lesson.text}"
+            out.print(text, markup=False, soft_wrap=True)
+            if lesson.is_closed and lesson.reason:
+                out.print(f"      {lesson.reason}", style="dim", markup=False, soft_wrap=True)
+
+
+def _calibration(out: Console, calibration: Mapping[str, Mapping[str, CalibratedRecord]]) -> None:
+    """What thresholds and Platt scaling alone would have done, on the test examples."""
+    best, baseline = calibration["best"], calibration["baseline"]
+    out.print("\nWithout an edit, calibrated on the development examples (test examples):")
+    sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
+    rows = [
+        {"prompt": name, "reading": reading, "Spearman": _measure(row)}
+        | {"mean error": Figure(row.errors.mean_absolute), "drift": Figure(row.errors.drift, form="+.3f")}
+        for name, side in sides.items()
+        for reading, row in side.items()
+    ]
+    print_rows(rows)
+
+
+def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -> None:
+    added = edit.new.replace(edit.old, "").strip() if edit.old in edit.new else None
+    if added is not None:
+        out.print(f"  + {added}", style="green", markup=False, soft_wrap=True)
+    else:
+        out.print(f"  - {edit.old}", style="red", markup=False, soft_wrap=True)
+        out.print(f"  + {edit.new}", style="green", markup=False, soft_wrap=True)
+    for name in edit.lessons:
+        lesson = lessons[name]
+        seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}"
+        out.print(f"      lesson {name}: {lesson.text} From {seen}", markup=False, soft_wrap=True)
+
+
+def _measure(row: MeasureRecord | None) -> Figure | str:
+    return "not looked at" if row is None else Figure.of(row)

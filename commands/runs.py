@@ -19,8 +19,7 @@ from .options import (
     settings,
     settings_options,
 )
-from .output import console, echo_json, tell_errors
-from .tables import run_summary
+from .output import console, echo_json, run_summary, tell_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,8 +13,7 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
-from .output import console, dump_json, echo_estimate, echo_json, require_share, tell_errors
-from .tables import show
+from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 
 if TYPE_CHECKING:
     from ..optimizer.selection import Selection

@@ -1,16 +1,228 @@
-"""``askance show``."""
+"""``askance show``: what a run came to, where a sentence of its prompt comes from, and the whole graph as a file."""
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
+from ..memory.why import SAYS, why
+from ..models.budget import count
 from ..optimizer.runner import RunResult
-from .output import echo_json
-from .tables import run_summary
-from .why import tell_why, write_graph
+from ..prompts.errors import InputError
+from ..prompts.text import excerpt, shorten
+from ..prompts.words import Figure
+from .output import echo_json, run_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
+
+
+MOST_CASES = 3
+"""Disagreements that are shown of each lesson; the others are counted."""
+MOST_NAMES = 8
+"""Further disagreements that are named."""
+MOST_CHARS = 200
+"""Characters of an example's text that are shown."""
+GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
+
+
+def write_graph(run: str, file: str) -> None:
+    """Write the graph of a run in the format that the file's ending names.
+
+    Raises:
+        InputError: The ending names none, or there is no run.
+        AskanceError: The file cannot be written.
+    """
+    save = GRAPH_FORMATS.get(Path(file).suffix.lower())
+    if save is None:
+        raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
+    graph = build_graph(run)
+    save(graph, file)
+    counts = Counter(kind for _, kind in graph.nodes(data="kind"))
+    listed = ", ".join(count(many, kind) for kind, many in counts.items())
+    click.echo(f"{file}: {listed}")
+
+
+def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
+    """Answer where a sentence of the prompt comes from.
+
+    Raises:
+        InputError: There is no run, or nothing in it says the sentence.
+    """
+    graph = build_graph(run)
+    found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 100))
+    for indent, text in _Telling(found, graph.graph).lines():
+        margin, hanging = " " * indent, " " * (indent + 2)
+        folded = textwrap.wrap(
+            text,
+            width,
+            initial_indent=margin,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        click.echo("\n".join(folded))
+
+
+Line = tuple[int, str]
+"""A paragraph with its indent."""
+
+
+class _Telling:
+    """An answer in words."""
+
+    def __init__(self, found: Why, about: dict[str, Any]) -> None:
+        self._found = found
+        self._about = about
+        self._told: set[str] = set()
+        """Lessons that were told of in full."""
+
+    def lines(self) -> Iterator[Line]:
+        """All of it."""
+        found = self._found
+        prompt = "accepted prompt" if self._about["finished"] else "accepted prompt so far (the run is not finished)"
+        if found.found == "not in the prompt":
+            yield 0, f"The {prompt} does not say this, but it was learnt:"
+        elif found.found == "nearest":
+            yield 0, f"The {prompt} does not say exactly this; the nearest to it:"
+        for passage in found.passages:
+            yield 0, f"Line {passage.line} of the {prompt} (version {found.version}):"
+            yield 2, passage.text
+            yield 0, _past(passage)
+        for story in found.edits:
+            yield 0, ""
+            yield 0, f"Edit {story.number}, iteration {story.iteration}: {_outcome(story)}"
+            yield from ((2, line) for line in self._change(story))
+            yield from self._behind(story)
+            yield from ((2, line) for line in _effect(story))
+        for lesson in found.lessons:
+            yield 0, ""
+            yield 0, f"No edit was written for lesson {lesson.id}."
+            yield from self._lesson(lesson, 0, ())
+        gains = {split: gain for split, gain in found.gain.items() if gain and gain["value"] is not None}
+        if gains and (found.edits or found.lessons):
+            said = "; ".join(f"{split} {gain['value']:+.3f}{_interval(gain)}" for split, gain in gains.items())
+            yield 0, ""
+            yield 0, f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}"
+
+    def _change(self, story: EditStory) -> list[str]:
+        """The words that went and came; none where what it added is what was asked about."""
+        old, new = story.old.splitlines(), story.new.splitlines()
+        gone, come = ([line for line in mine if line not in other] for mine, other in ((old, new), (new, old)))
+        if not gone and {line.strip() for line in come} <= {each.text for each in self._found.passages}:
+            return []
+        return [f"- {line}" for line in gone] + [f"+ {line}" for line in come]
+
+    def _behind(self, story: EditStory) -> Iterator[Line]:
+        """The lessons that say it; the others are named."""
+        near = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
+        told = [story.reason, *(each.reason for each in story.measured)]
+        for lesson in near:
+            yield from self._lesson(lesson, 2, told)
+        others = [each.id for each in story.lessons if each not in near]
+        if others:
+            yield 2, f"It was written from lessons {', '.join(others)} too, which say other things."
+
+    def _lesson(self, lesson: LessonStory, indent: int, told: Sequence[str | None]) -> Iterator[Line]:
+        """``told`` are reasons that another line gives."""
+        what = ", ".join(filter(None, [lesson.direction, f"support {lesson.support}", lesson.status]))
+        yield indent, f"Lesson {lesson.id} ({what}): {lesson.text}"
+        if lesson.id in self._told:
+            yield indent + 2, "Its disagreements are listed above."
+            return
+        self._told.add(lesson.id)
+        if lesson.reason and lesson.status != "applied" and lesson.reason not in told:
+            yield indent + 2, f"{(lesson.status or 'because').capitalize()}: {lesson.reason}"
+        earlier, later = ([each for each in lesson.cases if each.later is late] for late in (False, True))
+        for case in earlier[:MOST_CASES]:
+            yield indent + 2, f"From {case.key}" + (f': "{case.question_text}"' if case.question_text else "")
+            yield from ((indent + 4, line) for line in [*_texts(case), *self._answers(case)])
+        if earlier[MOST_CASES:]:
+            yield indent + 2, f"and {len(earlier) - MOST_CASES} more: {_names(earlier[MOST_CASES:])}"
+        if later:
+            yield indent + 2, f"It came up again later on {_names(later)}."
+
+    def _answers(self, case: CaseStory) -> list[str]:
+        """What each side said; which sides there are, the mode decides."""
+        about, mode = self._about, self._about.get("mode")
+        if mode == "tune":  # what fails should not, and the reason is that of the judge or checker
+            return [f"judged: {_answer(case.target, case.target_p_yes, case.reference_says)}"]
+        mine = _answer(case.target, case.target_p_yes, case.target_says)
+        if mode == "align":
+            theirs = case.reference_says or f"people: {_answer(case.reference, case.reference_p_yes, None)}"
+            return [f"the judge, {about.get('model')}: {mine}", theirs]
+        theirs = _answer(case.reference, case.reference_p_yes, case.reference_says)
+        return [f"the target, {about.get('target')}: {mine}", f"the source, {about.get('source')}: {theirs}"]
+
+
+def _effect(story: EditStory) -> Iterator[str]:
+    """What its trial, the gate and pruning said of it."""
+    if trial := story.trial:
+        turned = f"{trial['turned']} of {trial['evidence']} of its disagreements turned"
+        harmed = f"{trial['harmed']} of {trial['controls']} controls harmed"
+        yield f"Trial, {'passed' if trial['passed'] else 'failed'}: {turned}, {harmed}"
+    for each in story.measured:
+        verb = "accepted" if each.accepted else "rejected"
+        others = ", ".join(map(str, each.with_edits))
+        together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
+        yield f"Gate, version {each.version} {verb}{together}: {each.reason}{_interval(each.gain)}"
+    if pruning := story.pruning:
+        verb = "taken out again" if pruning["removed"] else "not taken out"
+        yield f"Pruning, {verb}: {pruning['reason']}{_interval(pruning['gain'])}"
+
+
+def _texts(case: CaseStory) -> Iterator[str]:
+    for name, text in (("input", case.input), ("context", case.context), ("output", case.output)):
+        if text:
+            yield f"{name}: {' '.join(excerpt(text, case.output or '', MOST_CHARS).split())}"
+
+
+def _names(cases: Sequence[CaseStory]) -> str:
+    more = f" and {len(cases) - MOST_NAMES} more" if len(cases) > MOST_NAMES else ""
+    return ", ".join(each.key for each in cases[:MOST_NAMES]) + more
+
+
+def _past(passage: Passage) -> str:
+    names = [f"edit {each}" for each in passage.edits]
+    if not names:
+        return "It stood in the starting prompt, and no edit has changed it."
+    if passage.in_start:
+        return f"The starting prompt had it in other words; {' and then '.join(names)} changed it."
+    changed = f", and {' and '.join(names[1:])} changed it" if names[1:] else ""
+    return f"It was not in the starting prompt: {names[0]} brought it in{changed}."
+
+
+def _outcome(story: EditStory) -> str:
+    """Its status; the reason where no line further down gives it."""
+    return story.status if not story.reason or story.measured or story.trial else f"{story.status} ({story.reason})"
+
+
+def _interval(gain: dict[str, Any] | None) -> str:
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
+
+
+def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
+    if p_yes is not None:
+        answer = f"{'yes' if p_yes >= 0.5 else 'no'}, P(yes) {p_yes:.2f}"
+    elif yes is not None:
+        answer = f"towards {'yes' if yes else 'no'}"
+    else:
+        answer = "not known"
+    return f"{answer}. {shorten(' '.join(says.split()), MOST_CHARS)}" if says else answer
 
 
 @click.command(name="show")

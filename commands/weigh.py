@@ -14,8 +14,7 @@ from ..optimizer.weights.rating_plan import METHODS
 from ..optimizer.weights.weigh import prepare
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, settings, settings_options
-from .output import check_coverage, console, dump_json, echo_estimate, echo_json
-from .tables import show
+from .output import check_coverage, console, dump_json, echo_estimate, echo_json, show
 
 
 @click.command(name="weigh")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+RETIRED = ("used_zero_convention",)
+"""Fields that earlier versions wrote: a run that was begun with one goes on as if they had not."""
+
+
 class Journal:
     """An append-only file of events."""
 
@@ -49,7 +53,7 @@ class Journal:
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:
             known = {key: value for key, value in self._events[self._position].items() if key != "time"}
-            if known == row:
+            if _still_written(known) == row:
                 self._position += 1
                 return False
             del self._events[self._position :]
@@ -67,6 +71,13 @@ class Journal:
                 f"{self.path}: cannot be written ({error.strerror}). Everything bought before is kept; mend this and "
                 "run the command again."
             ) from None
+
+
+def _still_written(known: Any) -> Any:
+    """What an earlier process wrote, without the fields that this version no longer writes."""
+    if not isinstance(known, dict):
+        return known
+    return {name: _still_written(value) for name, value in known.items() if name not in RETIRED}
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

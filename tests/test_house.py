@@ -12,7 +12,7 @@ import pytest
 import askance
 
 ROOT = Path(askance.__file__).resolve().parent
-MOST_FILES = 20
+MOST_FILES = 21
 """Python files beside each other in one room, its ``__init__.py`` not counted."""
 MAP = ROOT / "docs" / "contributing.md"
 

@@ -45,6 +45,13 @@ def test_events_that_are_there_are_not_written_again(path: Path) -> None:
     assert names(path) == ["a", "b", "c"]
 
 
+def test_a_field_that_is_no_longer_written_is_no_other_story(path: Path) -> None:
+    Journal(path).write("decision", gain={"value": 0.1, "used_zero_convention": False})
+    again = Journal(path)
+    again.write("decision", gain={"value": 0.1})
+    assert names(path) == ["decision"] and not again.replaying
+
+
 def test_a_torn_last_line_is_cut_before_anything_is_added(path: Path) -> None:
     Journal(path).write("a")
     with path.open("a") as file:

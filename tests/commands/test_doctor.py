@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from askance.commands.check_up import (
+from askance.commands.doctor import (
     Checked,
     _server,
     check_embedded,
@@ -43,7 +43,7 @@ def test_a_missing_extra_has_its_command_and_is_not_needed(monkeypatch: pytest.M
             raise metadata.PackageNotFoundError(name)
         return {"litellm": "1.82.7"}.get(name, "9999")
 
-    monkeypatch.setattr("askance.commands.check_up.metadata.version", version)
+    monkeypatch.setattr("askance.commands.doctor.metadata.version", version)
     lines = {each.name: each for each in check_packages()}
     assert lines["local"].state == "missing" and lines["local"].do == "pip install 'askance[local]'"
     assert not lines["local"].fails
@@ -151,6 +151,6 @@ def test_a_folder_that_cannot_be_written_is_broken(monkeypatch: pytest.MonkeyPat
     def full(**_: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("askance.commands.check_up.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("askance.commands.doctor.tempfile.TemporaryFile", full)
     broken = [each for each in check_files() if each.fails]
     assert [each.name for each in broken] == ["cache", "here"] and "Read-only file system" in broken[0].said
