@@ -44,7 +44,7 @@ DOING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class InStore:
     """What the run's store holds."""
 
     answers: int
@@ -139,7 +139,7 @@ class RunProgress:
         except AskanceError:
             return True
 
-    def bought(self) -> Bought | None:
+    def bought(self) -> InStore | None:
         """What the run's store holds; None where there is none yet, or it cannot be read now."""
         file = self.path / "verdicts.db"
         if not file.is_file():
@@ -148,7 +148,7 @@ class RunProgress:
             db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
             try:
                 total = "count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost_usd), 0)"
-                return Bought(*db.execute(f"SELECT {total} FROM answers").fetchone())
+                return InStore(*db.execute(f"SELECT {total} FROM answers").fetchone())
             finally:
                 db.close()
         except sqlite3.Error:
