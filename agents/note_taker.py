@@ -17,7 +17,7 @@ from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words
 from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
-from .rules import Direction, FaultKinds, Kinds, NoteFields, RuleMaker, is_truism
+from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +34,8 @@ class NoteTaker(NoteAgent):
     """A model that reads a disagreement in context and generalises it."""
 
     @cached_property
-    def _kinds(self) -> Kinds:
-        return Kinds(self._list_kinds)
+    def _kinds(self) -> ListedKinds:
+        return ListedKinds(self._list_kinds)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.

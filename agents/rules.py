@@ -148,7 +148,7 @@ class FaultKinds(BaseModel):
     kinds: list[str] = Field(min_length=2, max_length=10)
 
 
-class Kinds:
+class ListedKinds:
     """Kinds of faults that a question may be about, or of differences that are no fault, listed once for each question."""
 
     def __init__(self, listed: Callable[[Question, bool], Awaitable[list[str]]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..prompts.errors import InputError, like_named
 from ..prompts.rows import write_whole
 from .comparison import render_comparison
-from .judging import Judging, render_judging
+from .judging import JudgedFile, render_judging
 from .run import write_report
 from .selection import render_selection
 from .verdicts import Beside, read_judging
@@ -63,9 +63,9 @@ def render_result(result: Result, beside: Beside) -> str:
             case "comparison":
                 return render_comparison(data, name)
             case "evaluation":
-                return render_judging(Judging("evaluate", name, data))
+                return render_judging(JudgedFile("evaluate", name, data))
             case _:
-                return render_judging(Judging("diagnose", name, data))
+                return render_judging(JudgedFile("diagnose", name, data))
     except _LackingError as error:
         raise InputError(
             f"{result.path}: damaged, or written by another version of askance: it is no whole {result.kind}, for it "

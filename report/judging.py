@@ -29,7 +29,7 @@ VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their re
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgedFile:
     """What files say of a judge's verdicts."""
 
     command: str
@@ -53,7 +53,7 @@ class Judging:
     """The table of examples, where single verdicts are known."""
 
 
-def render_judging(found: Judging) -> str:
+def render_judging(found: JudgedFile) -> str:
     """The page."""
     data = found.data
     sections: list[Section] = []
@@ -75,7 +75,7 @@ def render_judging(found: Judging) -> str:
     return render_result_page(_screen(found), sections)
 
 
-def _question(found: Judging, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the table of questions, with its text, and a button that leads to the examples answered no."""
     name, yes = row["question"], row["yes"].value
     text = found.texts.get(name, name)
@@ -90,7 +90,7 @@ def _question(found: Judging, place: int, row: Mapping[str, Any]) -> dict[str, A
     return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
 
 
-def _pairing(found: Judging, questions: int) -> Section:
+def _pairing(found: JudgedFile, questions: int) -> Section:
     """Phi of every pair of questions as a picture."""
     effective = found.data["all_questions"]["effective_questions"]
     note = "Phi of pairs of questions over their answers, by their place above: 1 where two are always answered alike."
@@ -105,7 +105,7 @@ def _pairing(found: Judging, questions: int) -> Section:
     return Section("together", title, note=note, pictures=drawn, legend=legend)
 
 
-def _spread(found: Judging) -> Section:
+def _spread(found: JudgedFile) -> Section:
     """The scores of the examples, and people's of the same ones, in tenths of the scale."""
     low, high = found.data["scale"]
     ours = [None if row["overall"] is None else (row["overall"] - low) / (high - low) for row in found.data["scores"]]
@@ -133,7 +133,7 @@ def _examples(data: Mapping[str, Any]) -> Section:
     return examples_section([each["example"] for each in rows], values, note, down=False)
 
 
-def _missing(found: Judging) -> Section:
+def _missing(found: JudgedFile) -> Section:
     seen = found.data["coverage"]
     counted = (
         count(seen[kind], what)
@@ -153,7 +153,7 @@ def _missing(found: Judging) -> Section:
     return Section("missing", "What is missing, and why", found.failures, note + more)
 
 
-def _screen(found: Judging) -> FirstScreen:
+def _screen(found: JudgedFile) -> FirstScreen:
     """What was found, in words."""
     data, seen = found.data, found.data["coverage"]
     pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}

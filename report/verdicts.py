@@ -13,7 +13,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.verdicts import read_verdicts
 from .examples import FIELDS
-from .judging import Judging
+from .judging import JudgedFile
 from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
 from .result_page import Section, failures
 
@@ -57,7 +57,7 @@ class _Read:
     has_texts: bool
 
 
-def read_judging(path: Path, beside: Beside) -> Judging:
+def read_judging(path: Path, beside: Beside) -> JudgedFile:
     """What a file of verdicts says.
 
     Raises:
@@ -95,7 +95,7 @@ def read_judging(path: Path, beside: Beside) -> Judging:
             for each in read.scores
         ],
     }
-    return Judging(
+    return JudgedFile(
         "evaluate",
         path.name,
         data,

@@ -13,7 +13,7 @@ from ...prompts.checklist import Question
 from ...prompts.errors import InputError
 from ...prompts.rows import explain
 from ..notes import Case, TakesNotes
-from ..rules import LENIENT, STRICTER, Direction, FaultKinds, Kinds, RuleMaker, rule_sentence
+from ..rules import LENIENT, STRICTER, Direction, FaultKinds, ListedKinds, RuleMaker, rule_sentence
 from .lm import GatewayLM, Stopped, cause_of, dspy
 from .signatures import fault_kinds_signature, note_taker_signature
 
@@ -157,7 +157,7 @@ class CompiledNoteTaker(TakesNotes):
         self._program = program if isinstance(program, NoteTakerProgram) else load_note_taker(program)
         self._adapter = adapter or dspy.JSONAdapter()
         self._lm = GatewayLM(gateway, model, role="note_taker", max_tokens=400, seed=seed)
-        self._kinds = Kinds(self._list_kinds)
+        self._kinds = ListedKinds(self._list_kinds)
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """Draw one lesson, as ``NoteTaker.take_note`` does; the program was compiled without contrasts and sees none.

@@ -186,7 +186,7 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
-    columns = Columns(sides=2)
+    columns = ScoreColumns(sides=2)
     ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
@@ -203,7 +203,7 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
     return preference_scores(ids, columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets)
 
 
-class Columns:
+class ScoreColumns:
     """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the arrays."""
 
     def __init__(self, *, sides: int = 1) -> None:

@@ -19,9 +19,9 @@ from ...prompts.errors import InputError, did_you_mean
 from ...prompts.rows import read_rows
 from .pairs import Floats
 from .preferences import (
-    Columns,
     LeftOut,
     PreferenceScores,
+    ScoreColumns,
     check_tables,
     group_of,
     identified_rows,
@@ -98,7 +98,7 @@ def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int |
     """
     path = Path(path)
     dimension = _dimension_of_file(path) if dimension is None else dimension
-    columns = Columns()
+    columns = ScoreColumns()
     ids: list[str] = []
     ratings, groups = [], []
     for where, identity, row in identified_rows(path, limit, "rated outputs"):
