@@ -32,6 +32,9 @@ SUMMARIES = {
     "doctor": "Check packages, models, keys, disk and cache.",
 }
 
+RUNS = ("migrate", "align", "tune", "resume")
+"""Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
+
 
 class Commands(click.Group):
     """Commands by name; the module of a command is imported when it is used."""
@@ -44,7 +47,8 @@ class Commands(click.Group):
         """The command of this name."""
         if cmd_name not in SUMMARIES:
             return None
-        command = getattr(import_module(f".commands.{cmd_name}", __package__), "command")  # noqa: B009
+        module, name = ("runs", cmd_name) if cmd_name in RUNS else (cmd_name, "command")
+        command = getattr(import_module(f".commands.{module}", __package__), name)
         assert isinstance(command, click.Command)
         if ctx.resilient_parsing:  # the shell completes
             from .commands.completion import complete_values

@@ -1,1 +1,1 @@
-"""One file per role: evaluator, question writer, note-taker, deduplicator, updater. Floor 3."""
+"""The roles that ask a model (evaluator, question writer, note-taker, deduplicator, updater, generator), and what they share."""

@@ -1,4 +1,4 @@
-"""How an evaluator judges."""
+""":class:`Judging`: the settings by which an evaluator is asked and its answers are read."""
 
 from __future__ import annotations
 

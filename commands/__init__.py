@@ -1,1 +1,1 @@
-"""One file a command: parses, calls one function, prints. Above all floors."""
+"""One file a command: parses, calls one function, prints."""

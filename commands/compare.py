@@ -1,4 +1,4 @@
-"""``askance compare``."""
+"""``askance compare``: have several judges rate the same data, and compare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance completion``."""
+"""``askance completion``: print what makes a shell complete commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance demo``."""
+"""``askance demo``: see it work on the embedded model, with data that comes along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance diagnose``."""
+"""``askance diagnose``: say which questions of a checklist are worth asking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance evaluate``."""
+"""``askance evaluate``: judge a data set with a checklist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance init``."""
+"""``askance init``: make a starter project: configuration, prompt, checklist, data."""
 
 from __future__ import annotations
 

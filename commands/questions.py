@@ -1,4 +1,4 @@
-"""``askance questions``."""
+"""``askance questions``: write a checklist for a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance report``."""
+"""``askance report``: write the report of a run or another result as one HTML file."""
 
 from __future__ import annotations
 

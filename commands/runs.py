@@ -1,4 +1,4 @@
-"""What the commands that make or continue a run have in common."""
+"""``askance migrate``, ``align``, ``tune`` and ``resume``: the commands that make a run or go on with one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import runs
+from ..optimizer.job import NOT_IN_FINGERPRINT
+from ..optimizer.modes import align as alignment
+from ..optimizer.modes import migrate as migration
+from ..optimizer.modes import tune as tuning
+from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..prompts.errors import BudgetExceededError
-from ..runs import estimate_run, run_and_report
 from .options import (
     Function,
     common_options,
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..optimizer.job import Job
-    from ..optimizer.options import LoopOptions
     from ..optimizer.runner import RunResult
 
 
@@ -73,7 +77,7 @@ def run_mode(
         tell_estimate(job, as_json=as_json)
         return
     with console(quiet) as watcher:
-        done = run_and_report(job, run, watcher)
+        done = runs.run_and_report(job, run, watcher)
     finish(done, as_json=as_json)
 
 
@@ -83,7 +87,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
     Raises:
         InputError: A model is not known, or there are too few examples.
     """
-    estimate = estimate_run(job)
+    estimate = runs.estimate_run(job)
     if as_json:
         echo_json(
             {
@@ -130,3 +134,63 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
     for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
             yield json.loads(line).get("error")
+
+
+@click.command(name="migrate")
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--source", default=None, help="The judge to be matched, as provider/model.")
+@click.option("--target", default=None, help="The judge whose prompt is improved.")
+@click.option("--prompt", default=None, help="The target's starting prompt; default: a neutral one.")
+@click.option("--source-prompt", default=None, help="The source's prompt; default: the same.")
+@run_options(MigrateOptions)
+def migrate(**given: Any) -> None:
+    """Improve the target's evaluator prompt on DATA until it judges like the source.
+
+    An edit is kept only if held-out correlation says so: with the human scores in DATA, else with the source.
+    """
+    run_mode(MigrateOptions, migration.prepare, ("data", "checklist", "source", "target"), **given)
+
+
+@click.command(name="align")
+@click.argument("data", required=False, default=None)
+@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", default=None, help="The judge whose prompt is improved, as provider/model.")
+@click.option("--prompt", default=None, help="Its starting prompt; default: a neutral one.")
+@run_options(AlignOptions)
+def align(**given: Any) -> None:
+    """Improve a judge's prompt on DATA until it scores like people.
+
+    An edit is kept only if held-out correlation with the human scores in DATA says so.
+    """
+    run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
+
+
+@click.command(name="tune")
+@click.argument("data", required=False, default=None)
+@click.option("--generator", default=None, help="The model whose prompt is improved, as provider/model.")
+@click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")
+@click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
+@click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
+@click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
+@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
+@run_options(TuneOptions)
+def tune(**given: Any) -> None:
+    """Improve a generator's prompt on DATA until nothing fails.
+
+    What it writes is looked at by a judge with a checklist, by your own --checker, or by both. An edit is kept only if
+    the mean score of held-out examples says so.
+    """
+    run_mode(TuneOptions, tuning.prepare, ("data", "generator", "prompt"), **given)
+
+
+@click.command(name="resume")
+@click.argument("run")
+@common_options
+@settings_options(LoopOptions, only=NOT_IN_FINGERPRINT)
+def resume(run: str, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Go on with the run in the directory RUN. No call that was paid for is repeated."""
+    load_dotenv()
+    with console(quiet) as watcher:
+        done = runs.resume(run, watcher, **{name: value for name, value in given.items() if value is not None})
+    finish(done, as_json=as_json)

@@ -1,4 +1,4 @@
-"""``askance select``."""
+"""``askance select``: choose the questions that tell most about how good outputs are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``askance watch``."""
+"""``askance watch``: follow a run from a second terminal."""
 
 from __future__ import annotations
 

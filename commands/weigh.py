@@ -1,4 +1,4 @@
-"""``askance weigh``."""
+"""``askance weigh``: learn from preferences or ratings how question scores add up."""
 
 from __future__ import annotations
 

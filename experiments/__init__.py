@@ -1,1 +1,1 @@
-"""Benchmarks, measured choices and the report. Floor 5."""
+"""Data sets, the papers' tables, IFBench, and what was measured."""

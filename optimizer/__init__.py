@@ -1,1 +1,1 @@
-"""The improvement loop and its numerical parts. Floor 4."""
+"""What improves: the loop, its modes, the choice of questions, the weights."""

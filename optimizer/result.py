@@ -1,8 +1,5 @@
-"""What is written to ``result.json``, and the diff of the prompt.
-
-What the first and the best version did, kept beside the result, so that a report can show single verdicts.
-
-What there is to see of a run's result, in a notebook and as data frames.
+"""A run's result: what is written to ``result.json``, the diff of the prompt, and the verdicts of the first and the best
+version; and what there is to see of it, in a notebook and as data frames.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from .resampling import (
 )
 
 if TYPE_CHECKING:
-    from ..prompts.examples import Example
+    pass
 
 KappaWeights = Literal["none", "quadratic"]
 Codes = NDArray[np.intp]
@@ -118,13 +118,6 @@ def kappa_self(
         return Statistic(None, len(vectors[0]), None, None, reason)
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
     return bootstrapped(kernel, keep, resampling)
-
-
-def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
-    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
-    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
-    every = [example.human.get(dimension, ()) for example in examples]
-    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]
 
 
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:

@@ -1,1 +1,1 @@
-"""Judges that can be compared side by side: one judge, one file, one protocol."""
+"""Judges side by side: one protocol, the judges by name in ``judges.py``, and what each is worth."""

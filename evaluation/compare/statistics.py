@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ...prompts.examples import documents
-from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, rater_columns, to_points
+from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, correlate, per_group, system_level
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
@@ -237,3 +237,10 @@ def _two_sided(
     if ahead.p_value is None or behind.p_value is None:
         return ahead
     return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
+
+
+def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
+    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
+    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
+    every = [example.human.get(dimension, ()) for example in examples]
+    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]

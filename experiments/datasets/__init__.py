@@ -1,9 +1,4 @@
-"""Human-rated data sets: one file each, from a local file or from the Hugging Face hub.
-
-Every loader takes the files as their authors publish them, as UniEval prepared them, or in askance's own format,
-and gives the same records: :class:`~askance.prompts.examples.Example` with human scores,
-:class:`~askance.prompts.examples.Preference`, or, for generators, examples without an output.
-"""
+"""Published data sets, one file each: rated examples, preference pairs, or prompts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The modes of the loop: what each improves, against which signal."""
+"""The modes (``migrate``, ``align``, ``tune``) and what they are built of: the judge or generator, the checker, the bench."""

@@ -1,4 +1,4 @@
-"""What everything in a run has at hand."""
+"""The models, store, memory, splits and events that the parts of one run share."""
 
 from __future__ import annotations
 

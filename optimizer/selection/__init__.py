@@ -1,4 +1,4 @@
-"""Which questions are worth asking: selection by expected information gain (METHOD section 2, EIG §3)."""
+"""Which questions are worth asking: selection by expected information gain (EIG §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning how question scores add up, from preference pairs and ratings (METHOD section 3, LMUnit §3.5)."""
+"""Learning how question scores add up, from preference pairs and ratings (LMUnit §3.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn how test scores add up from files: pairs, ratings or both, with scores given or bought (METHOD section 3)."""
+"""Learn how test scores add up from files: pairs, ratings or both, with scores given or bought."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from askance.evaluation.compare.statistics import rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
-from askance.stats.agreement import leave_one_out, rater_columns
+from askance.stats.agreement import leave_one_out
 from askance.stats.resampling import Resampling
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
