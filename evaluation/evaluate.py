@@ -282,6 +282,8 @@ class EvaluationJob:
     async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
         calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+        if calibration is not None:
+            calibration.check_polarity(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
