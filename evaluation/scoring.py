@@ -80,12 +80,12 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
     return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
-def worth(checklist: Checklist, *, soft: bool) -> Callable[[Verdict], float | None]:
+def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
     """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
 
-    None where there is no answer. A verdict on another question counts as one to which yes is good.
+    None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
     """
-    faults = checklist.faults
+    faults = {} if checklist is None else checklist.faults
 
     def value(verdict: Verdict) -> float | None:
         said = verdict.score(soft=soft)

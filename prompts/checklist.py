@@ -27,6 +27,7 @@ READY = ("global",)
 
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
+GoodAnswer = Literal["yes", "no"]
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -35,7 +36,7 @@ class Polar(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    good: Literal["yes", "no"] = "yes"
+    good: GoodAnswer = "yes"
     """``no`` for a question that looks for a fault. The model is asked the same either way."""
 
     @field_validator("good", mode="before")
@@ -80,6 +81,9 @@ class Polar(BaseModel):
     def is_good(self, answer: bool | None) -> bool | None:
         """Whether an answer (True for yes) speaks for the output; None stays None. Its own inverse, as :meth:`p_good`."""
         return answer if answer is None else answer != self.is_fault
+
+
+YES_IS_GOOD = Polar()
 
 
 class Question(Polar):
