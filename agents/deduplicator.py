@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from ..prompts.templates import render, template
 from .agent import Agent
-from .rules import LENIENT, STRICTER
+from .rules import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ class ContradictionFinder(Agent):
     async def compare(self, first: Lesson, second: Lesson) -> Contradiction:
         """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
 
-        Two that say the same take no call, and neither do two of opposite direction about the very same words.
+        Two that say the same take no call, and neither do two with opposite orders about the very same words.
 
         Raises:
             ParseError: The model's replies cannot be used.
@@ -107,13 +107,20 @@ def _by_words(first: Lesson, second: Lesson) -> Contradiction | None:
     cases = [_case(lesson.text) for lesson in (first, second)]
     if cases[0] != cases[1]:
         return None
-    if first.direction == second.direction:
+    if _answer(first) == _answer(second):
         return Contradiction(False, "both say the same", "rule")
     return Contradiction(True, f'they give opposite answers to the same case ("{cases[0]}")', "rule")
 
 
+def _answer(lesson: Lesson) -> str:
+    """What a rule orders the judge to answer; without an order, what its direction makes of a question after a merit."""
+    found = re.match(r"answer (yes|no)\b", lesson.text, re.IGNORECASE)
+    return found[1].lower() if found else "no" if lesson.direction == "stricter" else "yes"
+
+
 def _case(text: str) -> str:
     """A rule without its order: the case it speaks of."""
-    for opening in (STRICTER.opening, LENIENT.opening):
-        text = re.sub(rf"^{opening.removesuffix(' the output')}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
+    for direction in DIRECTIONS:
+        opening = direction.opening.removesuffix(" the output")
+        text = re.sub(rf"^{opening}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
     return " ".join(re.findall(r"\w+", text.lower()))
