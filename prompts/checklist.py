@@ -31,6 +31,11 @@ GoodAnswer = Literal["yes", "no"]
 _WORDS = {"true": "yes", "false": "no"}
 
 
+def marked(text: str, good: str) -> str:
+    """A question as it is listed: one to which no is the good answer is said to look for a fault."""
+    return f"{text} ({FAULT})" if good == "no" else text
+
+
 class Polar(BaseModel):
     """Which answer to a question speaks for the output, and what an answer is worth then."""
 
@@ -106,7 +111,7 @@ class Question(Polar):
     @property
     def criterion(self) -> str:
         """What an output is held to, in words: the text and, where yes is no praise, that it is none."""
-        return f"{self.text} ({FAULT})" if self.is_fault else self.text
+        return marked(self.text, self.good)
 
 
 class Checklist(BaseModel):

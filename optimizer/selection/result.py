@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...evaluation.shown import Shown, View, correlation_figures
-from ...prompts.checklist import FAULT
+from ...prompts.checklist import marked
 from ...prompts.words import Figure
 from ...stats.correlation import correlations_dict
 from ...stats.differences import difference_dict
@@ -270,7 +270,7 @@ def selection_view(data: Mapping[str, Any]) -> View:
 
 def _text(report: Mapping[str, Any]) -> str:
     """The question, and that it looks for a fault where it does."""
-    return f"{report['text']} ({FAULT})" if report.get("good") == "no" else str(report["text"])
+    return marked(report["text"], report.get("good", "yes"))
 
 
 def _candidate_row(report: Mapping[str, Any], prefix: Mapping[str, Any]) -> dict[str, Any]:
