@@ -89,7 +89,7 @@ class ContradictionFinder(Agent):
     async def compare(self, first: Lesson, second: Lesson) -> Contradiction:
         """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
 
-        Two that say the same take no call, and neither do two with opposite orders about the very same words.
+        Two that say the same take no call, and neither do two of opposite direction about the very same words.
 
         Raises:
             ParseError: The model's replies cannot be used.
@@ -107,15 +107,9 @@ def _by_words(first: Lesson, second: Lesson) -> Contradiction | None:
     cases = [_case(lesson.text) for lesson in (first, second)]
     if cases[0] != cases[1]:
         return None
-    if _answer(first) == _answer(second):
+    if first.direction == second.direction:
         return Contradiction(False, "both say the same", "rule")
     return Contradiction(True, f'they give opposite answers to the same case ("{cases[0]}")', "rule")
-
-
-def _answer(lesson: Lesson) -> str:
-    """What a rule orders the judge to answer; without an order, what its direction makes of a question after a merit."""
-    found = re.match(r"answer (yes|no)\b", lesson.text, re.IGNORECASE)
-    return found[1].lower() if found else "no" if lesson.direction == "stricter" else "yes"
 
 
 def _case(text: str) -> str:

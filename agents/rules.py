@@ -29,9 +29,7 @@ ECHO_RUN = 6
 STEM = 5
 """Letters; words that begin alike are taken for the same word."""
 
-_REPEATED_OPENING = (
-    r"^(?:answer\s+(?:{orders})\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?"
-)
+_REPEATED_OPENING = r"^(?:(?:asked\s+about\s+a\s+fault,?\s+)?answer\s+(?:{orders})\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?"
 _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
@@ -245,10 +243,13 @@ class Direction:
 
 STRICTER = Direction("stricter", StricterNote, "answer_no_if", "Answer no if the output")
 LENIENT = Direction("more lenient", LenientNote, "answer_yes_even_if", "Answer yes even if the output")
-STRICTER_ON_FAULT = Direction("stricter", StricterNoteOnFault, "answer_yes_if", "Answer yes if the output", True)
-LENIENT_ON_FAULT = Direction(
-    "more lenient", LenientNoteOnFault, "answer_no_even_if", "Answer no even if the output", True
+STRICTER_ON_FAULT = Direction(
+    "stricter", StricterNoteOnFault, "answer_yes_if", "Asked about a fault, answer yes if the output", True
 )
+LENIENT_ON_FAULT = Direction(
+    "more lenient", LenientNoteOnFault, "answer_no_even_if", "Asked about a fault, answer no even if the output", True
+)
+"""Both say what they are about, as the rules of a prompt are read with questions of either kind."""
 DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
 
 
