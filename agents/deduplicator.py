@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from ..prompts.templates import render, template
 from .agent import Agent
-from .rules import LENIENT, STRICTER
+from .rules import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +114,7 @@ def _by_words(first: Lesson, second: Lesson) -> Contradiction | None:
 
 def _case(text: str) -> str:
     """A rule without its order: the case it speaks of."""
-    for opening in (STRICTER.opening, LENIENT.opening):
-        text = re.sub(rf"^{opening.removesuffix(' the output')}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
+    for direction in DIRECTIONS:
+        opening = direction.opening.removesuffix(" the output")
+        text = re.sub(rf"^{opening}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
     return " ".join(re.findall(r"\w+", text.lower()))

@@ -63,7 +63,7 @@ class GeneratorNoteTaker(NoteAgent):
             "generator_notes_case",
             task=self._task,
             example=frame(Prompt(""), case.example).before.strip(),
-            check=case.question.text,
+            check=case.question.criterion,
             reason=case.reasons.get("reference") or "no reason was given",
             contrast=self._shown_beside(case, "generator_notes_contrast"),
         )
@@ -82,7 +82,7 @@ class GeneratorNoteTaker(NoteAgent):
             "generator_critique_case",
             task=self._task,
             rule=sample.text,
-            check=case.question.text,
+            check=case.question.criterion,
             output=show_output(case.example),
             missed=sample.fact,
             **doubted_beside(

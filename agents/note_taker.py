@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import create_model
 
-from ..prompts.prompt import Prompt, frame
+from ..prompts.prompt import Prompt, fill, frame
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words
 from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
-from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism
+from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ class NoteTaker(NoteAgent):
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.
 
-        ``lenient`` are questions to which the target wrongly said no: what is no fault is listed for these.
+        ``lenient`` are questions on which the target was too severe: what is no fault is listed for these.
         """
         if self._settings.kinds:
             await self._kinds.prepare(questions)
@@ -52,10 +52,12 @@ class NoteTaker(NoteAgent):
         With the critique, kinds that say no more than the question are left out.
         """
         name = "harmless_kinds" if harmless else "fault_kinds"
-        case = render(name, task=self._task, question=question.text)
+        words = polarity_words(question)
+        case = render(name, task=self._task, question=question.text, **words)
+        own_words = fill(template(name), {"task": "{task}", "question": "{question}", **words})
         found = await self._ask(None, case, FaultKinds, max_tokens=200)
         kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
-        own = [kind for kind in kinds if kind and not copied_words(kind, [template(name)], run=4)]
+        own = [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
         return [kind for kind in own if not (self._settings.critique and is_truism(kind, question.text))]
 
     async def _assignment(self, case: Case) -> Assignment:

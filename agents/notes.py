@@ -19,7 +19,7 @@ from ..prompts.templates import render, template
 from ..prompts.text import fence, shorten
 from .agent import Agent
 from .critique import Critic, Reviewed
-from .rules import LENIENT, STRICTER, Direction, likeness
+from .rules import Direction, direction_of, likeness
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Case:
     @property
     def direction(self) -> Direction:
         """Which way a judge's rule has to go."""
-        return STRICTER if self.disagreement.target else LENIENT
+        return direction_of(self.question, self.disagreement.target)
 
     @property
     def examples(self) -> list[Example]:
@@ -81,7 +81,7 @@ class TakesNotes(Protocol):
         ...
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Get ready for notes on questions that were wrongly answered yes, and on those wrongly answered no.
+        """Get ready for notes on questions where the target was too kind, and on those where it was too severe.
 
         Raises:
             ModelError: Every further call would fail too.

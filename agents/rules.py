@@ -19,7 +19,7 @@ from ..prompts.text import copied_names, copied_words, topic_words
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from ..prompts.checklist import Question
+    from ..prompts.checklist import Polar, Question
 
 
 LONGEST_RULE = 240
@@ -29,10 +29,7 @@ ECHO_RUN = 6
 STEM = 5
 """Letters; words that begin alike are taken for the same word."""
 
-_REPEATED_OPENING = re.compile(
-    r"^(?:answer\s+(?:no|yes\s+even)\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?",
-    re.IGNORECASE,
-)
+_REPEATED_OPENING = r"^(?:(?:asked\s+about\s+a\s+fault,?\s+)?answer\s+(?:{orders})\s+)?(?:if\s+)?(?:(?:the\s+)?output\s+|it\s+)?(?:if\s+(?:the\s+)?output\s+)?"
 _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
@@ -58,7 +55,8 @@ _EMPTY_WORDS = (
 def rule_sentence(opening: str, rest: str) -> str:
     """One sentence from its given opening and the model's ending, which may repeat parts of the opening."""
     rest = " ".join(rest.split()).strip(" .\"'")
-    rest = _REPEATED_OPENING.sub("", rest)
+    orders = r"yes|no\s+even" if opening in (STRICTER_ON_FAULT.opening, LENIENT_ON_FAULT.opening) else r"no|yes\s+even"
+    rest = re.sub(_REPEATED_OPENING.format(orders=orders), "", rest, flags=re.IGNORECASE)
     rest = _REPEATED_ORDER.sub("", rest).rstrip(" ,;:")
     subject = re.match(r"(?:the|a|an|any|there|some)\b", rest, re.IGNORECASE)
     start = opening.removesuffix(" the output") if subject else opening
@@ -198,15 +196,27 @@ class NoteFields(BaseModel):
 
 
 class StricterNote(NoteFields):
-    """The judge said yes where no is right."""
+    """The judge said yes where no is right, and yes is good."""
 
     answer_no_if: str = Field(min_length=10, max_length=LONGEST_RULE)
 
 
 class LenientNote(NoteFields):
-    """The judge said no where yes is right."""
+    """The judge said no where yes is right, and yes is good."""
 
     answer_yes_even_if: str = Field(min_length=10, max_length=LONGEST_RULE)
+
+
+class StricterNoteOnFault(NoteFields):
+    """The judge said no where yes is right, and yes is a fault."""
+
+    answer_yes_if: str = Field(min_length=10, max_length=LONGEST_RULE)
+
+
+class LenientNoteOnFault(NoteFields):
+    """The judge said yes where no is right, and yes is a fault."""
+
+    answer_no_even_if: str = Field(min_length=10, max_length=LONGEST_RULE)
 
 
 @dataclass(frozen=True)
@@ -214,23 +224,47 @@ class Direction:
     """How a rule of one direction is asked for and written."""
 
     name: Literal["stricter", "more lenient"]
-    record: type[StricterNote] | type[LenientNote]
+    record: type[NoteFields]
     field: str
     opening: str
+    on_fault: bool = False
+    """Whether yes speaks against the output."""
 
     @property
     def stricter(self) -> bool:
-        """Whether the rule makes the judge say no."""
+        """Whether the rule makes the judge speak against an output."""
         return self.name == "stricter"
 
     @property
     def answers(self) -> tuple[str, str]:
         """The right answer, and the one that the judge gave."""
-        return ("no", "yes") if self.stricter else ("yes", "no")
+        return ("no", "yes") if self.stricter != self.on_fault else ("yes", "no")
 
 
 STRICTER = Direction("stricter", StricterNote, "answer_no_if", "Answer no if the output")
 LENIENT = Direction("more lenient", LenientNote, "answer_yes_even_if", "Answer yes even if the output")
+STRICTER_ON_FAULT = Direction(
+    "stricter", StricterNoteOnFault, "answer_yes_if", "Asked about a fault, answer yes if the output", True
+)
+LENIENT_ON_FAULT = Direction(
+    "more lenient", LenientNoteOnFault, "answer_no_even_if", "Asked about a fault, answer no even if the output", True
+)
+"""Both say what they are about, as the rules of a prompt are read with questions of either kind."""
+DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT)
+
+
+def direction_of(question: Polar, answer: bool) -> Direction:
+    """Which way a rule has to go for a judge that wrongly gave this answer."""
+    if question.is_fault:
+        return LENIENT_ON_FAULT if answer else STRICTER_ON_FAULT
+    return STRICTER if answer else LENIENT
+
+
+def polarity_words(question: Polar) -> dict[str, str]:
+    """What the templates that list kinds of faults say of a question: its answers, and a question like it on a recipe."""
+    if question.is_fault:
+        return {"good": "no", "bad": "yes", "like": "Would it go wrong, cooked as written?"}
+    return {"good": "yes", "bad": "no", "like": "Can it be cooked as written?"}
 
 
 @dataclass(frozen=True)

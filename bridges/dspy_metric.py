@@ -13,7 +13,7 @@ from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..evaluation.options import GatewayOptions, parse_options
-from ..evaluation.regression import failing_questions, missing_verdict
+from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
 from ..models.session import background_session
 from ..prompts.checklist import Checklist, load_checklist
@@ -81,12 +81,14 @@ class ChecklistMetric:
         return score
 
     def _feedback(self, judged: Example, verdicts: Sequence[Verdict], score: float) -> str:
-        failed = [each for each in verdicts if each.answer is False]
+        checklist = self._evaluator.checklist
+        failed = speak_against(checklist, verdicts)
+        no, yes = ("against it", "in its favour") if checklist.faults else ("no", "yes")
         if not failed:
-            return f"Score {score:.2f}: every question was answered yes."
+            return f"Score {score:.2f}: every question was answered {yes}."
         reasons = self._opened.loop.run(self._evaluator.explain(failed, [judged])) if self._explain else {}
-        lines = [f"- {each}" for each in failing_questions(self._evaluator.checklist, failed, reasons)]
-        return "\n".join([f"Score {score:.2f}. These questions about the output were answered no:", *lines])
+        lines = [f"- {each}" for each in failing_questions(checklist, failed, reasons)]
+        return "\n".join([f"Score {score:.2f}. These questions about the output were answered {no}:", *lines])
 
 
 class ShownFields(TypedDict, total=False):

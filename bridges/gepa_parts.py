@@ -114,24 +114,29 @@ class NearnessToPeople:
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
         """The example, the judge's answers with P(yes), and the human score."""
         example, scores = seen.examples[place], seen.scores[place]
+        verdicts = _verdicts(seen, example.id)
+        asked = [seen.question(example.id, each.question) for each in verdicts]
         answers = {
-            seen.question(example.id, each.question).text: _answer(each, _reason(each, reasons))
-            for each in _verdicts(seen, example.id)
+            question.criterion: _answer(each, _reason(each, reasons))
+            for question, each in zip(asked, verdicts, strict=True)
         }
         return {
             "Inputs": _texts(example, "context", "input", "output"),
             "Generated Outputs": answers,
-            "Feedback": self._feedback(scores),
+            "Feedback": self._feedback(scores, faults=any(question.is_fault for question in asked)),
         }
 
-    def _feedback(self, scores: ExampleScore) -> str:
+    def _feedback(self, scores: ExampleScore, *, faults: bool) -> str:
+        """``faults``: whether yes speaks against the output somewhere."""
         score, wanted = self._targets.score(scores), self._targets.overall(scores.example)
         if wanted is None or score is None:
             return "A question was not answered, so this example has no score and counts as 0."
-        said = f"The mean P(yes) of these answers is {score:.2f}; people gave {wanted:.2f} (0 is worst, 1 is best)."
+        mean = "P(the answer that speaks for the output)" if faults else "P(yes) of these answers"
+        said = f"The mean {mean} is {score:.2f}; people gave {wanted:.2f} (0 is worst, 1 is best)."
         if abs(score - wanted) < 0.005:
             return f"{said} The answers are right."
-        way = "too lenient: more no was wanted" if score > wanted else "too strict: more yes was wanted"
+        no, yes = ("against the output", "in its favour") if faults else ("no", "yes")
+        way = f"too lenient: more {no} was wanted" if score > wanted else f"too strict: more {yes} was wanted"
         return f"{said} The answers are {abs(score - wanted):.2f} {way}."
 
 
@@ -154,7 +159,8 @@ class OwnScore:
         example = seen.examples[place]
         lines = []
         for each in _verdicts(seen, example.id):
-            said = {True: "passed", False: "FAILED", None: f"not checked ({each.error or each.status})"}[each.answer]
+            passed = seen.polarity(example.id, each.question).is_good(each.answer)
+            said = {True: "passed", False: "FAILED", None: f"not checked ({each.error or each.status})"}[passed]
             reason = _reason(each, reasons)
             lines.append(f"- {_name(seen, each)}: {said}{f'. {reason}' if reason else ''}")
         return {
@@ -180,7 +186,7 @@ def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
 def _name(seen: Observation, verdict: Verdict) -> str:
     """A check by its name, a question by its text."""
     question = seen.question(verdict.example, verdict.question)
-    return verdict.question if question.dimension == CHECKS else question.text
+    return verdict.question if question.dimension == CHECKS else question.criterion
 
 
 def _answer(verdict: Verdict, reason: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
 from ..evaluation.options import JudgeOptions, Where, parse_options
-from ..evaluation.regression import failing_questions, missing_verdict
+from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
 from ..models.session import BackgroundLoop, background_session
 from ..prompts.checklist import Checklist, load_checklist
@@ -80,7 +80,8 @@ def checklist_scorer(
             return inspect_scorer.Score.unscored(reason="grader_failed", explanation=str(error), metadata=metadata)
         failed = failing_questions(questions, verdicts, reasons)
         said = "\n".join(f"- {each}" for each in failed)
-        explanation = f"Answered no:\n{said}" if failed else "Every question was answered yes."
+        no, yes = ("against it", "in its favour") if questions.faults else ("no", "yes")
+        explanation = f"Answered {no}:\n{said}" if failed else f"Every question was answered {yes}."
         answer = state.output.completion
         return inspect_scorer.Score(value=found.overall, answer=answer, explanation=explanation, metadata=metadata)
 
@@ -99,7 +100,7 @@ class _Judge:
         self._evaluator: Evaluator | None = None
 
     async def judge(self, example: Example) -> tuple[list[Verdict], dict[tuple[str, str], str]]:
-        """The verdicts on one output, and the reasons of those that are no."""
+        """The verdicts on one output, and the reasons of those that speak against it."""
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         if self._evaluator is None:
             self._open()
@@ -113,7 +114,8 @@ class _Judge:
         verdicts = await self._evaluator.judge([example])
         if self._settings.explain == "never" or any(each.answer is None for each in verdicts):
             return verdicts, {}
-        return verdicts, await self._evaluator.explain([each for each in verdicts if each.answer is False], [example])
+        against = speak_against(self._checklist, verdicts)
+        return verdicts, await self._evaluator.explain(against, [example])
 
     def _open(self) -> None:
         """Open store, gateway and loop; all are closed when Python ends.

@@ -1,7 +1,7 @@
 """Asking one question at a time, and stopping where the rest cannot change the score by more than is allowed.
 
-A score is S = Σ w f / Σ w with every f in [0, 1]. After some of the answers it lies between low (all the rest no) and
-high (all the rest yes), exactly. Two rules end the questions about an example:
+A score is S = Σ w f / Σ w with every f in [0, 1]. After some of the answers it lies between low (all the rest speak
+against the output) and high (all the rest speak for it), exactly. Two rules end the questions about an example:
 
 * ``tolerance``: high - low is at most twice the tolerance, so a score within the tolerance of the final one can be told.
   How many questions that takes depends on the weights alone, so it is the same for every example.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..agents.buying import all_together
 from ..prompts.errors import InputError
-from .scoring import complete_mean
+from .scoring import complete_mean, worth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -203,6 +203,7 @@ async def _one(
     soft: bool,
 ) -> tuple[AdaptiveScore, list[Verdict]]:
     total = sum(weights.values())
+    values = {question: worth(judges[question].checklist, soft=soft) for question in weights}
     verdicts: list[Verdict] = []
     known = answered = 0.0
     low, high = 0.0, 1.0
@@ -210,7 +211,7 @@ async def _one(
     for asked, (question, weight) in enumerate(weights.items(), 1):
         some = await judges[question].judge([example])
         verdicts += some
-        value = complete_mean([verdict.score(soft=soft) for verdict in some])
+        value = complete_mean([values[question](verdict) for verdict in some])
         if value is None:
             return AdaptiveScore(example.id, None, low, high, asked, "missing"), verdicts
         known += weight * value

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..prompts.checklist import Polar
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.rows import read_object, validate_row
 
 if TYPE_CHECKING:
+    from ..prompts.checklist import Checklist
     from ..prompts.verdicts import Verdict
     from ..stats.resampling import Vector
 
@@ -25,17 +27,17 @@ CLIP = 1e-6
 PARAMETERS: dict[Method, tuple[str, ...]] = {"thresholds": ("threshold",), "platt": ("slope", "shift")}
 
 
-class QuestionCalibration(BaseModel):
-    """The parameters of one question."""
+class QuestionCalibration(Polar):
+    """The parameters of one question; they are about P(good), which is P(yes) unless ``good`` is ``no``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     threshold: float | None = Field(default=None, ge=0, le=1)
-    """The answer is yes where P(yes) is above it."""
+    """The answer is the good one where P(good) is above it."""
     correlation: float | None = Field(default=None, ge=-1, le=1)
     """Pearson's correlation of those answers with the wanted scores, on the examples it was fitted on."""
     slope: float | None = Field(default=None, ge=0)
-    """a of p' = sigmoid(a·logit(p) + b)."""
+    """a of p' = sigmoid(a·logit(p) + b), p being P(good)."""
     shift: float | None = None
     """b."""
     n: int = Field(ge=0)
@@ -82,8 +84,8 @@ class Calibration(BaseModel):
         """The verdicts, calibrated, in the same order; those without an answer are left alone.
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same
-        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` it is replaced, and yes is P(yes) >=
-        0.5.
+        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` it is replaced, and the answer is the
+        good one where P(good) >= 0.5.
 
         Raises:
             InputError: A verdict is by another model or prompt, or answers a question that is not calibrated.
@@ -100,6 +102,20 @@ class Calibration(BaseModel):
             verdict if verdict.answer is None else self._calibrated(verdict, means[verdict.example, verdict.question])
             for verdict in verdicts
         ]
+
+    def check_polarity(self, checklist: Checklist) -> None:
+        """See that every question means what it meant when the calibration was fitted.
+
+        Raises:
+            InputError: The good answer to a question is another one now.
+        """
+        for question in checklist.questions:
+            fit = self.questions.get(question.id)
+            if fit is not None and fit.good != question.good:
+                raise InputError(
+                    f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist now "
+                    f"says 'good: {question.good}'. Fit it again for this checklist."
+                )
 
     def to_json(self) -> str:
         """The content of ``calibration.json``."""
@@ -120,12 +136,13 @@ class Calibration(BaseModel):
 
     def _calibrated(self, verdict: Verdict, p_yes: float) -> Verdict:
         fit = self.questions[verdict.question]
+        p_good = fit.p_good(p_yes)
         if fit.threshold is not None:
-            answer = p_yes > fit.threshold
+            answer = fit.is_good(p_good > fit.threshold)
             return replace(verdict, answer=answer, p_yes=float(answer), p_yes_from="hard")
         assert fit.slope is not None and fit.shift is not None  # the validator
-        scaled = float(sigmoid(fit.slope * logit(np.array([p_yes])) + fit.shift)[0])
-        return replace(verdict, answer=scaled >= 0.5, p_yes=scaled)
+        scaled = float(sigmoid(fit.slope * logit(np.array([p_good])) + fit.shift)[0])
+        return replace(verdict, answer=fit.is_good(scaled >= 0.5), p_yes=fit.p_good(scaled))
 
 
 def load_calibration(path: str | Path) -> Calibration:

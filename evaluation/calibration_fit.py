@@ -1,4 +1,6 @@
-"""Fitting the two calibrations: a threshold on P(yes) for each question, or Platt scaling of it.
+"""Fitting the two calibrations: a threshold on P(good) for each question, or Platt scaling of it.
+
+P(good) is P(yes), but for a question that looks for a fault (``good: no``), where it is P(no).
 
 Both are the cheap rivals of a prompt update: a judge that is only too severe or too lenient needs a number, not a
 lesson, and a number costs no call.
@@ -49,9 +51,9 @@ _SETTLED = 1e-12
 def fit_thresholds(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question the threshold on P(yes) whose answers correlate best with its dimension's wanted scores.
+    """For each question the threshold on P(good) whose answers correlate best with its dimension's wanted scores.
 
-    A question stays at 0.5, with the reason, where no threshold is better than a coin: P(yes) or the wanted scores
+    A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores
     are constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or
     shuffled scores are separated as well in more than one of ten trials. The score of an example is then the
     weighted mean of the thresholded answers (:func:`~.scoring.score_examples` of the calibrated verdicts).
@@ -100,33 +102,40 @@ def _fit(
     for question in checklist.questions:
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
         pairs = [
-            (p_yes, wanted)
+            (question.p_good(p_yes), wanted)
             for example in ids
             if (p_yes := complete_mean(answers.get((example, question.id), []))) is not None
             and (wanted := targets.wanted[example].get(dimension)) is not None
         ]
         columns = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-        fits[question.id] = fit_one(columns[:, 0], columns[:, 1], dimension)
+        fit = fit_one(columns[:, 0], columns[:, 1], dimension)
+        fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
 
-def _threshold(p_yes: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
-    n = len(p_yes)
+def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
+    """A fit on the P(good) of a question that looks for a fault, said to be one."""
+    reason = fit.reason and fit.reason.replace("P(yes)", "P(no)")
+    return fit.model_copy(update={"good": "no", "reason": reason})
+
+
+def _threshold(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
+    n = len(p_good)
 
     def kept(reason: str) -> QuestionCalibration:
         return QuestionCalibration(threshold=0.5, n=n, reason=reason)
 
-    if reason := _too_little(p_yes, wanted, dimension):
+    if reason := _too_little(p_good, wanted, dimension):
         return kept(reason)
-    for values, name in ((p_yes, "values of P(yes)"), (wanted, f"wanted scores on '{dimension}'")):
+    for values, name in ((p_good, "values of P(yes)"), (wanted, f"wanted scores on '{dimension}'")):
         if reason := constant_reason(values, name):
             return kept(reason)
-    cut = best_cut(p_yes, wanted)
+    cut = best_cut(p_good, wanted)
     if cut is None:
         return kept(f"no threshold leaves {SMALLER_SIDE} of the {n} examples on either side")
     if cut.correlation <= 0:
         return kept("the answers run against the wanted scores at every threshold")
-    chance = chance_of_cut(p_yes, wanted, cut)
+    chance = chance_of_cut(p_good, wanted, cut)
     if chance > CHANCE:
         return kept(
             f"no threshold is better than a coin: the best reaches a correlation of {cut.correlation:.2f}, as shuffled "
@@ -135,23 +144,23 @@ def _threshold(p_yes: Vector, wanted: Vector, dimension: str) -> QuestionCalibra
     return QuestionCalibration(threshold=cut.threshold, correlation=cut.correlation, n=n)
 
 
-def _platt(p_yes: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
-    n = len(p_yes)
-    if reason := _too_little(p_yes, wanted, dimension):
+def _platt(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
+    n = len(p_good)
+    if reason := _too_little(p_good, wanted, dimension):
         return QuestionCalibration(slope=1.0, shift=0.0, n=n, reason=reason)
-    slope, shift = platt(p_yes, wanted)
+    slope, shift = platt(p_good, wanted)
     reason = None
-    if np.ptp(logit(p_yes)) == 0:
-        reason = f"the values of P(yes) are constant (all {p_yes[0]:.6g}), so only the shift is fitted"
+    if np.ptp(logit(p_good)) == 0:
+        reason = f"the values of P(yes) are constant (all {p_good[0]:.6g}), so only the shift is fitted"
     elif slope == 0:
         reason = "P(yes) runs against the wanted scores, so the question gives their mean and ranks nothing"
     return QuestionCalibration(slope=slope, shift=shift, n=n, reason=reason)
 
 
-def _too_little(p_yes: Vector, wanted: Vector, dimension: str) -> str | None:
-    if len(p_yes) >= FEWEST:
+def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:
+    if len(p_good) >= FEWEST:
         return None
-    return f"only {len(p_yes)} examples have a verdict and a wanted score on '{dimension}'; {FEWEST} are needed"
+    return f"only {len(p_good)} examples have a verdict and a wanted score on '{dimension}'; {FEWEST} are needed"
 
 
 def _judge(verdicts: Sequence[Verdict], checklist: Checklist) -> tuple[str, str]:
@@ -171,55 +180,55 @@ class Cut:
     """A threshold, and how well it separates."""
 
     threshold: float
-    """Yes where P(yes) is above it; lies between two observed values."""
+    """The good answer where P(good) is above it; lies between two observed values."""
     correlation: float
-    """Pearson's correlation of 1[P(yes) > threshold] with the wanted scores (point-biserial)."""
+    """Pearson's correlation of 1[P(good) > threshold] with the wanted scores (point-biserial)."""
 
 
-def best_cut(p_yes: Vector, wanted: Vector) -> Cut | None:
+def best_cut(p_good: Vector, wanted: Vector) -> Cut | None:
     """The threshold whose answers correlate best with the wanted scores.
 
     Among equally good thresholds the one closest to 0.5 is taken.
 
     Args:
-        p_yes: Shape (n,), in [0, 1].
+        p_good: Shape (n,), in [0, 1].
         wanted: Shape (n,), in [0, 1].
 
     Returns:
         None where no threshold leaves enough examples on both sides, or the wanted scores are constant.
     """
-    order, ends = _cuts(p_yes)
+    order, ends = _cuts(p_good)
     if not len(ends) or constant_reason(wanted, "wanted scores"):
         return None
     found = _correlations(wanted[order][:, None], ends)[:, 0]
-    sorted_p = p_yes[order]
+    sorted_p = p_good[order]
     thresholds = _between(sorted_p[ends], sorted_p[ends + 1])
     best = np.flatnonzero(found >= found.max() - 1e-12)
     chosen = best[np.argmin(np.abs(thresholds[best] - 0.5))]
     return Cut(float(thresholds[chosen]), float(found[chosen]))
 
 
-def chance_of_cut(p_yes: Vector, wanted: Vector, cut: Cut) -> float:
+def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut) -> float:
     """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
 
     The best of many thresholds looks good on noise too; this is what it is worth. The p-value of a permutation test
     of the maximum, with 200 shuffles.
     """
-    _, ends = _cuts(p_yes)
+    _, ends = _cuts(p_good)
     shuffled = np.random.default_rng(_SEED).permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
     best = _correlations(shuffled, ends).max(axis=0)
     return float((1 + np.count_nonzero(best >= cut.correlation - 1e-12)) / (1 + SHUFFLES))
 
 
-def _cuts(p_yes: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cuts(p_good: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The order of the values, and the last place below each allowed threshold."""
-    order = np.argsort(p_yes, kind="stable")
-    ends = np.flatnonzero(np.diff(p_yes[order]) > 0)
+    order = np.argsort(p_good, kind="stable")
+    ends = np.flatnonzero(np.diff(p_good[order]) > 0)
     return order, ends[(ends + 1 >= SMALLER_SIDE) & (len(order) - 1 - ends >= SMALLER_SIDE)]
 
 
 def _correlations(wanted: NDArray[np.float64], ends: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Correlation of the wanted scores, sorted by P(yes), shape (n, columns), with each cut; shape (cuts, columns)."""
+    """Correlation of the wanted scores, sorted by P(good), shape (n, columns), with each cut; shape (cuts, columns)."""
     n = len(wanted)
     centred = wanted - wanted.mean(axis=0)
     above = -np.cumsum(centred, axis=0)[ends]  # the sum over the examples above the threshold
@@ -235,19 +244,19 @@ def _between(low: Vector, high: Vector) -> Vector:
     return np.where(middle < high, middle, low)
 
 
-def platt(p_yes: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, float]:
+def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, float]:
     """Slope a >= 0 and shift b of p' = sigmoid(a·logit(p) + b).
 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus
     ridge/2·((a - 1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A
-    constant P(yes) says nothing of the slope, which then stays 1.
+    constant P(good) says nothing of the slope, which then stays 1.
 
     Args:
-        p_yes: Shape (n,), in [0, 1].
+        p_good: Shape (n,), in [0, 1].
         wanted: Shape (n,), in [0, 1].
         ridge: Weight of the prior, above 0.
     """
-    z = logit(p_yes)
+    z = logit(p_good)
     if np.ptp(z) > 0:
         slope, shift = _newton(np.stack([z, np.ones_like(z)]), np.zeros_like(z), wanted, np.array([1.0, 0.0]), ridge)
         if slope >= 0:

@@ -16,7 +16,7 @@ from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
-from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, findings
+from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .evaluate import EvaluationJob, load_inputs
 from .options import DiagnoseOptions, EvaluateOptions, parse_options
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
@@ -42,7 +42,7 @@ def diagnose_verdicts(
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
-    The yes-rates and phi count every replicate; correlations with people take an example's mean over replicates.
+    The yes-rates and phi are of the answers as they were given and count every replicate; correlations with people take an example's mean over replicates.
     Intervals treat examples of one document (``metadata.document``) as belonging together.
 
     Args:
@@ -64,7 +64,7 @@ def diagnose_verdicts(
     groups = [
         _group(name, [each for each in questions if each.dimension == name], phi) for name in checklist.dimensions
     ]
-    by_phi = phi.pairs()
+    by_phi = by_likeness(phi.pairs(), checklist.faults)
     home = {question.id: question.dimension for question in questions}
     within = [pair for pair in by_phi if home[pair.first] == home[pair.second]]
     found = Diagnosis(
@@ -110,6 +110,7 @@ def _questions(
                 p_against=against[place],
                 flips=flips[place],
                 retested=int(np.count_nonzero(answered[:, place] > 1)),
+                good=question.good,
             )
         )
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..prompts.checklist import FAULT
 from ..prompts.words import Figure
 from ..stats.correlation import statistic_dict
 from ..stats.phi import Pair, PhiMatrix, Relatedness
@@ -14,7 +15,10 @@ from .scoring import Coverage, coverage_line
 from .shown import Shown, View
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from ..models.budget import Budget
+    from ..prompts.checklist import GoodAnswer
     from ..prompts.verdicts import Verdict
     from .shown import Rows
 
@@ -62,15 +66,17 @@ class QuestionDiagnosis:
     human: str | None
     """The rated dimension it is compared with: its own, else ``overall``; None where people rated neither."""
     soft: Statistic
-    """Spearman's correlation of P(yes) with the human score."""
+    """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     hard: Statistic
-    """The same of the yes/no answers."""
+    """The same of the answers."""
     p_against: float | None
-    """One-sided p-value of "P(yes) does not run against people", Holm-adjusted for the number of questions."""
+    """One-sided p-value of "it does not run against people", Holm-adjusted for the number of questions."""
     flips: float | None
     """Share of pairs of answers to the same thing, asked again, that differ; in [0, 1], None without replicates."""
     retested: int
     """Examples with two or more answers to the question."""
+    good: GoodAnswer = "yes"
+    """Which answer speaks for the output."""
 
     @property
     def varies(self) -> bool:
@@ -79,7 +85,7 @@ class QuestionDiagnosis:
 
     @property
     def runs_against_people(self) -> bool:
-        """Whether yes goes with lower human scores, beyond chance."""
+        """Whether the good answer goes with lower human scores, beyond chance."""
         return self.p_against is not None and self.p_against <= AGAINST_LEVEL
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,6 +104,7 @@ class QuestionDiagnosis:
             "runs_against_people": self.runs_against_people,
             "flips": self.flips,
             "retested_examples": self.retested,
+            **({} if self.good == "yes" else {"good": self.good}),
         }
 
 
@@ -158,7 +165,7 @@ class Diagnosis(Shown):
     least_related: tuple[Pair, ...]
     """Pairs with the smallest |phi|, within a dimension."""
     most_alike: tuple[Pair, ...]
-    """Pairs with the largest phi, whatever their dimensions."""
+    """Pairs with the largest phi, whatever their dimensions; between a merit and a fault the smallest."""
     findings: tuple[Finding, ...] = ()
     verdicts: Sequence[Verdict] = field(default=(), repr=False)
     budget: Budget | None = None
@@ -193,6 +200,21 @@ class Diagnosis(Shown):
         return row
 
 
+def by_likeness(pairs: Iterable[Pair], faults: Collection[str]) -> list[Pair]:
+    """Pairs, those that say most alike of an output first: likeness is phi, turned round between a merit and a fault.
+
+    Args:
+        pairs: With their phi over yes and no.
+        faults: Ids of the questions to which yes speaks against the output.
+    """
+    return sorted(pairs, key=lambda pair: -likeness(pair, faults))
+
+
+def likeness(pair: Pair, faults: Collection[str]) -> float:
+    """Phi over whether the answers speak for the output, in [-1, 1]."""
+    return pair.phi if (pair.first in faults) == (pair.second in faults) else -pair.phi
+
+
 def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
     """The whole matrix; null where phi is undefined, with the reason for questions that have none at all."""
     matrix = [[None if value != value else value for value in row] for row in phi.values.tolist()]
@@ -210,9 +232,9 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         data: As :meth:`Diagnosis.to_dict` gives it and ``--json`` prints it.
     """
     groups = data["dimensions"] if len(data["dimensions"]) < 2 else data["dimensions"] | {"all": data["all_questions"]}
-    phi = data["phi"]
+    phi, faults = data["phi"], any(each.get("good") == "no" for each in data["questions"])
     tables: dict[str, Callable[[], Rows]] = {
-        "questions": lambda: [_question_row(each) for each in data["questions"]],
+        "questions": lambda: [_question_row(each, marked=faults) for each in data["questions"]],
         "dimensions": lambda: [_group_row(name, each) for name, each in groups.items()],
         "least_related": lambda: [_pair_row(pair) for pair in data["least_related"]],
         "most_alike": lambda: [_pair_row(pair) for pair in data["most_alike"]],
@@ -231,16 +253,18 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         ("questions", "dimensions", "least_related", "most_alike"),
         said[0] if said else None,
         {
-            "questions": "question by question; share of yes, and how P(yes) and the answers agree with people (Spearman)",
+            "questions": "question by question; share of yes, and how "
+            f"{'P(the good answer)' if faults else 'P(yes)'} and the answers agree with people (Spearman)",
             "least_related": "least related, within a dimension",
         },
     )
 
 
-def _question_row(each: Mapping[str, Any]) -> dict[str, Any]:
+def _question_row(each: Mapping[str, Any], *, marked: bool) -> dict[str, Any]:
     rated, seen = each["human_dimension"] is not None, each["coverage"]
     return {
         "question": each["id"],
+        **({"good": FAULT if each.get("good") == "no" else "yes"} if marked else {}),
         "dimension": each["dimension"],
         "yes": Figure(each["yes_rate"], form=".1%"),
         "spread": each["p_yes_spread"],
@@ -272,9 +296,9 @@ def _pair_row(pair: Mapping[str, Any]) -> dict[str, Any]:
 STILL = 0.01
 """P(yes) that varies by less over the examples moves no score that anybody would look at."""
 ALIKE = 0.8
-"""From this phi on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
+"""From this likeness on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
 OPPOSED = -0.5
-"""Up to this phi two questions contradict each other, although yes is the good answer to both."""
+"""Up to this likeness two questions contradict each other: what speaks for an output in one speaks against it in the other."""
 UNSTABLE = 0.1
 """Share of changed answers from which a question is called unstable."""
 LOW_COVERAGE = 0.95
@@ -302,6 +326,11 @@ def _against_people(found: Diagnosis) -> Iterator[Finding]:
         f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): rephrase so "
         f"that yes is good, or drop: {_listed(those)}."
     )
+    if any(question.good == "no" for question in those):
+        text = (
+            f"{_verb(those, 'runs', 'run')} against people (the answer called good goes with a lower human score, beyond "
+            f"chance): change which answer is good, rephrase or drop: {_listed(those)}."
+        )
     yield from _finding("against_people", those, found, text)
 
 
@@ -322,25 +351,35 @@ def _constant(found: Diagnosis) -> Iterator[Finding]:
 
 
 def _pairs(found: Diagnosis) -> Iterator[Finding]:
-    ranked = found.phi.pairs()
-    alike = [pair for pair in ranked if pair.phi >= ALIKE]
+    faults = {question.id for question in found.questions if question.good == "no"}
+    ranked = by_likeness(found.phi.pairs(), faults)
+    alike = [pair for pair in ranked if likeness(pair, faults) >= ALIKE]
     if alike:
         one = len(alike) == 1
         yield Finding(
             "alike",
             _members(alike),
-            f"{len(alike)} pair{'' if one else 's'} of questions {'is' if one else 'are'} answered nearly alike, so one "
-            f"of {'the two' if one else 'each two'} would do: {_named(alike)}.",
+            f"{len(alike)} pair{'' if one else 's'} of questions {'is' if one else 'are'} answered nearly alike"
+            f"{_mirrored(alike, faults)}, so one of {'the two' if one else 'each two'} would do: {_named(alike)}.",
         )
-    opposed = [pair for pair in reversed(ranked) if pair.phi <= OPPOSED]
+    opposed = [pair for pair in reversed(ranked) if likeness(pair, faults) <= OPPOSED]
     if opposed:
         one = len(opposed) == 1
+        how = "a yes to one goes with a no to the other): see whether yes is good in both"
+        if faults.intersection(_members(opposed)):
+            how = "what is good in one goes with what is bad in the other): see which answers are good"
         yield Finding(
             "opposed",
             _members(opposed),
-            f"{len(opposed)} pair{'' if one else 's'} of questions contradict{'s' if one else ''} each other (a yes to "
-            f"one goes with a no to the other): see whether yes is good in both: {_named(opposed)}.",
+            f"{len(opposed)} pair{'' if one else 's'} of questions contradict{'s' if one else ''} each other ({how}: "
+            f"{_named(opposed)}.",
         )
+
+
+def _mirrored(pairs: Sequence[Pair], faults: Collection[str]) -> str:
+    """How a merit and a fault can be alike, where there are such."""
+    mixed = any((pair.first in faults) != (pair.second in faults) for pair in pairs)
+    return " (a merit's yes is as good as a fault's no)" if mixed else ""
 
 
 def _unstable(found: Diagnosis) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.evaluator import Evaluator
 from ..models.session import run_sync, session
-from ..prompts.checklist import Checklist, load_checklist
+from ..prompts.checklist import FAULT, Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
@@ -66,6 +66,8 @@ class Evaluation(Shown):
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
     """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
+    faults: Sequence[str] = ()
+    """Ids of the questions to which yes speaks against the output."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension, and ``overall``, on the scale asked for."""
@@ -88,6 +90,7 @@ class Evaluation(Shown):
             "scale": list(self.scale),
             "means": self.means(),
             "yes_rates": yes_rates(self.verdicts),
+            **({"faults": list(self.faults)} if self.faults else {}),
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
             "scores": [
                 {
@@ -140,7 +143,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
     """
     seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
-    asked, found = data.get("asked", {}), data["agreement"]
+    asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
     pooled = {name: each["pooled"] for name, each in found.items()}
     tables: dict[str, Callable[[], Rows]] = {
         "scores": lambda: [
@@ -148,7 +151,12 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         ],
         "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
         "yes_rates": lambda: [
-            {"question": name, "asked": asked.get(name), "yes": Figure(rate, form=".1%")}
+            {
+                "question": name,
+                **({"good": FAULT if name in faults else "yes"} if faults else {}),
+                "asked": asked.get(name),
+                "yes": Figure(rate, form=".1%"),
+            }
             for name, rate in data["yes_rates"].items()
         ],
         "agreement": lambda: [
@@ -282,6 +290,8 @@ class EvaluationJob:
     async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
         calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+        if calibration is not None:
+            calibration.check_polarity(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
@@ -303,7 +313,8 @@ class EvaluationJob:
             watcher.phase("comparing with the human scores")
             agreement = _agreement(examples, checklist, scores, settings)
         name, prompt = asked.model.name, self.prompt.hash
-        return Evaluation(name, prompt, verdicts, scores, agreement, seen, gateway.budget, settings.scale, asking)
+        spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
+        return Evaluation(name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults)
 
 
 def load_inputs(

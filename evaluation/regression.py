@@ -36,17 +36,26 @@ if TYPE_CHECKING:
 def failing_questions(
     checklist: Checklist, verdicts: Iterable[Verdict], reasons: Mapping[tuple[str, str], str] | None = None
 ) -> list[str]:
-    """The text of every question that was answered no, once, with the reason where there is one.
+    """The text of every question whose answer speaks against the output, once, with the reason where there is one.
+
+    That is no, and yes where the question looks for a fault, which is then said behind it.
 
     ``reasons`` are by example and question; a verdict's own explanation stands in for one that is not there.
     """
     failed: dict[str, str] = {}
     for verdict in verdicts:
-        if verdict.answer is False and verdict.question not in failed:
+        question = checklist.question(verdict.question)
+        if question.is_good(verdict.answer) is False and verdict.question not in failed:
             reason = (reasons or {}).get((verdict.example, verdict.question)) or verdict.explanation
-            text = checklist.question(verdict.question).text
+            text = question.criterion
             failed[verdict.question] = f"{text} {reason}" if reason else text
     return list(failed.values())
+
+
+def speak_against(checklist: Checklist, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts that speak against their output: no, and yes where the question looks for a fault."""
+    faults = checklist.faults
+    return [each for each in verdicts if each.answer is (each.question in faults)]
 
 
 def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> CoverageError:

@@ -14,7 +14,7 @@ from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
@@ -80,17 +80,34 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
     return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
+def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
+    """What a verdict counts for in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
+
+    None where there is no answer. Without a checklist, and of a question that is not in it, yes is good.
+    """
+    faults = {} if checklist is None else checklist.faults
+
+    def value(verdict: Verdict) -> float | None:
+        said = verdict.score(soft=soft)
+        fault = faults.get(verdict.question)
+        return said if fault is None else fault.p_good(said)
+
+    return value
+
+
 def score_examples(
     examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
 ) -> list[ExampleScore]:
-    """Score every example: weighted means of its verdicts, S = Σ w f / Σ w (BinEval §3.2).
+    """Score every example: weighted means of what its verdicts are worth, S = Σ w f / Σ w (BinEval §3.2).
 
+    f is 1 for the answer that speaks for the output, which is no where a question looks for a fault (``good: no``).
     Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
     example has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
     answers: dict[str, dict[str, list[float | None]]] = {example.id: {} for example in examples}
+    value = worth(checklist, soft=soft)
     for verdict in verdicts:
-        answers[verdict.example].setdefault(verdict.question, []).append(verdict.score(soft=soft))
+        answers[verdict.example].setdefault(verdict.question, []).append(value(verdict))
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
     names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]

@@ -40,6 +40,8 @@ class VerdictTable:
     """Verdicts of each example and question, failed ones too; shape (examples, questions)."""
     statuses: NDArray[np.int64]
     """Verdicts by question and status; shape (questions, 4), the columns as in `STATUSES`."""
+    faults: NDArray[np.bool_]
+    """Whether yes speaks against the output; shape (questions,)."""
 
     @property
     def answered(self) -> NDArray[np.int64]:
@@ -53,11 +55,13 @@ class VerdictTable:
         return Coverage(ok + abstained + parse_errors + api_errors, ok, abstained, parse_errors, api_errors)
 
     def scores(self, *, soft: bool) -> Cells:
-        """Each example's score on each question: its mean over replicates; shape (examples, questions).
+        """Each example's score on each question: what its replicates are worth on average; shape (examples, questions).
 
-        NaN where a replicate failed: part of them is no score, as in `score_examples`.
+        That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
+        is no score.
         """
         values = self.p_yes if soft else self.answers
+        values = np.where(self.faults, 1.0 - values, values)
         whole = (np.count_nonzero(~np.isnan(values), axis=1) == self.asked) & (self.asked > 0)
         means = np.full(whole.shape, np.nan)
         np.divide(np.nansum(values, axis=1), self.asked, out=means, where=whole)
@@ -84,7 +88,8 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     number = {status: place for place, status in enumerate(STATUSES)}
     states = np.array([number[verdict.status] for verdict in verdicts], dtype=np.intp)
     statuses = np.bincount(columns * len(STATUSES) + states, minlength=shape[2] * len(STATUSES))
-    return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)))
+    faults = np.array([question.is_fault for question in checklist.questions], dtype=np.bool_)
+    return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)), faults)
 
 
 def _places(names: list[str], known: list[str], what: str, where: str) -> NDArray[np.intp]:

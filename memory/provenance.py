@@ -237,13 +237,13 @@ class _Builder:
             about = {"finish_reason": result.finish_reason, "yardstick": result.yardstick}
             graph.graph |= about | {"gain": result.gain.to_dict()}
             if result.best.checklist:
-                questions = {each.id: each.text for each in result.best.checklist.questions}
+                questions = {each.id: each.criterion for each in result.best.checklist.questions}
         kept = directory.path / "lessons.jsonl"
         for _, row in read_rows(kept) if kept.is_file() else ():
             if f"lesson:{row['id']}" in graph:
                 self._set_lesson(row)
         examples, checklist, _ = directory.read_inputs()
-        questions |= {each.id: each.text for each in checklist.questions} if checklist else {}
+        questions |= {each.id: each.criterion for each in checklist.questions} if checklist else {}
         by_id = {example.id: example for example in examples}
         for _, row in graph.nodes(data=True):
             if row["kind"] != "disagreement":

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ..models.budget import spending_of
+from ..prompts.checklist import marked
 from ..prompts.lessons import Edit, Lesson
 
 FinishReason = Literal[
@@ -111,6 +112,12 @@ class QuestionRecord(_Record):
     id: str
     text: str
     dimension: str = ""
+    good: str = "yes"
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good)
 
 
 class ChecklistRecord(_Record):

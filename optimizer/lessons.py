@@ -44,7 +44,8 @@ def find_contrast(
     Args:
         disagreement: Where the target is wrong.
         seen: The target's verdicts, and the examples they are about.
-        reference: What P(yes) should be for an example id and a question id; None where that is not known.
+        reference: How likely the good answer should be for an example id and a question id; None where that is not
+            known.
         answer: The answer that has to be right there; by default the one that the target wrongly gave.
 
     Returns:
@@ -52,6 +53,7 @@ def find_contrast(
         is nearest in length, so that length is not what separates the two.
     """
     wanted_answer = disagreement.target if answer is None else answer
+    question = seen.polarity(disagreement.example, disagreement.question)
     by_id = {example.id: example for example in seen.examples}
     agreed = []
     for verdict in seen.verdicts:
@@ -60,7 +62,8 @@ def find_contrast(
         wanted = reference(verdict.example, verdict.question)
         if verdict.answer is not wanted_answer or wanted is None or verdict.p_yes is None:
             continue
-        if (wanted >= 0.5) == wanted_answer and abs(verdict.p_yes - wanted) <= AGREED:
+        right = (wanted >= 0.5) == question.is_good(wanted_answer)
+        if right and abs(question.p_good(verdict.p_yes) - wanted) <= AGREED:
             agreed.append(by_id[verdict.example])
     length = len(by_id[disagreement.example].output or "")
     return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
@@ -99,8 +102,9 @@ class LessonDesk:
         A note that cannot be used is left out and said so.
         """
         self.events.phase("taking notes", len(disagreements))
+        asked = [(seen.question(each.example, each.question), each.target) for each in disagreements]
         strict, lenient = (
-            {each.question: seen.question(each.example, each.question) for each in disagreements if each.target is side}
+            {question.id: question for question, target in asked if question.is_good(target) is side}
             for side in (True, False)
         )
         await self.note_taker.prepare(strict.values(), lenient.values())
@@ -150,7 +154,10 @@ class LessonDesk:
         example = next(each for each in seen.examples if each.id == disagreement.example)
         contrast = None
         if self.contrast:
-            answer = None if disagreement.target or disagreement.reference_p_yes != 1.0 else True
+            question = seen.polarity(disagreement.example, disagreement.question)
+            failed = not question.is_good(disagreement.target)
+            right = question.p_good(disagreement.reference_p_yes) == 1.0
+            answer = question.is_good(True) if failed and right else None
             contrast = find_contrast(disagreement, seen, partial(self.signal.reference, draft), answer=answer)
         key = disagreement.key
         said = {"target": reasons.mine.get(key, ""), "reference": reasons.theirs.get(key, "")}

@@ -143,7 +143,8 @@ def keep_verdicts(
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
-                    wanted[each.example, each.question] = value
+                    question = seen.polarity(each.example, each.question)
+                    wanted[each.example, each.question] = question.p_good(value)
     rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
     _write(bench.run, "reference", rows)
     _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..agents.evaluator import Evaluator
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..prompts.checklist import Question
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
     from .subject import Draft, Observation
@@ -48,7 +49,10 @@ class Signal(Protocol):
         ...
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """What P(yes) should be, in [0, 1]; None where the reference does not say."""
+        """How likely the good answer should be, in [0, 1]; None where the reference does not say.
+
+        The good answer is yes, or no to a question that looks for a fault (``Question.p_good``).
+        """
         ...
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
@@ -141,9 +145,9 @@ class CrossModelSignal:
         return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """The source's P(yes)."""
+        """The source's P(good)."""
         verdict = self._known.get((example, question))
-        return verdict.p_yes if verdict else None
+        return draft.questions.question(question).p_good(verdict.p_yes) if verdict else None
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Both judges' explanations."""
@@ -182,9 +186,9 @@ class HumanSignal:
     """People's scores, mapped to [0, 1].
 
     An example is disputed where the judge's score is more than ``threshold`` away from people's, in either direction
-    (App. B). People do not answer questions: on a disputed example those questions are disputed whose P(yes) is off
+    (App. B). People do not answer questions: on a disputed example those questions are disputed whose P(good) is off
     in the same direction by as much and whose answer says so. Beyond the paper, a question whose verdicts run against
-    the human ranking is disputed on every example on which its own P(yes) is off, whatever the other questions make up
+    the human ranking is disputed on every example on which its own P(good) is off, whatever the other questions make up
     for. They are read in the order of what the judge's leniency does not explain.
     """
 
@@ -203,10 +207,10 @@ class HumanSignal:
             if not verdict.replicate and verdict.p_yes is not None:
                 by_question.setdefault(verdict.question, []).append(verdict)
         groups: dict[bool, list[list[Disagreement]]] = {True: [], False: []}
-        for question, verdicts in by_question.items():
-            dimension = self._dimension(draft, question)
-            against = self._runs_against_people(verdicts, dimension)
-            found = sorted(self._compare(verdicts, dimension, scores, against), key=lambda each: -each.gap)
+        for name, verdicts in by_question.items():
+            question, dimension = draft.questions.question(name), self._dimension(draft, name)
+            against = self._runs_against_people(question, verdicts, dimension)
+            found = sorted(self._compare(question, verdicts, dimension, scores, against), key=lambda each: -each.gap)
             groups[against].append(found)
         return take_turns(groups[True]) + take_turns(groups[False])
 
@@ -226,8 +230,8 @@ class HumanSignal:
             mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
         theirs = {}
         for each in disagreements:
-            name = self._dimension(draft, each.question)
-            theirs[each.key] = f"people's mean score of {name}: {each.reference_p_yes:.2f}, from 0 (worst) to 1 (best)"
+            name, wanted = self._dimension(draft, each.question), self.reference(draft, each.example, each.question)
+            theirs[each.key] = f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
         return Reasons(mine, theirs)
 
     def _dimension(self, draft: Draft, question: str) -> str:
@@ -235,40 +239,49 @@ class HumanSignal:
         name = draft.questions.question(question).dimension
         return name if name in self.targets.dimensions else "overall"
 
-    def _runs_against_people(self, verdicts: Sequence[Verdict], dimension: str) -> bool:
+    def _runs_against_people(self, question: Question, verdicts: Sequence[Verdict], dimension: str) -> bool:
         wanted = [self.targets.wanted[each.example].get(dimension) for each in verdicts]
         if sum(each is not None for each in wanted) < LEAST_FOR_RANKING:
             return False
-        found = spearman([each.p_yes for each in verdicts], wanted)
+        found = spearman([question.p_good(each.p_yes) for each in verdicts], wanted)
         return found.value is not None and found.value < 0
 
     def _compare(
-        self, verdicts: Sequence[Verdict], dimension: str, scores: dict[str, ExampleScore], against: bool
+        self,
+        question: Question,
+        verdicts: Sequence[Verdict],
+        dimension: str,
+        scores: dict[str, ExampleScore],
+        against: bool,
     ) -> Iterator[Disagreement]:
-        """The disagreements on one question; gaps are what is left once the means are taken out."""
+        """The disagreements on one question; gaps are what is left once the means are taken out.
+
+        Whether the judge is too kind or too severe is told from P(good); what is said is in terms of yes and no again.
+        """
         pairs = [
-            (verdict, wanted)
+            (verdict, question.p_good(verdict.p_yes or 0.0), wanted)
             for verdict in verdicts
             if (wanted := self.targets.wanted[verdict.example].get(dimension)) is not None
         ]
         if not pairs:
             return
-        level = sum((verdict.p_yes or 0.0) - wanted for verdict, wanted in pairs) / len(pairs)
-        for verdict, wanted in pairs:
-            off = (verdict.p_yes or 0.0) - wanted
+        level = sum(p_good - wanted for _, p_good, wanted in pairs) / len(pairs)
+        for verdict, p_good, wanted in pairs:
+            off = p_good - wanted
             whole = self._off(scores[verdict.example], dimension)
             is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
-            answered_so = verdict.answer is (off > 0)  # a doubtful no that is still too high is no wrong yes
+            # a doubtful no that is still too high is no wrong yes
+            answered_so = question.is_good(verdict.answer) is (off > 0)
             if abs(off) <= self.threshold or not (is_disputed or against) or not answered_so:
                 continue
             yield Disagreement(
                 example=verdict.example,
                 question=verdict.question,
-                target=off > 0,
-                reference=off < 0,
+                target=question.is_good(off > 0),
+                reference=question.is_good(off < 0),
                 gap=off - level if off > 0 else level - off,
                 target_p_yes=verdict.p_yes,
-                reference_p_yes=wanted,
+                reference_p_yes=question.p_good(wanted),
             )
 
     def _off(self, scores: ExampleScore, dimension: str) -> float | None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..memory.result_file import FinishReason
+from ..prompts.checklist import YES_IS_GOOD
 from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore
-    from ..prompts.checklist import Checklist, Question
+    from ..prompts.checklist import Checklist, Polar, Question
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.prompt import Prompt
@@ -62,6 +63,10 @@ class Observation:
         if checklist is None:
             raise KeyError(f"the example '{example}' has no questions")
         return checklist.question(question)
+
+    def polarity(self, example: str, question: str) -> Polar:
+        """Which answer to a question speaks for the output; yes where nobody said what was asked."""
+        return self.question(example, question) if self.checklist or self.own_checklists else YES_IS_GOOD
 
 
 class Subject(Protocol):

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..evaluation.scoring import mean_score
+from ..prompts.checklist import YES_IS_GOOD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from ..prompts.checklist import Polar
     from ..prompts.lessons import Lesson
     from ..prompts.verdicts import Verdict
     from .signals import Signal
@@ -25,9 +27,9 @@ MOVED = 0.5
 EVIDENCE = 4
 CONTROLS = 4
 AGREED = 0.25
-"""Distance in P(yes) up to which a verdict and its reference agree, and the example may be a control."""
+"""Distance in P(good) up to which a verdict and its reference agree, and the example may be a control."""
 SURE = 0.02
-"""P(yes) is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
+"""A probability is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,14 @@ class LessonTrial:
         known = {(each.example, each.question): each for each in seen.verdicts if each.replicate == 0}
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
         evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]
-        controls = self._find_controls(before, [known[pair] for pair in evidence], known, lessons)
+        controls = self._find_controls(before, {question for _, question in evidence}, seen, known, lessons)
         new = await self.subject.probe(after, [*evidence, *controls], seen)
 
         def moves(pairs: Sequence[Pair]) -> list[float]:
-            found = (shift(known[pair], new.get(pair), self.signal.reference(before, *pair)) for pair in pairs)
+            found = (
+                shift(known[pair], new.get(pair), self.signal.reference(before, *pair), seen.polarity(*pair))
+                for pair in pairs
+            )
             return [move for move in found if move is not None]
 
         tried, checked = moves(evidence), moves(controls)
@@ -93,22 +98,27 @@ class LessonTrial:
         return replace(result, evidence_shift=mean_score(tried), control_shift=mean_score(checked))
 
     def _find_controls(
-        self, draft: Draft, evidence: Sequence[Verdict], known: dict[Pair, Verdict], lessons: Sequence[Lesson]
+        self,
+        draft: Draft,
+        questions: Collection[str],
+        seen: Observation,
+        known: dict[Pair, Verdict],
+        lessons: Sequence[Lesson],
     ) -> list[Pair]:
         """Pairs on the same questions on which both sides agree, the surest first.
 
-        A rule that makes the judge stricter is tried where both say yes, a lenient one where both say no: there alone
-        can it do harm, and a rule that only buys severity harms all of them. Yes and no take turns where the lessons
-        are of both kinds. The harmless side is looked at only where the other has none, as it would thin the harm out.
+        A rule that makes the judge stricter is tried where both call the output good, a lenient one where both do not:
+        there alone can it do harm, and a rule that only buys severity harms all of them. Both take turns where the
+        lessons are of both kinds. The harmless side is looked at only where the other has none, as it would thin the harm out.
         """
-        questions = {each.question for each in evidence}
         sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}
         for pair, verdict in known.items():
             wanted = self.signal.reference(draft, *pair)
             if pair[1] not in questions or wanted is None or verdict.p_yes is None:
                 continue
-            distance = abs(verdict.p_yes - wanted)
-            if distance <= AGREED and verdict.answer == (wanted >= 0.5):
+            question = seen.polarity(*pair)
+            distance = abs(question.p_good(verdict.p_yes) - wanted)
+            if distance <= AGREED and question.is_good(verdict.answer) == (wanted >= 0.5):
                 sides[wanted >= 0.5].append((distance, pair))
         ordered = {side: [pair for _, pair in sorted(pairs)] for side, pairs in sides.items()}
         at_risk = {lesson.direction == "stricter" for lesson in lessons}
@@ -126,23 +136,24 @@ def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
     return list(dict.fromkeys(each[turn] for turn in turns for each in lists if turn < len(each)))
 
 
-def shift(before: Verdict, after: Verdict | None, wanted: float | None) -> float | None:
-    """Change of the log-odds of yes towards the wanted side; None where an answer is missing.
+def shift(before: Verdict, after: Verdict | None, wanted: float | None, question: Polar = YES_IS_GOOD) -> float | None:
+    """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
 
-    Towards means towards the side on which the wanted score lies of what the judge said before; on controls, which
+    ``wanted`` is how likely the good answer should be. Towards means towards the side on which the wanted score lies of what the judge said before; on controls, which
     agree, towards the wanted answer.
     """
     if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
         return None
-    change = log_odds(after.p_yes) - log_odds(before.p_yes)
-    agreed = abs(before.p_yes - wanted) <= AGREED and before.answer == (wanted >= 0.5)
-    up = wanted >= 0.5 if agreed else wanted > before.p_yes
+    was, now = question.p_good(before.p_yes), question.p_good(after.p_yes)
+    change = log_odds(now) - log_odds(was)
+    agreed = abs(was - wanted) <= AGREED and question.is_good(before.answer) == (wanted >= 0.5)
+    up = wanted >= 0.5 if agreed else wanted > was
     return change if up else -change
 
 
-def log_odds(p_yes: float) -> float:
+def log_odds(probability: float) -> float:
     """Log-odds of a probability, kept away from certainty."""
-    bounded = min(max(p_yes, SURE), 1 - SURE)
+    bounded = min(max(probability, SURE), 1 - SURE)
     return math.log(bounded / (1 - bounded))
 
 

@@ -8,10 +8,10 @@ import re
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from .errors import InputError, did_you_mean, like_named, not_yaml
 from .rows import validate_row
@@ -19,12 +19,83 @@ from .rows import validate_row
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import SerializerFunctionWrapHandler
+
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
 
 
-class Question(BaseModel):
-    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1)."""
+FAULT = "yes = fault"
+"""How a question is marked, where questions are listed, to which yes speaks against the output."""
+GoodAnswer = Literal["yes", "no"]
+_WORDS = {"true": "yes", "false": "no"}
+
+
+def marked(text: str, good: str) -> str:
+    """A question as it is listed: one to which no is the good answer is said to look for a fault."""
+    return f"{text} ({FAULT})" if good == "no" else text
+
+
+class Polar(BaseModel):
+    """Which answer to a question speaks for the output, and what an answer is worth then."""
+
+    model_config = ConfigDict(frozen=True)
+
+    good: GoodAnswer = "yes"
+    """``no`` for a question that looks for a fault. The model is asked the same either way."""
+
+    @field_validator("good", mode="before")
+    @classmethod
+    def _in_any_case(cls, value: Any) -> Any:
+        """Takes ``No``, and what YAML and JSON make of it, for ``no``."""
+        word = str(value).strip().lower() if isinstance(value, (str, bool)) else ""
+        word = _WORDS.get(word, word)
+        if word not in ("yes", "no"):
+            raise ValueError(
+                f"it is yes or no, the answer that speaks for the output, not {json.dumps(value, default=str)}"
+            )
+        return word
+
+    @model_serializer(mode="wrap")
+    def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Written only where it is ``no``, after everything else."""
+        fields: dict[str, Any] = handler(self)
+        good = fields.pop("good", "yes")
+        return fields if good == "yes" else fields | {"good": good}
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether yes speaks against the output."""
+        return self.good == "no"
+
+    @overload
+    def p_good(self, p_yes: float) -> float: ...
+    @overload
+    def p_good(self, p_yes: float | None) -> float | None: ...
+    def p_good(self, p_yes: float | None) -> float | None:
+        """P(the answer that speaks for the output), of P(yes); of a 1 or 0 for yes or no, whether it is that answer.
+
+        None stays None. It is its own inverse: of a wanted P(good) it gives the wanted P(yes).
+        """
+        return p_yes if p_yes is None or not self.is_fault else 1.0 - p_yes
+
+    @overload
+    def is_good(self, answer: bool) -> bool: ...
+    @overload
+    def is_good(self, answer: bool | None) -> bool | None: ...
+    def is_good(self, answer: bool | None) -> bool | None:
+        """Whether an answer (True for yes) speaks for the output; None stays None. Its own inverse, as :meth:`p_good`."""
+        return answer if answer is None else answer != self.is_fault
+
+
+YES_IS_GOOD = Polar()
+
+
+class Question(Polar):
+    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is there.
+
+    Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
 
@@ -32,10 +103,15 @@ class Question(BaseModel):
     text: str = Field(min_length=1)
     dimension: str = Field(default="overall", min_length=1)
     violation: str | None = None
-    """A short example of what "no" looks like."""
+    """A short example of what the answer that speaks against an output looks like."""
     weight: float = Field(default=1.0, ge=0)
     rubric: str | None = None
     reference: str | None = None
+
+    @property
+    def criterion(self) -> str:
+        """What an output is held to, in words: the text and, where yes is no praise, that it is none."""
+        return marked(self.text, self.good)
 
 
 class Checklist(BaseModel):
@@ -83,6 +159,11 @@ class Checklist(BaseModel):
     def dimensions(self) -> list[str]:
         """Dimensions in order of first appearance."""
         return list(dict.fromkeys(question.dimension for question in self.questions))
+
+    @property
+    def faults(self) -> dict[str, Question]:
+        """The questions, by id, to which yes speaks against the output."""
+        return {question.id: question for question in self.questions if question.is_fault}
 
     def question(self, question_id: str) -> Question:
         """The question with this id.
@@ -203,6 +284,8 @@ def dump_checklist(checklist: Checklist) -> str:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:
             del fields["weight"]
+        if question.is_fault:
+            fields = {"id": fields.pop("id"), "text": fields.pop("text"), "good": _Bare(fields.pop("good")), **fields}
         blocks.append(indent(_yaml([fields]), "  ", lambda line: line != "\n") + "\n")
     if checklist.section_weights:
         blocks.append(_yaml({"section_weights": checklist.section_weights}))
@@ -222,4 +305,15 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
+class _Bare(str):
+    """A word that is written without quotes, although YAML takes it for true or false: here all scalars are text."""
+
+    __slots__ = ()
+
+
+def _represent_bare(dumper: yaml.SafeDumper, word: _Bare) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
+
+
 _Dumper.add_representer(str, _Dumper.represent_str)
+_Dumper.add_representer(_Bare, _represent_bare)

@@ -41,7 +41,7 @@ class Lesson(BaseModel):
     id: str
     text: str = Field(min_length=1)
     direction: Literal["stricter", "more lenient"]
-    """Whether the target said yes where the reference said no, or the reverse."""
+    """Whether the target called good what the reference did not, or the reverse."""
     dimension: str
     evidence: tuple[str, ...]
     """Disagreement keys; their number is the lesson's support."""

@@ -66,9 +66,11 @@ class RunData:
     @cached_property
     def shared_questions(self) -> dict[str, tuple[str, str]]:
         """Text and dimension of the questions that are asked of every example, of those written anew too."""
-        found = {each.id: (each.text, each.dimension) for each in self.checklist.questions} if self.checklist else {}
+        found = (
+            {each.id: (each.criterion, each.dimension) for each in self.checklist.questions} if self.checklist else {}
+        )
         new = self.result.best.checklist
-        return found | ({each.id: (each.text, each.dimension) for each in new.questions} if new else {})
+        return found | ({each.id: (each.criterion, each.dimension) for each in new.questions} if new else {})
 
 
 def read_run(path: Path) -> RunData:

@@ -66,7 +66,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
     read = _read(path, beside)
     found = diagnose_verdicts(read.examples, read.checklist, read.verdicts)
     names = {each.id: place for place, each in enumerate(read.checklist.questions)}
-    texts = {each.id: each.text for each in read.checklist.questions}
+    texts = {each.id: each.criterion for each in read.checklist.questions}
     whole, targets = "overall", read.targets
     agreement: dict[str, Mapping[str, Any]] = {}
     if targets is not None:
@@ -178,7 +178,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         "score": [thousandth(each) for each in ours],
         **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
-        "questions": [[each.text, each.id] for each in read.checklist.questions],
+        "questions": [[each.criterion, each.id] for each in read.checklist.questions],
         "counts": packed(counts),
         "asked": packed_places(asked, len(names)),
         "first": packed(first),

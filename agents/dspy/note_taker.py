@@ -13,7 +13,7 @@ from ...prompts.checklist import Question
 from ...prompts.errors import InputError
 from ...prompts.rows import explain
 from ..notes import Case, TakesNotes
-from ..rules import LENIENT, STRICTER, Direction, FaultKinds, ListedKinds, RuleMaker, rule_sentence
+from ..rules import DIRECTIONS, Direction, FaultKinds, ListedKinds, RuleMaker, rule_sentence
 from .lm import GatewayLM, Stopped, cause_of, dspy
 from .signatures import fault_kinds_signature, note_taker_signature
 
@@ -41,16 +41,21 @@ class NoteTakerProgram(dspy.Module):  # type: ignore[misc]
     def forward(self, **case: Any) -> Any:
         """One note."""
         kinds = []
-        if case["opening"] == STRICTER.opening:
+        if direction_from(case["opening"]).stricter:
             kinds = self.list_kinds(task=case["task"], question=case["question"]).kinds
         return dspy.Prediction(**self.write_note(**case, kinds=kinds), kinds=kinds)
 
     async def aforward(self, **case: Any) -> Any:
         """One note, awaited."""
         kinds = []
-        if case["opening"] == STRICTER.opening:
+        if direction_from(case["opening"]).stricter:
             kinds = (await self.list_kinds.acall(task=case["task"], question=case["question"])).kinds
         return dspy.Prediction(**await self.write_note.acall(**case, kinds=kinds), kinds=kinds)
+
+
+def direction_from(opening: str) -> Direction:
+    """The direction whose rules begin so."""
+    return next(direction for direction in DIRECTIONS if direction.opening == opening)
 
 
 def note_case(case: Case, task: str) -> dict[str, Any]:
@@ -62,7 +67,7 @@ def note_case(case: Case, task: str) -> dict[str, Any]:
         "input": example.input,
         "reference": example.reference or "",
         "output": example.output or "",
-        "question": case.question.text,
+        "question": case.question.criterion,
         "target_answer": disagreement.target,
         "target_reason": case.reasons.get("target", ""),
         "right_answer": disagreement.reference,
@@ -93,7 +98,7 @@ def usable_note(
     general does not say that it helps; a metric that tries it on the judge does. With ``pred_name``, as GEPA calls it,
     it returns a ``dspy.Prediction`` with ``score`` and ``feedback``, the reason.
     """
-    direction = STRICTER if example.opening == STRICTER.opening else LENIENT
+    direction = direction_from(example.opening)
     question = Question(id="question", text=example.question, violation=example.get("violation") or None)
     shown = (example.input, example.output, example.context)
     try:
@@ -190,7 +195,7 @@ class CompiledNoteTaker(TakesNotes):
         await self._kinds.prepare(questions)
 
     async def _list_kinds(self, question: Question, harmless: bool) -> list[str]:
-        listed = await self._ask(self._program.list_kinds, {"task": self._task, "question": question.text})
+        listed = await self._ask(self._program.list_kinds, {"task": self._task, "question": question.criterion})
         return FaultKinds(kinds=listed.kinds).kinds
 
     async def _ask(self, predictor: Any, fields: Mapping[str, Any]) -> Any:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from ...prompts.checklist import YES_IS_GOOD
 from ...prompts.prompt import fill
 from ...prompts.templates import template
+from ..rules import polarity_words
 from .lm import dspy
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def fault_kinds_signature() -> Any:
     """The kinds of faults that a question is about, from the question and the task alone."""
     return signature(
         "ListFaultKinds",
-        _paragraph("fault_kinds", 2),
+        fill(_paragraph("fault_kinds", 2), polarity_words(YES_IS_GOOD)),
         {"task": _EXAMPLE["task"], "question": _EXAMPLE["question"]},
         {"kinds": (list[str], "five to eight kinds of faults that fit the question")},
     )

@@ -33,7 +33,7 @@ from ...optimizer.modes.judge import JudgeSubject
 from ...optimizer.signals import HumanSignal
 from ...optimizer.subject import Draft, Observation
 from ...optimizer.trial import LessonTrial, TrialResult
-from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, load_examples
 from ...prompts.lessons import Disagreement, Lesson
@@ -92,7 +92,7 @@ class JudgedExamples:
     def observation(self) -> Observation:
         """The verdicts as the loop sees them."""
         scores = score_examples(self.examples, self.checklist, self.verdicts)
-        return Observation(self.examples, self.verdicts, scores)
+        return Observation(self.examples, self.verdicts, scores, self.checklist)
 
     def signal(self) -> HumanSignal:
         """People's scores as what the verdicts are held against."""
@@ -119,8 +119,9 @@ def find_cases(judged: JudgedExamples, most: int) -> list[Case]:
         wanted = reference(verdict.example, verdict.question)
         if verdict.replicate or verdict.p_yes is None or wanted is None:
             continue
-        if verdict.p_yes - wanted > THRESHOLD:
-            groups.setdefault(verdict.question, []).append(_too_lenient(verdict, wanted))
+        question = judged.checklist.question(verdict.question)
+        if question.p_good(verdict.p_yes) - wanted > THRESHOLD:
+            groups.setdefault(verdict.question, []).append(_too_lenient(question, verdict, wanted))
     queues = [iter(sorted(group, key=lambda found: (-found.gap, found.key))) for group in groups.values()]
     cases: dict[str, Case] = {}
     while queues and len(cases) < most:
@@ -132,20 +133,20 @@ def find_cases(judged: JudgedExamples, most: int) -> list[Case]:
             queues.append(queue)
     if not cases:
         raise InputError(
-            f"On no verdict is P(yes) more than {THRESHOLD} above people's score: nothing to take notes of."
+            f"On no verdict is P(the good answer) more than {THRESHOLD} above people's score: nothing to take notes of."
         )
     return list(cases.values())
 
 
-def _too_lenient(verdict: Verdict, wanted: float) -> Disagreement:
+def _too_lenient(question: Question, verdict: Verdict, wanted: float) -> Disagreement:
     return Disagreement(
         example=verdict.example,
         question=verdict.question,
-        target=True,
-        reference=False,
-        gap=(verdict.p_yes or 0.0) - wanted,
+        target=question.is_good(True),
+        reference=question.is_good(False),
+        gap=question.p_good(verdict.p_yes or 0.0) - wanted,
         target_p_yes=verdict.p_yes,
-        reference_p_yes=wanted,
+        reference_p_yes=question.p_good(wanted),
     )
 
 

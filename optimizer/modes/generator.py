@@ -182,13 +182,14 @@ class GeneratorSubject:
         soft = self.judge.soft if self.judge else False
         score = score_examples([example], checklist, mine, soft=soft and self.score_as == "mean")[0]
         if self.score_as == "all" and score.overall is not None:
-            return replace(score, overall=float(all(each.answer for each in mine)))
+            passed = (checklist.question(each.question).is_good(each.answer) for each in mine)
+            return replace(score, overall=float(all(passed)))
         return score
 
 
 @dataclass(frozen=True)
 class FailureSignal:
-    """Every question should be answered yes, every check passed.
+    """Every question should get the answer that speaks for the output, every check be passed.
 
     Clear failures are read first, each example taking its turn, so that one bad output does not use up all notes.
     """
@@ -201,30 +202,33 @@ class FailureSignal:
         """The failures."""
         failed: dict[str, list[Disagreement]] = {}
         for verdict in seen.verdicts:
-            if verdict.answer is False and not verdict.replicate:
-                p_yes = verdict.p_yes or 0.0
+            question = seen.polarity(verdict.example, verdict.question)
+            if question.is_good(verdict.answer) is False and not verdict.replicate:
+                p_good = question.p_good(verdict.p_yes) or 0.0
                 failure = Disagreement(
                     example=verdict.example,
                     question=verdict.question,
-                    target=False,
-                    reference=True,
-                    gap=1 - p_yes,
-                    target_p_yes=p_yes,
-                    reference_p_yes=1.0,
+                    target=question.is_good(False),
+                    reference=question.is_good(True),
+                    gap=1 - p_good,
+                    target_p_yes=question.p_good(p_good),
+                    reference_p_yes=question.p_good(1.0),
                 )
                 failed.setdefault(verdict.example, []).append(failure)
         return take_turns(sorted(group, key=lambda each: -each.gap) for group in failed.values())
 
     def agrees(self, seen: Observation) -> bool:
         """Whether nothing fails, and nothing is missing that might."""
-        return bool(seen.verdicts) and all(each.answer is True for each in seen.verdicts)
+        return bool(seen.verdicts) and all(
+            seen.polarity(each.example, each.question).is_good(each.answer) for each in seen.verdicts
+        )
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """Yes, always."""
+        """The good answer, always."""
         return 1.0
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """Why the judge or the checker says no."""
+        """Why the judge says what speaks against the output, or the checker no."""
         theirs: dict[str, str] = {}
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:

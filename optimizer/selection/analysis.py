@@ -48,11 +48,12 @@ def answers_from_verdicts(
         verdicts: Replicates are averaged; one missing replicate makes the answer missing.
         examples: In this order.
         candidates: Questions, in this order.
-        kind: ``soft``: P(yes); ``hard``: the answer; ``split``: whether P(yes) is above the question's median.
+        kind: ``soft``: P(good); ``hard``: the answer; ``split``: whether P(good) is above the question's median.
 
     Returns:
-        p(a|q,I) with no first and yes second, shape (examples, questions, 2), and the scores in [0, 1] from P(yes)
-        (from the answers where ``kind`` is hard), shape (examples, questions); NaN where missing.
+        p(a|q,I) with the answer that speaks against the output first and the good one second, shape (examples,
+        questions, 2), and the scores in [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples,
+        questions); NaN where missing.
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
     if kind == "split":
@@ -62,15 +63,19 @@ def answers_from_verdicts(
 
 
 def answers_from_ratings(
-    ratings: Sequence[Rating], examples: Sequence[Example], questions: Sequence[str], levels: int, *, hard: bool
+    ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int, *, hard: bool
 ) -> tuple[Floats, Floats]:
-    """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1]."""
-    table = np.full((len(examples), len(questions), levels), np.nan)
+    """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1].
+
+    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at all.
+    """
+    table = np.full((len(examples), len(candidates.questions), levels), np.nan)
     rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question: column for column, question in enumerate(questions)}
+    columns = {question.id: column for column, question in enumerate(candidates.questions)}
     for rating in ratings:
         if rating.distribution is not None and rating.question is not None:
             table[rows[rating.example], columns[rating.question]] = rating.distribution
+    table = good_last(table, candidates)
     if hard:
         missing = np.isnan(table[:, :, 0])
         table = one_hot(np.where(missing, -1, np.nan_to_num(table).argmax(axis=2)), levels)
@@ -78,17 +83,28 @@ def answers_from_ratings(
     return table, scores
 
 
+def good_last(table: Floats, candidates: Checklist) -> Floats:
+    """The answers, axis 2 of (examples, questions, answers, ...), in the order from against the output to for it."""
+    faults = np.array([question.is_fault for question in candidates.questions], dtype=np.bool_)
+    turned = table.copy()
+    turned[:, faults] = table[:, faults, ::-1]
+    return turned
+
+
 def conditional_table(
-    ratings: Sequence[Rating], examples: Sequence[Example], questions: Sequence[str], levels: int
+    ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int
 ) -> Floats:
-    """p(y|I,q,a) for a = no, yes; shape (examples, questions, 2, levels), NaN where missing."""
-    table = np.full((len(examples), len(questions), 2, levels), np.nan)
+    """p(y|I,q,a), the answer that speaks against the output first; shape (examples, questions, 2, levels).
+
+    NaN where missing.
+    """
+    table = np.full((len(examples), len(candidates.questions), 2, levels), np.nan)
     rows = {example.id: row for row, example in enumerate(examples)}
-    columns = {question: column for column, question in enumerate(questions)}
+    columns = {question.id: column for column, question in enumerate(candidates.questions)}
     for rating in ratings:
         if rating.distribution is not None and rating.question is not None and rating.given is not None:
             table[rows[rating.example], columns[rating.question], int(rating.given)] = rating.distribution
-    return table
+    return good_last(table, candidates)
 
 
 def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floats]:

@@ -115,12 +115,11 @@ def build_selection(
 def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[SampleTables, str]:
     """The tables, and in words where the ratings come from."""
     examples, candidates = inputs.examples, bought.candidates
-    ids = [question.id for question in candidates.questions]
     if settings.answer_levels == 2:
         answers, scores = answers_from_verdicts(bought.verdicts, examples, candidates, settings.answers)
     else:
         hard = settings.answers == "hard"
-        answers, scores = answers_from_ratings(bought.degrees, examples, ids, settings.answer_levels, hard=hard)
+        answers, scores = answers_from_ratings(bought.degrees, examples, candidates, settings.answer_levels, hard=hard)
     people = name = None
     if human_dimensions(examples):
         name, people = human_scores(examples, settings.rating_dimension, settings.human_scale)
@@ -134,7 +133,7 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Sam
         codes = equal_groups(expected, settings.rating_levels)
         ways = sorted({str(each.source) for each in bought.ratings if each.source})
         source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
-    given = conditional_table(bought.given, examples, ids, settings.rating_levels) if bought.given else None
+    given = conditional_table(bought.given, examples, candidates, settings.rating_levels) if bought.given else None
     return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
 
 
@@ -217,6 +216,7 @@ def _question_reports(
                 mean_score=float(answered.mean()) if len(answered) else None,
                 rank_top=ranks["top"][place],
                 rank_joint=ranks["joint"][place],
+                good=question.good,
             )
         )
     return reports

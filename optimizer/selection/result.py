@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...evaluation.shown import Shown, View, correlation_figures
+from ...prompts.checklist import marked
 from ...prompts.words import Figure
 from ...stats.correlation import correlations_dict
 from ...stats.differences import difference_dict
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ...evaluation.scoring import Coverage
     from ...evaluation.shown import Rows
     from ...models.budget import Budget
-    from ...prompts.checklist import Checklist
+    from ...prompts.checklist import Checklist, GoodAnswer
     from ...stats.correlation import Correlations
     from ...stats.differences import Difference
     from .analysis import Method
@@ -46,11 +47,17 @@ class QuestionReport:
     missing: int
     """Answers that were asked for and are not there."""
     mean_score: float | None
-    """Mean of what its answers count for, in [0, 1]: the share of yes, soft unless answers are hard."""
+    """Mean of what its answers count for, in [0, 1]: the share of good ones, soft unless answers are hard."""
     rank_top: int
     """Place among single questions, from 1."""
     rank_joint: int
     """Place in the joint order, from 1."""
+    good: GoodAnswer = "yes"
+    """Which answer speaks for the output."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``selection.json``; ``good`` only where it is no."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("good", "yes")}
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ class Selection(Shown):
             "method": self.method,
             "why": self.why,
             "sentences": self.sentences(),
-            "questions": [asdict(each) for each in self.questions],
+            "questions": [each.to_dict() for each in self.questions],
             "curves": {method: [each.to_dict() for each in curve] for method, curve in self.curves.items()},
             "convergence": self.convergence.to_dict(),
             "pool": self.pool.to_dict() if self.pool else None,
@@ -225,7 +232,7 @@ def selection_view(data: Mapping[str, Any]) -> View:
         "questions": lambda: chosen,
         "curve": lambda: [_flat(each) for each in curve],
         "kept": lambda: [
-            {name: report[name] for name in ("id", "text", "dimension", "bits")}
+            {"id": report["id"], "text": _text(report), "dimension": report["dimension"], "bits": report["bits"]}
             | {"so far": Figure(prefix["information_share"], form=".0%")}
             for report, prefix in zip(chosen, curve, strict=True)
             if report["kept"]
@@ -261,16 +268,22 @@ def selection_view(data: Mapping[str, Any]) -> View:
     return View(title, data["sentences"], tables, tuple(captions), brief, captions)
 
 
+def _text(report: Mapping[str, Any]) -> str:
+    """The question, and that it looks for a fault where it does."""
+    return marked(report["text"], report.get("good", "yes"))
+
+
 def _candidate_row(report: Mapping[str, Any], prefix: Mapping[str, Any]) -> dict[str, Any]:
+    mean = report["mean_score"]
     return {
-        "question": f"{report['id']}: {report['text']}",
+        "question": f"{report['id']}: {_text(report)}",
         "bits": Figure(report["bits"]),
         "bias": report["bias"],
         "together": prefix["information"],
         "held out": prefix["held_out"],
         "tokens": report["tokens"],
         "missing": report["missing"] or None,
-        "yes": Figure(report["mean_score"], form=".0%"),
+        "yes": Figure(1 - mean if mean is not None and report.get("good") == "no" else mean, form=".0%"),
         "kept": "kept" if report["kept"] else "",
     }
 

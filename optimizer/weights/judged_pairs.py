@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import prepare
-from ...evaluation.scoring import complete_mean, mean_score
+from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, Preference
 from ...prompts.rows import read_rows, validate_row
@@ -160,7 +160,7 @@ class PairsJob:
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
         if not self.pairwise:
             return JudgedPairs(separate_scores(self.pairs, questions, found.verdicts, soft=soft), found)
-        choices = cells(found.verdicts, soft=soft)
+        choices = cells(found.verdicts, questions, soft=soft)
         bias = position_bias([pair.id for pair in self.pairs], questions, choices, swap=self.swap)
         scores = pairwise_scores(self.pairs, questions, found.verdicts, soft=soft, swap=self.swap)
         return JudgedPairs(scores, found, bias)
@@ -177,6 +177,8 @@ def prepare_pairs(
     **options: Any,
 ) -> PairsJob:
     """Read pairs to judge; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
+
+    Of a question that looks for a fault (``good: no``) it is 1 minus that; with ``pairwise`` there can be none.
 
     With ``pairwise`` the score of output a is how likely it is called the better one, and that of b is 1 minus this.
 
@@ -200,7 +202,13 @@ def prepare_pairs(
         return PairsJob(pairs, prepare(examples, checklist, model, prompt, options), pairwise, swap)
     examples = [example for pair in pairs for example in ordered_examples(pair, swap=swap)]
     both = pairwise_prompt() if prompt is None else prompt
-    return PairsJob(pairs, prepare(examples, checklist, model, both, options, PairEvaluator), pairwise, swap)
+    job = prepare(examples, checklist, model, both, options, PairEvaluator)
+    if fault := next(iter(job.checklist.faults), None):
+        raise InputError(
+            f"With --pairwise the judge says which output does better on a question, which is open to doubt where yes "
+            f"is a fault ('{fault}' has good: no). Leave out --pairwise, or reword it so that yes is good."
+        )
+    return PairsJob(pairs, job, pairwise, swap)
 
 
 @dataclass(frozen=True)
@@ -216,7 +224,7 @@ class RatingsJob:
     def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
         """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions = self.asked.run(watcher), self.asked.checklist.questions
-        table = cells(found.verdicts, soft=self.asked.settings.soft)
+        table = cells(found.verdicts, self.asked.checklist, soft=self.asked.settings.soft)
         scores = rating_scores(
             [example.id for example in self.examples],
             [question.id for question in questions],
@@ -288,7 +296,7 @@ def separate_scores(
     pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool
 ) -> PreferenceScores:
     """Scores of pairs from the verdicts on :func:`separate_examples`."""
-    table = cells(verdicts, soft=soft)
+    table = cells(verdicts, questions, soft=soft)
     return _pair_scores(pairs, questions, lambda pair, test, side: table[f"{pair}/{side}", test])
 
 
@@ -296,7 +304,7 @@ def pairwise_scores(
     pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool, swap: bool
 ) -> PreferenceScores:
     """Scores of pairs from the verdicts on :func:`~askance.agents.pairwise.ordered_examples`."""
-    table = cells(verdicts, soft=soft)
+    table = cells(verdicts, questions, soft=soft)
 
     def score(pair: str, test: str, side: str) -> float | None:
         orders = [(table[pair_id(pair, AS_IT_IS), test], side == "a")]
@@ -306,11 +314,17 @@ def pairwise_scores(
     return _pair_scores(pairs, questions, score)
 
 
-def cells(verdicts: Iterable[Verdict], *, soft: bool) -> dict[tuple[str, str], float | None]:
-    """The score of every example on every test, replicates averaged; None where one is missing."""
+def cells(
+    verdicts: Iterable[Verdict], questions: Checklist | None = None, *, soft: bool
+) -> dict[tuple[str, str], float | None]:
+    """What the verdicts on every example and test are worth, replicates averaged; None where one is missing.
+
+    Without ``questions`` yes is good to all of them.
+    """
+    value = worth(questions, soft=soft)
     found: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for verdict in verdicts:
-        found[verdict.example, verdict.question].append(verdict.score(soft=soft))
+        found[verdict.example, verdict.question].append(value(verdict))
     return {key: complete_mean(values) for key, values in found.items()}
 
 

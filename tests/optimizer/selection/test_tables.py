@@ -63,11 +63,11 @@ def test_answers_on_a_scale() -> None:
         Rating("e0", "q", None, (0.2, 0.3, 0.5), "logprob"),
         Rating("e1", "q", None, None, status="parse_error"),
     ]
-    answers, scores = answers_from_ratings(ratings, examples(2), ["q"], 3, hard=False)
+    answers, scores = answers_from_ratings(ratings, examples(2), CHECKLIST, 3, hard=False)
     assert answers[0, 0].tolist() == [0.2, 0.3, 0.5]
     assert scores[0, 0] == pytest.approx(0.65)
     assert np.isnan(answers[1]).all()
-    hard, scores = answers_from_ratings(ratings, examples(2), ["q"], 3, hard=True)
+    hard, scores = answers_from_ratings(ratings, examples(2), CHECKLIST, 3, hard=True)
     assert hard[0, 0].tolist() == [0, 0, 1] and scores[0, 0] == 1.0
     assert np.isnan(hard[1]).all()
 
@@ -77,7 +77,7 @@ def test_ratings_of_the_whole_and_given_an_answer() -> None:
     table, expected = judged_ratings(some, 2)
     assert table[0].tolist() == [0.5, 0.5] and expected[0] == 1.5
     assert np.isnan(expected[1])
-    given = conditional_table([Rating("e1", "q", True, (0.1, 0.9), "logprob")], examples(2), ["q"], 2)
+    given = conditional_table([Rating("e1", "q", True, (0.1, 0.9), "logprob")], examples(2), CHECKLIST, 2)
     assert given[1, 0, 1].tolist() == [0.1, 0.9]
     assert np.isnan(given).sum() == given.size - 2
 
