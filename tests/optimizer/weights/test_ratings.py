@@ -122,7 +122,7 @@ def test_ratings_are_read_from_a_field_or_from_human_scores(tmp_path: Path) -> N
     ("row", "message"),
     [
         ({"id": "1", "scores": {"q": 1}}, "line 1: the field 'rating' is missing"),
-        ({"id": "1", "scores": {"q": 1}, "rating": "good"}, "line 1, field 'rating'"),
+        ({"id": "1", "scores": {"q": 1}, "rating": "superb"}, "line 1, field 'rating': .*--labels"),
         ({"id": "1", "scores": {"q": 2}, "rating": 1}, "line 1, field 'scores.q'"),
         ({"id": "1", "rating": 1}, "line 1: the field 'scores' is missing"),
     ],
