@@ -110,6 +110,28 @@ def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
     return f"{kept} …" if len(kept) > most_chars // 2 else shorten(text, most_chars)
 
 
+def stray_comments_said(
+    comments: Mapping[str, Sequence[Comment]], checklist: Checklist, rated: Sequence[str] = ()
+) -> str | None:
+    """What is said of comments about something that nobody asks about, which nobody is told; None where there are none.
+
+    Args:
+        comments: By example id.
+        checklist: Whose dimensions and questions comments may be about.
+        rated: Further names that are known.
+    """
+    known = {*checklist.dimensions, *(each.id for each in checklist.questions), WHOLE, *rated}
+    stray = {each.about: example for example, given in comments.items() for each in given if each.about not in known}
+    stray.pop(None, None)
+    if not stray:
+        return None
+    few = ", ".join(f"'{name}' (as in example '{example}')" for name, example in list(stray.items())[:3])
+    return (
+        f"There are comments about {few}{' and others' if len(stray) > 3 else ''}: that is no dimension and no question "
+        "of the checklist, so they are not used."
+    )
+
+
 def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
     """What is said of comments, by example id, that are too long to be told whole; None where there are none."""
     found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]

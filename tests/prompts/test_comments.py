@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from askance.prompts.checklist import Checklist, Question
-from askance.prompts.comments import Comment, comments_on, read_comments, told
+from askance.prompts.comments import Comment, comments_on, read_comments, stray_comments_said, told
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
 
@@ -185,3 +185,11 @@ def test_a_long_comment_is_cut_after_a_sentence_or_a_word() -> None:
     assert 500 < len(words) <= 600
     assert len(told(["x" * 20_000])) == 600
     assert told(["First. " + "word " * 4_000]).startswith("First. word")
+
+
+def test_comments_about_nothing_that_is_asked_are_named() -> None:
+    given = {"a": read_comments(["All.", {"style": "x", "facts": "x", "overall": "x", "wit": "x"}])}
+    said = stray_comments_said(given, CHECKLIST)
+    assert said is not None
+    assert said.startswith("There are comments about 'wit' (as in example 'a'):")
+    assert stray_comments_said(given, CHECKLIST, ["wit"]) is None
