@@ -74,16 +74,17 @@ class Generator:
 
     async def _write(self, example: Example) -> Generated:
         request = self._request(example)
+        example = example.model_copy(update={"output": None, "comment": ()})  # which were about another output
         try:
             answer: Answer = await self.gateway.ask(self.role, self.model, request)
         except ModelError as error:
             if error.fatal:
                 raise
-            return Generated(example.model_copy(update={"output": None}), str(error))
+            return Generated(example, str(error))
         if not _is_text(answer.text):
             self.gateway.forget([request.key])
             return Generated(
-                example.model_copy(update={"output": None}),
+                example,
                 f"{self.model.name}: the output holds half a surrogate pair, which is no text.",
             )
         return Generated(example.model_copy(update={"output": answer.text}), cut_off=answer.finish == "length")

@@ -191,7 +191,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         both = f"{flag}/--no-{flag.removeprefix('--')}" if info.default else flag
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {_on(info.default)}]")
     if get_origin(kind) is dict:
-        return click.option(flag, name, multiple=True, metavar="OURS=COLUMN", help=help_text)
+        form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
+        return click.option(flag, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:
         shown = " ".join(str(each) for each in default) if isinstance(default, tuple) else default

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..evaluation.options import ScoreOptions
+from ..prompts.labels import parse_labels
 from ..report.any_result import write_report_of
 from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
@@ -20,7 +21,7 @@ from .options import config_option, settings, settings_options
 @click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions.")
 @click.option("--model", default=None, help="Of verdicts by several models: whose.")
 @config_option
-@settings_options(ScoreOptions, only=("field", "human_scale"))
+@settings_options(ScoreOptions, only=("field", "human_scale", "labels"))
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
@@ -28,7 +29,8 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     """
     model = given.pop("model")
     options, inputs = settings(ScoreOptions, config, given)
-    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), _pair(options.get("human_scale")), model)
+    scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
+    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     click.echo(str(write_report_of(path, output, beside)))
 
 

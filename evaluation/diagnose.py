@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from ..prompts.examples import documents, human_dimensions, load_examples
+from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples
 from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
@@ -117,10 +117,13 @@ def _questions(
 
 
 def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list[str | None]:
-    """For each question the rated dimension that it is compared with."""
-    rated = set(human_dimensions(examples))
+    """For each question the rated dimension that it is compared with, or itself where people answered it."""
+    rated, answered = set(human_dimensions(examples, checklist)), set(answered_questions(examples, checklist))
     whole = "overall" if "overall" in rated else None
-    return [question.dimension if question.dimension in rated else whole for question in checklist.questions]
+    return [
+        question.id if question.id in answered else question.dimension if question.dimension in rated else whole
+        for question in checklist.questions
+    ]
 
 
 def _with_people(
@@ -239,7 +242,7 @@ def _of_given(
     settings: DiagnoseOptions,
 ) -> Diagnosis:
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
-    whole = load_examples(data, fields=settings.field)
+    whole = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
     examples, questions, _ = load_inputs(whole, checklist, None, settings.model_copy(update={"field": {}}))
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):

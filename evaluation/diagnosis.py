@@ -64,7 +64,8 @@ class QuestionDiagnosis:
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
     human: str | None
-    """The rated dimension it is compared with: its own, else ``overall``; None where people rated neither."""
+    """What it is compared with: its own id where people answered it, else its dimension, else ``overall``; None where
+    people rated none of these."""
     soft: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     hard: Statistic

@@ -279,7 +279,7 @@ class EvaluationJob:
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
-        if human_dimensions(self.examples):  # refuses ratings that fit nothing before a call
+        if human_dimensions(self.examples, self.checklist):  # refuses ratings that fit nothing before a call
             human_targets(self.examples, self.checklist, self.settings.human_scale)
         with watching(watcher, progress) as shown, self.settings.store() as store:
             return run_sync(self._run(store, shown))
@@ -309,7 +309,7 @@ class EvaluationJob:
             scores = asking.known(scores, checklist)
             seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
         agreement: list[Agreement] = []
-        if human_dimensions(examples):
+        if human_dimensions(examples, checklist):
             watcher.phase("comparing with the human scores")
             agreement = _agreement(examples, checklist, scores, settings)
         name, prompt = asked.model.name, self.prompt.hash
@@ -329,7 +329,7 @@ def load_inputs(
         InputError: Names the file, line and field at fault.
     """
     questions = load_checklist(checklist)
-    examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
     if settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)

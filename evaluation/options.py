@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore, open_store, store_path
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
+from ..prompts.labels import parse_labels
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
@@ -74,11 +75,19 @@ class JudgeOptions(ModelOptions):
     human_scale: tuple[float, float] | None = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
+    labels: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
+    )
     min_coverage: float = Field(
         0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
     )
     field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _words(cls, given: Any) -> dict[str, tuple[str, ...]]:
+        return parse_labels(given)
 
     @model_validator(mode="after")
     def _scale_ascends(self) -> JudgeOptions:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.examples import documents, human_dimensions
+from ..prompts.examples import answered_questions, documents, human_dimensions
+from ..prompts.labels import are_labels
 from ..prompts.verdicts import Status
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
@@ -276,17 +277,23 @@ def human_targets(
 ) -> Targets:
     """Human scores on the dimensions of the checklist, mapped to [0, 1].
 
-    A rated dimension ``overall`` belongs to the score over all questions.
+    A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says.
 
     Raises:
         InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
     """
-    rated = human_dimensions(examples)
+    rated = human_dimensions(examples, checklist)
     dimensions = tuple(each for each in rated if each in checklist.dimensions)
     if not dimensions and "overall" in rated:
         dimensions = ("overall",)
     if not dimensions:
         have = ", ".join(checklist.dimensions)
+        if not rated and (answered := answered_questions(examples, checklist)):
+            raise InputError(
+                f"People answered single questions ({', '.join(answered)}) and rated no dimension; the checklist asks "
+                f"about {have}. Give examples a score or label on one of these, or on 'overall'."
+            )
         if not rated:
             like = f'"human": {{"{checklist.dimensions[0]}": 4}}'
             raise InputError(
@@ -297,7 +304,7 @@ def human_targets(
             f"The checklist's dimensions ({have}) and the rated ones ({', '.join(rated) or 'none'}) have none in "
             f"common, so there is nothing to correlate with.{guess}"
         )
-    bounds = {dimension: scale or _observed(examples, dimension) for dimension in dimensions}
+    bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted = {
         example.id: {dimension: _unit(example, dimension, *bounds[dimension]) for dimension in dimensions}
         for example in examples
@@ -311,8 +318,12 @@ def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targ
     return Targets("source", dimensions, {each.example: dict(each.dimensions) for each in scores})
 
 
-def _observed(examples: Sequence[Example], dimension: str) -> tuple[float, float]:
+def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, float] | None) -> tuple[float, float]:
     ratings = [rating for example in examples for rating in example.human.get(dimension, ())]
+    if are_labels(ratings):
+        return 0.0, 1.0
+    if given is not None:
+        return given
     low, high = min(ratings), max(ratings)
     return (low, high) if low < high else (low, low + 1.0)
 

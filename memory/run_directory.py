@@ -120,7 +120,7 @@ class RunDirectory:
             prompts = {path.stem: Prompt(path.read_bytes().decode()) for path in sorted(inputs.glob("*.md"))}
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{inputs}: a prompt cannot be read ({error}).") from None
-        examples = load_examples(inputs / "examples.jsonl", need_output=False)
+        examples = load_examples(inputs / "examples.jsonl", need_output=False, remarks=False)
         checklist = inputs / "checklist.yaml"
         return examples, load_checklist(checklist) if checklist.exists() else None, prompts
 

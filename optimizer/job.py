@@ -207,6 +207,9 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
 NOT_IN_FINGERPRINT = ("max_calls", "max_tokens", "max_cost", "max_concurrency", "timeout", "retries")
 """Settings that may change when a run is resumed: they change what it may cost, not what it comes to."""
 
+USED_UP = ("labels",)
+"""Settings of reading the examples; a run's own copy of them holds what they came to."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -246,7 +249,7 @@ class Job:
     @property
     def config(self) -> dict[str, Any]:
         """Settings that the result depends on, as kept in ``config.yaml``."""
-        options = self.options.model_dump(mode="json", exclude=set(NOT_IN_FINGERPRINT))
+        options = self.options.model_dump(mode="json", exclude={*NOT_IN_FINGERPRINT, *USED_UP})
         models = {role: model_name(model) for role, model in self.models.items()}
         return {"command": self.command, **models, **self.settings, **options}
 

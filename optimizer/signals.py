@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..evaluation.scoring import mean_score, score_examples
 from ..models.base import ModelError
+from ..prompts.comments import comments_on, told
 from ..prompts.lessons import Disagreement
 from ..stats.correlation import spearman
 
@@ -224,14 +225,18 @@ class HumanSignal:
         return self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """The judge's explanations, and what people gave."""
+        """The judge's explanations, and what people gave: what they wrote of it, else their score."""
         mine = {}
         if self.judge is not None:
             mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
         theirs = {}
+        by_id = {example.id: example for example in self.examples}
         for each in disagreements:
             name, wanted = self._dimension(draft, each.question), self.reference(draft, each.example, each.question)
-            theirs[each.key] = f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
+            remarks = comments_on(by_id[each.example].comment, each.question, draft.questions)
+            theirs[each.key] = (
+                told(remarks) or f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
+            )
         return Reasons(mine, theirs)
 
     def _dimension(self, draft: Draft, question: str) -> str:

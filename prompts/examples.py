@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
+from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
+from .labels import contradictions_said, is_number, rating_of, refuse_mixed_labels, with_words
 from .rows import is_on_hub, read_rows, rows_of_name, validate_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from .checklist import Checklist
+    from .labels import Labels
+
+
+logger = logging.getLogger(__name__)
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
-FIELDS = (*TEXTS, "metadata", "human")
+FIELDS = (*TEXTS, "metadata", "human", "comment")
+NESTED = ("human", "metadata", "comment")
+"""Fields whose parts a field map can name."""
 
-Ratings = tuple[float, ...]
+
+def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    return value if isinstance(value, bool) else check(value)
+
+
+Rating = Annotated[float, WrapValidator(_label_or_number)]
+"""A number, or a label: ``True`` and ``False`` stay what they are."""
+Ratings = tuple[Rating, ...]
 
 
 class Example(BaseModel):
@@ -40,7 +67,10 @@ class Example(BaseModel):
     """Which system made the output, for system-level correlations."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     human: dict[str, Ratings] = Field(default_factory=dict)
-    """Dimension to ratings, one a rater, on the scale of the data."""
+    """Dimension, or question id, to ratings, one a rater: numbers on the scale of the data, or labels as ``True`` and
+    ``False``, which count as 1 and 0."""
+    comment: tuple[Comment, ...] = ()
+    """What people wrote about the output."""
 
     @field_validator(*TEXTS)
     @classmethod
@@ -55,7 +85,7 @@ class Example(BaseModel):
     @classmethod
     def _ratings(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValueError("an object from dimension to number (or list of numbers) is needed")
+            raise ValueError("an object from dimension to number, label or list of these is needed")
         ratings = {}
         for dimension, score in value.items():
             if score is None:
@@ -63,10 +93,19 @@ class Example(BaseModel):
             scores = score if isinstance(score, (list, tuple)) else [score]
             if not scores:
                 raise ValueError(f"'{dimension}' has an empty list of ratings")
-            if any(isinstance(each, bool) or not isinstance(each, (int, float)) for each in scores):
-                raise ValueError(f"'{dimension}' must be a number or a list of numbers")
-            ratings[dimension] = tuple(float(each) for each in scores)
+            ratings[dimension] = tuple(rating_of(each, str(dimension)) for each in scores)
         return ratings
+
+    @field_validator("comment", mode="before")
+    @classmethod
+    def _comments(cls, value: Any) -> tuple[Comment, ...]:
+        return read_comments(value)
+
+    @model_serializer(mode="wrap")
+    def _as_in_files(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        row: dict[str, Any] = dump(self)
+        as_it_is = {"human": self.human, "comment": dump_comments(self.comment)}  # as numbers, labels would be lost
+        return {name: as_it_is.get(name, value) for name, value in row.items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +124,14 @@ class Example(BaseModel):
         """Mean rating on one dimension, on the scale of the data; None where nobody rated it."""
         ratings = self.human.get(dimension)
         return sum(ratings) / len(ratings) if ratings else None
+
+    def human_answer(self, question: str) -> float | None:
+        """People's mean answer to a question, 1 for yes and 0 for no; None where nobody gave one.
+
+        Args:
+            question: The id of a question; that it is no dimension's name :func:`answered_questions` knows.
+        """
+        return self.human_score(question)
 
 
 class Preference(BaseModel):
@@ -119,6 +166,8 @@ def load_examples(
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     need_output: bool = True,
+    labels: Labels | None = None,
+    remarks: bool = True,
 ) -> list[Example]:
     """Load examples from a JSONL or CSV file, the Hugging Face hub or any iterable of mappings.
 
@@ -126,14 +175,16 @@ def load_examples(
         source: A path, ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face hub, or rows (a ``datasets.Dataset``
             iterates as such).
         fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``.
-            ``human.D`` maps a plain column to the human dimension ``D``.
+            ``human.D`` maps a plain column to the human dimension ``D``, ``comment.D`` one to the comments on it.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
+        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
+        remarks: Whether to log a warning of labels that contradict each other and of very long comments.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
-    fields = fields or {}
+    fields, labels = fields or {}, labels or {}
     for ours in fields:
         _check_field(ours)
     examples: list[Example] = []
@@ -142,11 +193,16 @@ def load_examples(
     for where, row in islice(_rows(source, fields), limit):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
-        example = row if isinstance(row, Example) else _example(row, fields, where)
+        example = row if isinstance(row, Example) else _example(row, fields, labels, where)
         if example.id in seen:
             raise InputError(f"{where}: the id '{example.id}' was used before, in {seen[example.id]}.")
         if need_output and example.output is None:
             raise InputError(f"{where}: {_missing('output', row, fields)}.")
+        if example.comment and example.output is None:
+            raise InputError(
+                f"{where}: field 'comment': there is no output that it could be about. Give the 'output', or leave out "
+                "the comment."
+            )
         seen[example.id] = where
         examples.append(example)
         unseen -= {column for column in unseen if isinstance(row, Example) or row.get(column) is not None}
@@ -155,7 +211,18 @@ def load_examples(
         raise InputError(f"{name}: there are no examples in it.")
     if unseen:
         raise InputError(f"{name}: no example has anything in a column '{min(unseen)}', which the field map names.")
+    refuse_mixed_labels((seen[example.id], example.human) for example in examples)
+    if remarks:
+        _remark(str(name), examples)
     return examples
+
+
+def _remark(name: str, examples: Sequence[Example]) -> None:
+    """Log a warning of what is odd about people's labels and comments, once for all examples."""
+    rated = [(each.id, (each.input, each.context, each.output), each.human) for each in examples]
+    for said in (contradictions_said(rated), long_comments_said({each.id: each.comment for each in examples})):
+        if said is not None:
+            logger.warning("%s: %s", name, said)
 
 
 def _rows(source: Any, fields: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
@@ -180,11 +247,13 @@ def _check_field(ours: str) -> None:
     name, dot, dimension = ours.partition(".")
     if name not in FIELDS:
         raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, FIELDS)}")
-    if dot and (name not in ("human", "metadata") or not dimension):
-        raise InputError(f"Field map: '{ours}' is not one of our fields; human.NAME and metadata.NAME have a dot.")
+    if dot and (name not in NESTED or not dimension):
+        raise InputError(
+            f"Field map: '{ours}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have a dot."
+        )
 
 
-def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Example:
+def _example(source: Mapping[str, Any], fields: Mapping[str, str], labels: Labels, where: str) -> Example:
     """A row with its columns renamed; null is the same as a field that is not there."""
     renamed = {*fields, *fields.values()}
     row = {name: value for name, value in source.items() if name not in renamed and value is not None}
@@ -192,7 +261,10 @@ def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -
         name, _, part = ours.partition(".")
         if source.get(column) is None:
             continue
-        if part:
+        if name == "comment":
+            given = {part: source[column]} if part else source[column]
+            row[name] = [row[name], given] if name in row else given
+        elif part:
             value = _number(source[column]) if name == "human" else source[column]
             nested = row.get(name, {})
             row[name] = {**nested, part: value} if isinstance(nested, Mapping) else nested
@@ -200,6 +272,8 @@ def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -
             row[name] = source[column]
     if isinstance(row.get("id"), int) and not isinstance(row["id"], bool):
         row["id"] = str(row["id"])
+    if "human" in row:
+        row["human"] = with_words(row["human"], labels)
     for field in ("id", "input"):
         if field not in row:
             raise InputError(f"{where}: {_missing(field, source, fields)}.")
@@ -207,12 +281,7 @@ def _example(source: Mapping[str, Any], fields: Mapping[str, str], where: str) -
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value
+    return float(value) if isinstance(value, str) and is_number(value) else value
 
 
 def _missing(field: str, row: Example | Mapping[str, Any], fields: Mapping[str, str]) -> str:
@@ -227,9 +296,39 @@ def _missing(field: str, row: Example | Mapping[str, Any], fields: Mapping[str, 
     return f"the field '{field}' is missing" + (f" ({hint.strip()} A field map renames it)" if hint else "")
 
 
-def human_dimensions(examples: Sequence[Example]) -> list[str]:
-    """Dimensions that at least one example was rated on, in order of first appearance."""
-    return list(dict.fromkeys(dimension for example in examples for dimension in example.human))
+def human_dimensions(examples: Iterable[Example], checklist: Checklist | None = None) -> list[str]:
+    """Dimensions that at least one example was rated on, in order of first appearance.
+
+    Without a ``checklist`` everything that people rated is one; with it the ids of its questions are none, unless they
+    are the name of a dimension of it too, or ``overall``.
+    """
+    rated = list(dict.fromkeys(dimension for example in examples for dimension in example.human))
+    if checklist is None:
+        return rated
+    answers = _only_questions(checklist)
+    return [name for name in rated if name not in answers]
+
+
+def answered_questions(examples: Iterable[Example], checklist: Checklist) -> list[str]:
+    """Ids of the questions of a checklist that people answered on at least one example, in the order of the checklist.
+
+    A name that is a dimension of the checklist as well (or ``overall``) means the dimension.
+    """
+    rated = {name for example in examples for name in example.human}
+    return [name for name in _only_questions(checklist) if name in rated]
+
+
+def without_answers(example: Example, checklist: Checklist) -> Example:
+    """The example with people's scores on dimensions alone, without their answers to the questions of a checklist."""
+    answers = _only_questions(checklist)
+    if not any(name in answers for name in example.human):
+        return example
+    rated = {name: ratings for name, ratings in example.human.items() if name not in answers}
+    return example.model_copy(update={"human": rated})
+
+
+def _only_questions(checklist: Checklist) -> dict[str, None]:
+    return {each.id: None for each in checklist.questions if each.id not in (*checklist.dimensions, WHOLE)}
 
 
 def parse_field_map(pairs: Iterable[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..prompts.labels import Labels
     from ..prompts.verdicts import Verdict
 
 TEXT_BUDGET = 3_000_000
@@ -44,6 +45,8 @@ class Beside:
     human_scale: tuple[float, float] | None = None
     model: str | None = None
     """Whose verdicts, where a file holds those of several."""
+    labels: Labels | None = None
+    """Further words that people's labels are in."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,9 @@ def _read(path: Path, beside: Beside) -> _Read:
     lacking = []
     checklist = None if beside.checklist is None else load_checklist(beside.checklist)
     known = None if checklist is None else [each.id for each in checklist.questions]
-    data = None if beside.data is None else load_examples(beside.data, fields=beside.fields, need_output=False)
+    data = None
+    if beside.data is not None:
+        data = load_examples(beside.data, fields=beside.fields, need_output=False, labels=beside.labels)
     ids = None if data is None else {each.id: None for each in data}
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
@@ -138,7 +143,7 @@ def _read(path: Path, beside: Beside) -> _Read:
         names = dict.fromkeys(each.question for each in verdicts)
         checklist = Checklist(questions=tuple(Question(id=each, text=each) for each in names))
     targets = None
-    if human_dimensions(examples):
+    if human_dimensions(examples, checklist):
         try:
             targets = human_targets(examples, checklist, beside.human_scale)
         except InputError as error:

@@ -245,7 +245,10 @@ def test_a_setting_that_cannot_be_is_a_sentence_and_2(
         ('{"id": "a", "input": "x"}\n', "line 1: the field 'output' is missing"),
         ('{"id": "a", "input": "x", "output": "y"}\n' * 2, "line 2: the id 'a' was used before"),
         ("[1]\n", "line 1: a JSON object is needed"),
-        ('{"id": "a", "input": "x", "output": "y", "human": {"quality": "good"}}\n', "line 1: "),
+        (
+            '{"id": "a", "input": "x", "output": "y", "human": {"quality": "superb"}}\n',
+            "line 1: field 'human': 'quality': 'superb'",
+        ),
     ],
 )
 def test_bad_data_names_the_line(run: Any, inputs: list[str], evaluation: list[str], text: str, message: str) -> None:

@@ -105,14 +105,14 @@ def prepare(
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
     questions = None if checklist is None else load_checklist(checklist)
-    examples = load_examples(data, fields=settings.field, limit=settings.limit)
+    examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
     if questions is not None and settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     compared = _dimensions(examples, questions, dimensions)
     task = (questions.task if questions is not None else "").strip() or NO_TASK
     words = criteria_for(compared, criteria)
     targets = None
-    if human_dimensions(examples):
+    if human_dimensions(examples, questions):
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
     text = default_prompt(examples) if prompt is None else load_prompt(prompt)
     pool = None if candidates is None else load_checklist(candidates)
@@ -211,7 +211,7 @@ class ComparisonJob:
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:
     """The dimensions to compare on: those asked for, else those that people rated and the checklist asks about."""
-    rated = human_dimensions(examples)
+    rated = human_dimensions(examples, checklist)
     if wanted:
         for each in wanted:
             if rated and each not in rated:

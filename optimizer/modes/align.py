@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from ...agents.question_writer import QuestionWriter
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
 from ...evaluation.scoring import human_targets
+from ...prompts.comments import stray_comments_said
+from ...prompts.examples import human_dimensions
 from ..job import Job
 from ..options import AlignOptions
 from ..pruning import QuestionsAgain
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from .bench import Bench
     from .mode import SetUp
 
+logger = logging.getLogger(__name__)
+
 
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
@@ -48,6 +53,9 @@ def prepare(
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     job = Job("align", examples, questions, {"prompt": text}, {"model": model}, settings)
     strata_of_people(job)  # refuses data without human scores before anything is opened
+    stray = stray_comments_said({each.id: each.comment for each in examples}, questions, human_dimensions(examples))
+    if stray is not None:
+        logger.warning("%s", stray)
     return job
 
 

@@ -131,7 +131,7 @@ MODE = Migrate()
 def _wants_source_targets(job: Job) -> bool:
     """Whether held-out scores are compared with the source's and not with people's."""
     reference = job.options_as(MigrateOptions).reference
-    return not human_dimensions(job.examples) if reference == "auto" else reference == "source"
+    return not human_dimensions(job.examples, job.questions) if reference == "auto" else reference == "source"
 
 
 def _targets(job: Job, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:

@@ -58,7 +58,9 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(TuneOptions, dict(options))
-    examples = load_examples(data, fields=settings.field, limit=settings.limit, need_output=False)
+    examples = load_examples(
+        data, fields=settings.field, limit=settings.limit, need_output=False, labels=settings.labels
+    )
     questions = None
     if checklist is not None:
         questions = load_checklist(checklist)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...evaluation.verdict_table import tabulate
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import human_dimensions
+from ...prompts.labels import are_labels
 from ...stats.correlation import spearman
 from ...stats.resampling import tied
 from .information import (
@@ -146,6 +147,8 @@ def human_scores(
     for each in rated:
         column = _column(examples, each)
         low, high = scale or (float(np.nanmin(column)), float(np.nanmax(column)))
+        if are_labels(rating for example in examples for rating in example.human.get(each, ())):
+            low, high = 0.0, 1.0
         parts.append((column - low) / (high - low if high > low else 1.0))
     mean: Floats = np.mean(parts, axis=0) if parts else np.full(len(examples), np.nan)
     return f"mean of {', '.join(rated)}", mean

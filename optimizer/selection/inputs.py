@@ -17,7 +17,7 @@ from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, MissingExtraError
-from ...prompts.examples import human_dimensions, load_examples
+from ...prompts.examples import human_dimensions, load_examples, without_answers
 from ...prompts.prompt import load_prompt
 from .analysis import human_scores
 
@@ -160,8 +160,10 @@ def load_select_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    every = load_examples(data, fields=settings.field, limit=settings.limit)
+    every = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
     pool = None if candidates is None else load_checklist(candidates)
+    if pool is not None:
+        every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
             f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
@@ -199,7 +201,7 @@ def load_given(
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
-    every = load_examples(data, fields=settings.field)
+    every = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
     questions = load_checklist(candidates)
     given = given_verdicts(verdicts, every, questions, model, prompt)
     judged = {verdict.example for verdict in given}

@@ -16,7 +16,7 @@ from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_example
 from ...evaluation.evaluate import prepare
 from ...evaluation.scoring import complete_mean, mean_score, worth
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, Preference
+from ...prompts.examples import Example, Preference, without_answers
 from ...prompts.rows import read_rows, validate_row
 from . import PreferenceScores, RatingScores, preference_scores, rating_scores
 from .preferences import context_name
@@ -258,7 +258,8 @@ def prepare_ratings(
         InputError: Bad data, or people rated several dimensions and none is named.
     """
     job = prepare(path, checklist, model, prompt, options)
-    rated = rated_dimension((example.human for example in job.examples), dimension, str(path))
+    kept = [without_answers(example, job.checklist) for example in job.examples]
+    rated = rated_dimension((example.human for example in kept), dimension, str(path))
     unrated = [example.model_copy(update={"human": {}}) for example in job.examples]
     return RatingsJob(job.examples, rated, replace(job, examples=unrated))
 

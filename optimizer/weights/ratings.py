@@ -1,8 +1,8 @@
 """Ratings instead of preference pairs: their file format, and how ratings become pairs.
 
 One line a rated output: ``id``, ``scores`` (object: test id to number in [0, 1], null for missing; also found
-under ``metadata``), ``human`` (object: dimension to number or list of numbers) or ``rating`` (a number on any
-scale), which comes first unless a dimension is named; optional ``group``.
+under ``metadata``), ``human`` (object: dimension to number, label or list of these) or ``rating`` (a number on any
+scale, or a label), which comes first unless a dimension is named; optional ``group``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
+from ...prompts.labels import Labels, rating_of, refuse_mixed_labels, with_words
 from ...prompts.rows import read_rows
 from .pairs import Floats
 from .preferences import (
@@ -84,7 +85,9 @@ def rating_scores(
     )
 
 
-def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int | None = None) -> RatingScores:
+def load_ratings(
+    path: str | Path, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
+) -> RatingScores:
     """Read rated outputs with scores from a JSONL (or CSV) file.
 
     Args:
@@ -92,6 +95,7 @@ def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int |
         dimension: Take the rating from ``human.DIMENSION`` (the mean over raters). When None, ``rating`` where the
             lines have one, else the only dimension that people rated, or ``overall`` among several.
         limit: Read only so many outputs.
+        labels: Further words that people's labels are in.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -100,15 +104,18 @@ def load_ratings(path: str | Path, *, dimension: str | None = None, limit: int |
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns = ScoreColumns()
     ids: list[str] = []
-    ratings, groups = [], []
+    rated: list[tuple[str, dict[str, list[float]]]] = []
+    groups = []
     for where, identity, row in identified_rows(path, limit, "rated outputs"):
         ids.append(identity)
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
         columns.add(scores_of(given, "scores", where))
-        ratings.append(_rating(row, dimension, where))
+        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, labels or {})}))
         groups.append(group_of(row, identity, where))
     [scores] = columns.tables(f"{path}: the scores are empty; 'scores' must hold a number for each test.")
+    refuse_mixed_labels(rated, "" if dimension is None else "human.")
+    ratings = [float(np.mean(given)) for _, human in rated for given in human.values()]
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
 
 
@@ -146,24 +153,26 @@ def _dimension_of_file(path: Path) -> str | None:
     return rated_dimension(rated, None, str(path)) if rated else None
 
 
-def _rating(row: dict[str, Any], dimension: str | None, where: str) -> float:
-    if dimension is None:
-        field, value = "rating", row.get("rating")
-        known = list(row)
-    else:
-        human = row.get("human")
-        known = list(human) if isinstance(human, dict) else []
-        field, value = f"human.{dimension}", human.get(dimension) if isinstance(human, dict) else None
+def _field(dimension: str | None) -> str:
+    return "rating" if dimension is None else f"human.{dimension}"
+
+
+def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Labels) -> list[float]:
+    """The ratings of one output, one a rater."""
+    field, name = _field(dimension), dimension or "rating"
+    given = row if dimension is None else row.get("human")
+    known = list(given) if isinstance(given, dict) else []
+    value = with_words({name: given.get(name)}, labels)[name] if isinstance(given, dict) else None
     if value is None:
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]
-    if not several or not all(_is_number(each) for each in several):
+    try:
+        ratings = [rating_of(each, name) for each in several]
+    except ValueError as error:
+        raise InputError(f"{where}, field '{field}': {error}.") from None
+    if not ratings or not all(isfinite(each) for each in ratings):
         raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
-    return float(np.mean(several))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    return ratings
 
 
 def ratings_to_pairs(ratings: RatingScores) -> PreferenceScores:

@@ -130,7 +130,9 @@ def prepare(
     dimension, limit = settings.rating_dimension, settings.limit
     if checklist is None or model is None:
         pairs = None if data is None else load_preferences(data, limit=limit)
-        rated = None if ratings is None else load_ratings(ratings, dimension=dimension, limit=limit)
+        rated = (
+            None if ratings is None else load_ratings(ratings, dimension=dimension, limit=limit, labels=settings.labels)
+        )
         return WeighingJob(pairs, rated, settings, "given")
     judge: dict[str, Any] = {"checklist": checklist, "model": model, "prompt": prompt, **settings.for_judging}
     if data is not None:

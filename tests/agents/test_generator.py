@@ -163,3 +163,10 @@ async def test_the_estimate_is_what_is_then_bought(tmp_path: Any) -> None:
         await generator.generate(twice)
     assert (estimate.calls, estimate.stored) == (len(model.requests) - before, 3) == (4, 3)
     assert estimate.tokens == 4 * (1024 + len(PROMPT.text) // 4 + 1)
+
+
+async def test_comments_on_an_output_are_not_taken_for_comments_on_another() -> None:
+    given = Example(id="a", input="in 0", output="old", comment="Too long.")
+    model = ScriptedModel(echo)
+    made = await Generator(Gateway(), model, PROMPT).generate([given])
+    assert (made[0].example.output, made[0].example.comment) == ("out of in 0", ())

@@ -93,6 +93,24 @@ def test_agreement_with_people_is_spearmans_with_the_dimension_of_the_question()
         assert not each.runs_against_people
 
 
+def test_agreement_with_people_is_with_their_answers_to_the_question_where_they_gave_some() -> None:
+    scores = noisy(3, 2)
+    answers = scores[:, 0] + noisy(4)[:, 0] > 1
+    people = np.round(scores[:, 1] + noisy(5)[:, 0], 1)
+    rated = examples(human=lambda k: {"a": "yes" if answers[k] else "no", "x": float(people[k])})
+    given = verdicts({"a": scores[:, 0], "b": scores[:, 1]})
+    found = diagnose_verdicts(rated, checklist(a="x", b="x"), given)
+    assert [each.human for each in found.questions] == ["a", "x"]
+    assert question(found, "a").soft.value == pytest.approx(stats.spearmanr(scores[:, 0], answers)[0])
+    assert question(found, "b").soft.value == pytest.approx(stats.spearmanr(scores[:, 1], people)[0])
+
+
+def test_a_name_that_is_a_dimension_too_is_no_answer_to_the_question() -> None:
+    rated = examples(human=lambda k: {"x": k % 5, "y": k % 3})
+    found = diagnose_verdicts(rated, checklist(x="y", b="x"), verdicts({"x": noisy(1), "b": noisy(2)}))
+    assert [each.human for each in found.questions] == ["y", "x"]
+
+
 def test_without_human_scores_nothing_is_compared_and_it_is_said_why() -> None:
     found = diagnose_verdicts(examples(), checklist(a="x"), verdicts({"a": noisy()}))
     assert question(found, "a").human is None

@@ -81,3 +81,38 @@ def test_the_source_is_its_own_measure() -> None:
     assert targets.overall("e0") == pytest.approx(0.3)
     assert targets.overall("e1") is None
     assert targets.dimension_score(score(a=0.9, b=0), "a") == 0.9
+
+
+def test_labels_are_on_the_scale_from_0_to_1_whatever_was_observed_or_given() -> None:
+    good = human_targets(rated({"fluency": True}, {"fluency": True}), checklist("fluency"), (1, 5))
+    assert [good.overall("e0"), good.overall("e1")] == [1, 1]
+    mixed = human_targets(rated({"fluency": True}, {"fluency": [1, False]}), checklist("fluency"))
+    assert [mixed.overall("e0"), mixed.overall("e1")] == [1, 0.5]
+
+
+def test_a_label_on_one_dimension_leaves_the_scale_of_another() -> None:
+    examples = rated({"fluency": 2, "tone": True}, {"fluency": 3, "tone": False})
+    targets = human_targets(examples, checklist("fluency", "tone"), (1, 5))
+    assert targets.wanted["e0"] == {"fluency": 0.25, "tone": 1}
+
+
+ASKED = Checklist(
+    questions=[
+        Question(id="facts", text="Facts?", dimension="quality"),
+        Question(id="style", text="?", dimension="tone"),
+    ]
+)
+
+
+def test_an_answer_to_a_question_is_no_score_of_a_dimension() -> None:
+    examples = rated({"facts": False, "quality": True}, {"facts": True, "quality": False})
+    assert human_targets(examples, ASKED).dimensions == ("quality",)
+    with pytest.raises(InputError, match=r"answered single questions \(facts\) and rated no dimension"):
+        human_targets(rated({"facts": True}), ASKED)
+
+
+def test_a_name_that_is_a_dimension_and_a_question_means_the_dimension() -> None:
+    both = Checklist(
+        questions=[Question(id="tone", text="?", dimension="quality"), Question(id="b", text="?", dimension="tone")]
+    )
+    assert human_targets(rated({"tone": True}), both).dimensions == ("tone",)

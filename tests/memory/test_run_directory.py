@@ -19,6 +19,13 @@ EXAMPLES = [
     Example(
         id="a", input="in", output="out", human={"overall": (1.0, 2.5)}, metadata={"document": "d", "n": [1, None]}
     ),
+    Example(
+        id="l",
+        input="in",
+        output="out",
+        human={"style": (True, False), "q": 1.0},
+        comment=["Too long.", {"overall": "Dull.\nVery."}],
+    ),
     Example(id="b", input="in\u2028\n", output="", context="c", reference="r", system="s"),
 ]
 CONFIG: dict[str, Any] = {"command": "migrate", "split": [0.3, 0.3, 0.4], "limit": None, "source": "no", "field": {}}
@@ -46,6 +53,28 @@ def test_the_inputs_come_back_as_they_were(run: RunDirectory) -> None:
     assert examples == EXAMPLES
     assert checklist == CHECKLIST
     assert prompts == PROMPTS
+
+
+def test_labels_come_back_as_labels_and_nothing_odd_is_said_again(
+    run: RunDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = [
+        Example(id=name, input="i", output="o", human={"q": name}, comment="x" * 5_000) for name in ("pass", "fail")
+    ]
+    begin(run, examples=both)
+    again, _, _ = run.read_inputs()
+    assert [each.human["q"][0] for each in again] == [True, False]
+    assert all(isinstance(each.human["q"][0], bool) for each in again)
+    assert not caplog.records
+
+
+def test_examples_without_labels_or_comments_are_kept_as_they_always_were(run: RunDirectory) -> None:
+    begin(run, examples=EXAMPLES[:1])
+    kept = (run.path / "inputs" / "examples.jsonl").read_text()
+    assert kept == (
+        '{"id": "a", "input": "in", "output": "out", "metadata": {"document": "d", "n": [1, null]}, '
+        '"human": {"overall": [1.0, 2.5]}}\n'
+    )
 
 
 def test_the_settings_come_back_as_they_were(run: RunDirectory) -> None:

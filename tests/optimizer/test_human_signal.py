@@ -10,6 +10,7 @@ from askance.models.gateway import Gateway
 from askance.optimizer.signals import HumanSignal
 from askance.optimizer.subject import Draft, Observation
 from askance.prompts.checklist import Checklist, Question
+from askance.prompts.comments import read_comments
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Disagreement
 from askance.prompts.prompt import Prompt
@@ -134,6 +135,27 @@ async def test_the_note_taker_is_told_what_people_gave_and_what_the_judge_says()
     panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
     reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
     assert reasons.mine == {"x/q": "I see."}
+    assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
+
+
+async def test_what_people_wrote_stands_in_the_place_of_their_score() -> None:
+    panel = Panel({"q": {"x": 0.9, "y": 0.9}, "r": {"x": 0.9, "y": 0.9}}, {"x": 0.1, "y": 0.1})
+    comment = ["Promises\na refund", {"q": "It is wrong!", "d": "Rude", "elsewhere": "Not this."}]
+    panel.examples[0] = panel.examples[0].model_copy(update={"comment": read_comments(comment)})
+    reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
+    score = "people's mean score of d: 0.10, from 0 (worst) to 1 (best)"
+    assert reasons.theirs == {
+        "x/q": "It is wrong! Rude. Promises a refund",
+        "x/r": "Rude. Promises a refund",
+        "y/q": score,
+        "y/r": score,
+    }
+
+
+async def test_comments_about_something_else_leave_the_score_where_it_is() -> None:
+    panel = Panel({"q": {"x": 0.9}}, {"x": 0.2})
+    panel.examples[0] = panel.examples[0].model_copy(update={"comment": read_comments({"elsewhere": "Not this."})})
+    reasons = await panel.signal.reasons(panel.draft, panel.seen, panel.found)
     assert reasons.theirs == {"x/q": "people's mean score of d: 0.20, from 0 (worst) to 1 (best)"}
 
 

@@ -11,6 +11,7 @@ import pytest
 import askance
 from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
+from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.errors import BudgetExceededError, InputError
@@ -230,3 +231,85 @@ def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
     writing = 2 * (1 + 12 + 12 * 3)  # requirements, questions for each, each taken apart, with re-asks
     judging = 12 * 2  # validation examples, questions
     assert per_iteration(regenerate_questions=True) - per_iteration() == writing + judging
+
+
+def commented(world: Any, comments: dict[str, Any]) -> list[dict[str, Any]]:
+    """The world's examples with comments, by example."""
+    return [row | ({"comment": comments[row["id"]]} if row["id"] in comments else {}) for row in world.rows]
+
+
+@pytest.mark.parametrize("notes", ["each", "batched"])
+def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any, tmp_path: Path, notes: str) -> None:
+    said = "It gives customers their money back, which nobody may promise."
+    long = dict.fromkeys(world.ids, f"{said} " * 400)  # more than 20,000 characters each
+
+    def run(name: str, rows: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+        """What was sent: the notes' messages, and all others."""
+        sent: tuple[list[str], list[str]] = ([], [])
+
+        def see(request: Request) -> None:
+            is_note = any(
+                field in json.dumps(request.parameters.schema) for field in ("answer_no_if", "answer_yes_even_if")
+            )
+            sent[0 if is_note else 1].append("\n".join(content for _, content in request.messages))
+
+        askance.align(
+            rows,
+            checklist=world.checklist,
+            model=world.model("world/target", see),
+            prompt=world.prompt,
+            run=tmp_path / name,
+            **world.options | {"max_iterations": 1, "notes": notes},
+        )
+        return sent
+
+    (notes_without, others_without), (notes_with, others_with) = (
+        run("plain", world.rows),
+        run("told", commented(world, long)),
+    )
+    assert notes_with
+    assert all(said in each and "people's mean score" not in each for each in notes_with)
+    assert all(each.count(said) <= 9 * each.count(" [e") for each in notes_with), "a comment is cut"
+    assert not any(said in each for each in [*notes_without, *others_without, *others_with])
+    assert all("people's mean score" in each for each in notes_without)
+    assert sorted(others_with) == sorted(others_without)
+    kept = RunDirectory(tmp_path / "told").read_inputs()[0]
+    assert {each.comment[0].text for each in kept} == {" ".join([said] * 400)}
+
+
+def test_a_comment_on_one_question_changes_no_message_about_another(world: Any, tmp_path: Path) -> None:
+    seen: list[Request] = []
+    askance.align(
+        commented(world, {name: {"facts": "WRONG FACTS."} for name in world.ids}),
+        checklist=world.checklist,
+        model=world.model("world/target", seen.append),
+        prompt=world.prompt,
+        run=tmp_path / "run",
+        **world.options | {"max_iterations": 1},
+    )
+    told = ["\n".join(content for _, content in request.messages) for request in seen]
+    assert any("WRONG FACTS." in each for each in told)
+    assert all("Are the facts right?" in each for each in told if "WRONG FACTS." in each)
+
+
+def test_a_comment_that_nobody_can_be_told_is_said(world: Any, caplog: pytest.LogCaptureFixture) -> None:
+    rows = commented(world, {"e000": {"qualty": "Dull."}, "e001": {"facts": "Wrong."}})
+    prepare(rows, world.checklist, world.model("world/target"), world.prompt, {})
+    [record] = caplog.records
+    assert "comments about 'qualty' (as in example 'e000')" in record.message
+
+
+def test_labels_align_like_scores_and_the_same_command_goes_on_with_the_run(world: Any, tmp_path: Path) -> None:
+    rows = [{**row, "human": {"quality": "FINE" if row["human"]["quality"] > 2.5 else "poor"}} for row in world.rows]
+
+    def run(name: str, given: list[dict[str, Any]], **options: Any) -> askance.RunResult:
+        settings = world.options | {"max_iterations": 1, "calibrate": True} | options
+        model = world.model("world/target")
+        return askance.align(
+            given, checklist=world.checklist, model=model, prompt=world.prompt, run=tmp_path / name, **settings
+        )
+
+    done = run("run", rows, labels={"good": "fine", "bad": "poor"})
+    assert run("run", rows, labels="good=fine,bad=poor").result == done.result
+    numbers = [{**row, "human": {"quality": int(row["human"]["quality"] == "FINE")}} for row in rows]
+    assert run("numbers", numbers).result["baseline"] == done.result["baseline"]

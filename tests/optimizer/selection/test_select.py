@@ -25,6 +25,16 @@ def choose(facts: Any, model: Any = None, *, human: bool = False, **options: Any
     return select(facts.rows(human=human), model=model or facts.model(), **given)
 
 
+def test_answers_to_candidates_are_no_rating_of_the_whole(facts: Any) -> None:
+    rows = facts.rows(human=True)
+    first = facts.candidates.questions[0].id
+    assert first not in facts.candidates.dimensions
+    answered = [row | {"human": row["human"] | {first: "yes"}} for row in rows]
+    model = facts.model()
+    plain, told = (prepare(given, model, facts.candidates, None, "", (), FAST) for given in (rows, answered))
+    assert [each.human for each in told.inputs.examples] == [each.human for each in plain.inputs.examples]
+
+
 def test_one_question_about_each_fact_is_kept_with_weight_1(facts: Any) -> None:
     found = choose(facts, choice="joint")
     assert sorted(question.dimension for question in found.checklist.questions) == ["clear", "polite", "short", "true"]

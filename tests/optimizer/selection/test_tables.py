@@ -105,3 +105,9 @@ def test_groups_are_about_equal_and_keep_equal_values_together() -> None:
 def test_likeliest_answers_take_yes_at_one_half() -> None:
     answers = np.array([[[0.5, 0.5]], [[0.6, 0.4]], [[np.nan, np.nan]]])
     assert hard_answers(answers, np.zeros(3, dtype=np.int64), 2).answers[:, 0].tolist() == [1, 0, -1]
+
+
+def test_labels_are_on_the_scale_from_0_to_1_in_the_mean_of_all() -> None:
+    name, mean = human_scores(examples(3, tone=[1, 2, 3], facts=[True, True, True]), scale=(1, 5))
+    assert name == "mean of tone, facts"
+    assert mean.tolist() == [0.5, 0.625, 0.75]

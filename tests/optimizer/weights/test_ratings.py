@@ -122,7 +122,7 @@ def test_ratings_are_read_from_a_field_or_from_human_scores(tmp_path: Path) -> N
     ("row", "message"),
     [
         ({"id": "1", "scores": {"q": 1}}, "line 1: the field 'rating' is missing"),
-        ({"id": "1", "scores": {"q": 1}, "rating": "good"}, "line 1, field 'rating'"),
+        ({"id": "1", "scores": {"q": 1}, "rating": "superb"}, "line 1, field 'rating': .*--labels"),
         ({"id": "1", "scores": {"q": 2}, "rating": 1}, "line 1, field 'scores.q'"),
         ({"id": "1", "rating": 1}, "line 1: the field 'scores' is missing"),
     ],
@@ -190,3 +190,22 @@ def test_choices_are_made_without_the_held_out_outputs(monkeypatch: pytest.Monke
     learn_from_ratings(simulate([0.5, 0.5], 40), folds=5, resamples=0)
     assert set(seen[:-1]) == {32}
     assert seen[-1] == 40
+
+
+def test_labels_are_ratings_and_words_of_ones_own_are_too(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "scores": {"q": 1}, "rating": "Pass", "human": {"tone": ["fine", "yes"]}},
+        {"id": 2, "scores": {"q": 0}, "rating": False, "human": {"tone": ["poor", 1]}},
+    ]
+    path = write(tmp_path, *rows)
+    assert load_ratings(path).ratings.tolist() == [1, 0]
+    labels = {"good": ("fine",), "bad": ("poor",)}
+    assert load_ratings(path, dimension="tone", labels=labels).ratings.tolist() == [1, 0.5]
+    with pytest.raises(InputError, match=r"line 1, field 'human\.tone': 'tone': 'fine' is no label"):
+        load_ratings(path, dimension="tone")
+
+
+def test_labels_beside_scores_are_refused_with_their_field(tmp_path: Path) -> None:
+    rows = [{"id": n, "scores": {"q": n}, "rating": value} for n, value in enumerate(("pass", 4))]
+    with pytest.raises(InputError, match=r"line 2: field 'rating': 4 is a score on a scale"):
+        load_ratings(write(tmp_path, *rows))

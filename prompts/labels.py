@@ -1,0 +1,200 @@
+"""People's labels: the words that speak for an output and against it.
+
+A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can still be told from a score on a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError, did_you_mean
+from .text import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+
+PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
+"""Words that are understood in any case: the one that speaks for an output, and its opposite."""
+MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
+SIDES = {"good": True, "bad": False}
+"""What ``--labels`` gives words for."""
+FEW = 3
+"""Contradictions that a warning names."""
+
+Labels = Mapping[str, Sequence[str]]
+"""Further words by the side of ``SIDES`` that they are on."""
+Ratings = Mapping[str, Sequence[float]]
+"""Dimension to ratings, one a rater."""
+
+
+def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
+    """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or words.
+
+    Raises:
+        InputError: It is written otherwise, or a word is a number or on both sides.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for side, word in _pairs(given):
+        if side not in SIDES:
+            raise InputError(
+                f"labels: '{side}' is neither 'good' nor 'bad'.{did_you_mean(side, SIDES)} Write good=WORD,bad=WORD."
+            )
+        if not isinstance(word, str) or not word.strip():
+            raise InputError(f"labels, {side}: a word is needed, not {word!r} (in YAML put it in quotes).")
+        if is_number(word):
+            raise InputError(f"labels, {side}: a label is a word, and {word.strip()} is a number.")
+        found[side] = tuple(dict.fromkeys([*found.get(side, ()), _plain(word)]))
+    both = [word for word in found.get("good", ()) if word in found.get("bad", ())]
+    if both:
+        raise InputError(f"labels: '{both[0]}' cannot be both good and bad.")
+    return found
+
+
+def _pairs(given: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(given, Mapping):
+        for side, words in given.items():
+            yield from ((str(side), word) for word in (words if isinstance(words, (list, tuple)) else [words]))
+        return
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"labels: write them as good=WORD,bad=WORD, not {given!r}.")
+    for pair in (pair for text in texts for pair in text.split(",")):
+        side, equals, word = pair.partition("=")
+        if not equals:
+            raise InputError(f"labels: '{pair.strip()}' is no pair; write good=WORD,bad=WORD.")
+        yield side.strip(), word
+
+
+def with_words(human: Any, labels: Labels) -> Any:
+    """A row's ``human`` with the words of ``labels`` as labels; anything else is left for the record to check."""
+    if not labels or not isinstance(human, Mapping):
+        return human
+    meanings = {_plain(word): SIDES[side] for side, words in labels.items() for word in words}
+
+    def read(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [read(each) for each in value]
+        return meanings.get(_plain(value), value) if isinstance(value, str) else value
+
+    return {name: read(value) for name, value in human.items()}
+
+
+def rating_of(value: Any, name: str) -> float:
+    """One rater's number, or label as ``True`` or ``False``.
+
+    Args:
+        value: As it stands in a row.
+        name: The dimension or question that it is about.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _label(value, name)
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"'{name}' must be a number, a label or a list of these")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"'{name}' is too large a number") from None
+
+
+def _label(word: str, name: str) -> bool:
+    meaning = MEANINGS.get(_plain(word))
+    if meaning is not None:
+        return meaning
+    if is_number(word):
+        raise ValueError(f"'{name}' must be a number or a label, not the text '{word}'")
+    known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
+    raise ValueError(
+        f"'{name}': '{shorten(word, 40)}' is no label that is known ({known}); say what your words mean with "
+        "--labels good=WORD,bad=WORD"
+    )
+
+
+def _plain(word: str) -> str:
+    return word.strip().casefold()
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in digits."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def are_labels(ratings: Iterable[float]) -> bool:
+    """Whether ratings are labels: at least one is, and what else there is is 0 or 1."""
+    ratings = list(ratings)
+    return any(isinstance(each, bool) for each in ratings) and all(each in (0, 1) for each in ratings)
+
+
+def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "human.") -> None:
+    """Refuse a dimension that has labels in one place and scores on a scale in another.
+
+    Args:
+        rated: Where an example stands, and its ratings; of all that belong together.
+        prefix: Put in front of a dimension, to name its field.
+
+    Raises:
+        InputError: Names both places.
+    """
+    labels: dict[str, str] = {}
+    numbers: dict[str, tuple[str, float]] = {}
+    for where, human in rated:
+        for name, ratings in human.items():
+            for rating in ratings:
+                if isinstance(rating, bool):
+                    labels.setdefault(name, where)
+                elif rating not in (0, 1):
+                    numbers.setdefault(name, (where, rating))
+            if name in labels and name in numbers:
+                place, number = numbers[name]
+                raise InputError(
+                    f"{place}: field '{prefix}{name}': {number:g} is a score on a scale, and {labels[name]} has a label "
+                    "(such as pass or fail) there. Give either all labels (0 and 1 may stand for them) or all scores, "
+                    "or call one of them otherwise."
+                )
+
+
+def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
+    """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
+
+    Labels, or ratings that are all 0 or 1, are compared; of several raters the majority counts.
+
+    Args:
+        rated: An example's id, what was judged in it, and its ratings.
+    """
+    names = dict.fromkeys(name for _, _, human in rated for name in human)
+    found = []
+    for name in names:
+        told = [(example, judged, human[name]) for example, judged, human in rated if human.get(name)]
+        if any(rating not in (0, 1) for _, _, ratings in told for rating in ratings):
+            continue
+        sides: dict[Hashable, dict[bool, str]] = {}
+        for example, judged, ratings in told:
+            mean = sum(ratings) / len(ratings)
+            if mean != 0.5:
+                sides.setdefault(judged, {}).setdefault(mean > 0.5, example)
+        found += [(name, ids[True], ids[False]) for ids in sides.values() if len(ids) > 1]
+    return found
+
+
+def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str | None:
+    """The same in a sentence; None where there are none."""
+    found = contradictions(rated)
+    if not found:
+        return None
+    few = ", ".join(f"'{good}' and '{bad}' on {name}" for name, good, bad in found[:FEW])
+    more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+    one = len(found) == 1
+    return (
+        f"{len(found)} {'output is' if one else 'outputs are'} labelled both ways by people ({few}{more}). Nothing is "
+        "left out, but no judge can agree with both labels."
+    )
