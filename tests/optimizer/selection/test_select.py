@@ -31,9 +31,7 @@ def test_answers_to_candidates_are_no_rating_of_the_whole(facts: Any) -> None:
     assert first not in facts.candidates.dimensions
     answered = [row | {"human": row["human"] | {first: "yes"}} for row in rows]
     model = facts.model()
-    plain, told = (
-        prepare(given, model, facts.candidates, None, "", (), FAST) for given in (rows, answered)
-    )
+    plain, told = (prepare(given, model, facts.candidates, None, "", (), FAST) for given in (rows, answered))
     assert [each.human for each in told.inputs.examples] == [each.human for each in plain.inputs.examples]
 
 
