@@ -109,6 +109,7 @@ def _label(word: str, name: str) -> bool:
         return meaning
     if is_number(word):
         raise ValueError(f"'{name}' must be a number or a label, not the text '{word}'")
+    word = word.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be said
     known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
     raise ValueError(
         f"'{name}': '{shorten(word, 40)}' is no label that is known ({known}); say what your words mean with "

@@ -143,6 +143,13 @@ def test_an_unknown_word_is_refused_with_file_line_and_field(tmp_path: Path) -> 
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize("word", ["", "half \ud83d", "x" * 5_000])
+def test_odd_words_are_refused_in_a_short_sentence(word: str) -> None:
+    with pytest.raises(InputError, match=r"row 1: field 'human': 'quality': '.*--labels") as caught:
+        load_examples(rows(word))
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.parametrize(
     ("given", "number", "label"), [(("pass", 4, 0), 2, 1), ((4, "pass"), 1, 2), ((0, ["pass", 0.5]), 2, 2)]
 )
