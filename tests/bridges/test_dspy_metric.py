@@ -71,6 +71,17 @@ def test_gepa_is_told_which_questions_failed_and_why(opened: OpenGateway) -> Non
     assert "decides" not in plain(asked(), dspy.Prediction(answer="Rome"), None, "p", []).feedback
 
 
+def test_a_yes_to_a_fault_is_what_failed_and_what_is_explained(opened: OpenGateway) -> None:
+    fault = Checklist(questions=[Question(id="brief", text="Is it brief?", good="no")])
+    metric = checklist_metric(fault, ScriptedModel(judge, name="scripted/judge"), opened)
+    told = metric(asked(), dspy.Prediction(answer="Rome"), None, "predict", [])
+    assert told.score == pytest.approx(0.1, abs=1e-4)
+    assert "answered against it:\n- Is it brief? (yes = fault) The word Rome decides." in told.feedback
+    right = Checklist(questions=[Question(id="right", text="Is it right?", good="no")])
+    metric = checklist_metric(right, ScriptedModel(judge, name="scripted/judge"), opened)
+    assert "answered in its favour" in metric(asked(), dspy.Prediction(answer="Rome"), None, "predict", []).feedback
+
+
 def test_fields_are_taken_as_they_are_named(opened: OpenGateway) -> None:
     metric, model = metric_over(opened, output="answer", input="question", context="passage", reference="gold")
     example = dspy.Example(question="Which?", passage="On cities.", gold="Paris.").with_inputs("question", "passage")

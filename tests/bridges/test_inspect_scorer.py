@@ -91,6 +91,14 @@ def test_the_score_is_that_of_the_checklist_with_failing_questions_and_verdicts(
     assert mean == pytest.approx((right.value + wrong.value) / 2)
 
 
+def test_a_yes_to_a_fault_is_what_failed(run: Any) -> None:
+    faults = [Question(id="right", text="Is it right?"), Question(id="brief", text="Is it brief?", good="no")]
+    log = run(["Paris."], checklist_scorer(Checklist(questions=faults), ScriptedModel(judge), no_cache=True))
+    (score,) = scores(log)
+    assert score.value == pytest.approx((0.8 + 0.1) / 2, abs=1e-4)
+    assert score.explanation == "Answered against it:\n- Is it brief? (yes = fault) It says Rome."
+
+
 def test_a_missing_verdict_is_an_error_of_the_sample_and_no_score(run: Any) -> None:
     scorer = checklist_scorer(CHECKLIST, ScriptedModel(judge), no_cache=True, retries=0)
     log = run(["Paris.", "unreadable"], scorer, fail_on_error=False)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.agents.notes import Case
+from askance.bridges.gepa_parts import NearnessToPeople, OwnScore
 from askance.evaluation.scoring import Targets, score_examples
 from askance.memory.journal import read_events
 from askance.optimizer.lessons import find_contrast
@@ -235,3 +236,15 @@ def near(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: near(each) for name, each in value.items() if name != "prompt"}
     return round(value, 5) if isinstance(value, float) else value
+
+
+def test_gepa_reads_a_yes_to_a_fault_as_a_failure() -> None:
+    _, seen = observed(FAULT, [0.25, 0.75])
+    failed, passed = (OwnScore().record(seen, place)["Feedback"] for place in (0, 1))
+    assert failed == "- Is it rude? (yes = fault): FAILED"
+    assert passed == "- Is it rude? (yes = fault): passed"
+    people = Targets("human", ("overall",), {"e0": {"overall": 1.0}, "e1": {"overall": 0.0}})
+    record = NearnessToPeople(people).record(seen, 0)
+    assert record["Generated Outputs"] == {"Is it rude? (yes = fault)": "yes, P(yes) = 0.75"}
+    assert "too strict: more in its favour was wanted" in record["Feedback"]
+    assert "too lenient: more against the output" in NearnessToPeople(people).record(seen, 1)["Feedback"]

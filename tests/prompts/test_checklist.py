@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -24,6 +25,7 @@ QUESTIONS = st.lists(
         weight=st.floats(1e-6, 1e6),
         rubric=st.none() | AWKWARD,
         reference=st.none() | AWKWARD,
+        good=st.sampled_from(["yes", "no"]),
     ),
     min_size=1,
     max_size=4,
@@ -82,6 +84,33 @@ def test_plain_words_that_yaml_takes_for_something_else_stay_words() -> None:
     assert (question.rubric, question.reference) == ("2024-01-01", "1.10")
 
 
+@pytest.mark.parametrize("word", ["no", "'no'", '"no"', "No", "false"])
+def test_no_is_the_good_answer_however_it_is_written(word: str) -> None:
+    question = parse_checklist(f"questions:\n- id: a\n  text: b\n  good: {word}\n", "c").questions[0]
+    assert question.is_fault
+    assert (question.p_good(0.25), question.p_good(None), question.is_good(True), question.is_good(None)) == (
+        0.75,
+        None,
+        False,
+        None,
+    )
+
+
+@pytest.mark.parametrize(("value", "good"), [(False, "no"), (True, "yes"), ("no", "no"), ("yes", "yes")])
+def test_json_may_say_true_and_false(value: Any, good: str) -> None:
+    data = {"questions": [{"id": "a", "text": "b", "good": value}]}
+    assert parse_checklist(json.dumps(data), "c.json").questions[0].good == good
+
+
+def test_good_is_written_only_where_it_is_no() -> None:
+    fault, merit = Question(id="a", text="Is it rude?", good="no", weight=2), Question(id="b", text="Is it short?")
+    text = dump_checklist(Checklist(questions=[fault, merit]))
+    assert "  - id: a\n    text: Is it rude?\n    good: no\n    dimension: overall\n    weight: 2.0\n" in text
+    assert text.count("good") == 1
+    assert "good" not in merit.model_dump() and "good" not in merit.model_dump_json()
+    assert fault.model_dump()["good"] == "no"
+
+
 def test_an_empty_or_null_field_is_one_that_is_not_there() -> None:
     question = parse_checklist("questions:\n- id: a\n  text: b\n  violation:\n  rubric: null\n", "c").questions[0]
     assert (question.violation, question.rubric) == (None, None)
@@ -114,6 +143,9 @@ ONE = "questions:\n- id: a\n  text: x\n"
         (ONE + "  weight: .nan\n", "field 'weight'"),
         (ONE + "  weight: heavy\n", "field 'weight'"),
         (ONE + "  weight: 0\n", "every weight is 0"),
+        (ONE + "- id: b\n  text: y\n  good: maybe\n", "entry 2 of 'questions': field 'good': it is yes or no"),
+        (ONE + "  good:\n", "entry 1 of 'questions': field 'good': it is yes or no"),
+        (ONE + "  good: [no]\n", "entry 1 of 'questions': field 'good': it is yes or no"),
         (ONE + "  text: twice\n", "line 4: not valid YAML ('text' stands here twice)"),
         (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
         (ONE + "  violation: 'open\n", "not valid YAML"),
