@@ -22,7 +22,7 @@ from .options import DiagnoseOptions, EvaluateOptions, parse_options
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ..models.base import Model
     from ..prompts.checklist import Checklist
@@ -88,7 +88,8 @@ def _questions(
 ) -> list[QuestionDiagnosis]:
     soft = table.scores(soft=True)
     rated = _rated_dimensions(examples, checklist)
-    with_people = [_with_people(examples, rated, scores, level) for scores in (soft, table.scores(soft=False))]
+    turned = {each.id for each in checklist.questions if each.id in rated and each.good == "no"}
+    with_people = [_with_people(examples, rated, turned, scores, level) for scores in (soft, table.scores(soft=False))]
     against = holm([tested.p_against for tested in with_people[0]])
     answered = table.answered
     answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
@@ -127,14 +128,17 @@ def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list
 
 
 def _with_people(
-    examples: Sequence[Example], rated: Sequence[str | None], scores: Cells, level: float
+    examples: Sequence[Example], rated: Sequence[str | None], turned: Collection[str], scores: Cells, level: float
 ) -> list[TestedSpearman]:
+    """Scores against people's; ``turned`` are the questions that people answered yes where it speaks against an output."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
     found = [unrated] * len(rated)
     groups = documents(examples)
     for dimension in {each for each in rated if each is not None}:
         places = [place for place, each in enumerate(rated) if each == dimension]
         human = [example.human_score(dimension) for example in examples]
+        if dimension in turned:
+            human = [None if each is None else 1 - each for each in human]
         for place, tested in zip(
             places, spearman_intervals(scores[:, places], human, groups=groups, level=level), strict=True
         ):

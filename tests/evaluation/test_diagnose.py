@@ -136,3 +136,12 @@ def test_bad_input_is_a_sentence(change: dict[str, Any], message: str) -> None:
 def test_verdicts_of_other_data_are_refused_by_line(file: Path) -> None:
     with pytest.raises(InputError, match=r"verdicts.jsonl, line 21: field 'example': there is no example 'e10'"):
         askance.diagnose(rows(10), checklist=CHECKLIST, verdicts=file)
+
+
+def test_people_who_answered_a_question_that_looks_for_a_fault_agree_with_a_judge_that_answers_like_them() -> None:
+    fault = Checklist(questions=[Question(id="falls", text="Falls?", dimension="form", good="no")])
+    answered = [row | {"human": {"falls": "yes" if k > 9 else "no"}} for k, row in enumerate(rows())]
+    found = askance.diagnose(answered, checklist=fault, model=judge())
+    assert found.questions[0].soft.value == pytest.approx(0.87, abs=0.01)
+    turned = [row | {"human": {"falls": "no" if k > 9 else "yes"}} for k, row in enumerate(rows())]
+    assert askance.diagnose(turned, checklist=fault, model=judge()).questions[0].soft.value < -0.8
