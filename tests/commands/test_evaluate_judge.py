@@ -117,3 +117,16 @@ def test_a_damaged_file_and_a_missing_one_end_with_2_and_are_named(place: Place)
 def test_no_address_and_no_key_is_in_the_file(place: Place) -> None:
     text = Path("run/judge.yaml").read_text(encoding="utf-8")
     assert place.server.url not in text and "api_base" not in text and "127.0.0.1" not in text
+
+
+def test_show_and_the_report_name_the_file_where_it_is_there(place: Place) -> None:
+    line, mention = "Judge: run/judge.yaml, for askance evaluate DATA --judge run\n", "The whole judge is in judge.yaml"
+    report = Path("run/report.html")
+    shown = place("show", "run")[1]
+    assert shown.endswith(line) and mention in report.read_text(encoding="utf-8")
+    Path("run/judge.yaml").unlink()
+    assert place("show", "run")[1] == shown.removesuffix(line)
+    assert place("report", "run")[0] == 0
+    assert mention not in report.read_text(encoding="utf-8")
+    assert place("resume", "run", "--quiet")[0] == 0
+    assert Path("run/judge.yaml").is_file(), "a run that is gone on with writes it again, without a call"
