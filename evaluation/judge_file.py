@@ -268,6 +268,51 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
 
 
+@dataclass(frozen=True)
+class JudgeParts:
+    """What a judge is made of where it is used: a kept judge, or a checklist, a model and perhaps a prompt."""
+
+    checklist: str | Path | Checklist
+    model: str | Model
+    prompt: str | Path | Prompt | None
+    kept: KeptJudge | None = None
+    calibration: Calibration | None = None
+
+    @property
+    def answers(self) -> Path | None:
+        """Another store, whose answers are reused."""
+        return None if self.kept is None else self.kept.answers
+
+    def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that come with the judge, and those that are given; these win."""
+        return dict(options) if self.kept is None else self.kept.with_options(options)
+
+
+def judge_of_parts(
+    judge: str | Path | KeptJudge | None,
+    checklist: str | Path | Checklist | None,
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+) -> JudgeParts:
+    """The judge that is meant where either a kept one is named, or its parts are.
+
+    Raises:
+        InputError: Both are given, or too little, or the kept judge cannot be read.
+    """
+    if judge is None:
+        if checklist is None or model is None:
+            missing = "checklist" if checklist is None else "model"
+            raise InputError(f"A {missing} is needed (or a judge, which brings its own).")
+        return JudgeParts(checklist, model, prompt)
+    for name, part in (("checklist", checklist), ("prompt", prompt)):
+        if part is not None:
+            raise InputError(f"The judge brings its own {name}; leave out {name}, or judge.")
+    kept = load_judge(judge)
+    kept.say_what_differs(model, {})
+    asked = kept.model if model is None else model
+    return JudgeParts(kept.checklist, asked, kept.prompt, kept, kept.calibration_of(model))
+
+
 def parse_judge(text: str, name: str) -> KeptJudge:
     """Read a judge from the text of a ``judge.yaml``; ``name`` is used in errors.
 
