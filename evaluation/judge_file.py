@@ -188,8 +188,10 @@ class KeptJudge:
     def say_what_differs(self, model: str | Model | None, options: Mapping[str, Any]) -> None:
         """Log a warning where the judge is used otherwise than it was measured."""
         asked = _name(model, self.model)
-        known = _settings(self.with_options({}), "options")
-        given = _settings(self.with_options(options), "options")
+        known, given = (
+            _settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
+            for each in (self.with_options({}), self.with_options(options))
+        )
         others = [] if asked == self.model else [f"model {asked} in place of {self.model}"]
         others += [
             f"{name} {_said(given[name])} in place of {_said(known[name])}"
@@ -348,29 +350,36 @@ def parse_judge(text: str, name: str) -> KeptJudge:
     return judge
 
 
-def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist) -> KeptJudge:
+def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
     """The judge that a run accepted.
 
     Args:
         result: What the run came to.
         config: Its settings, as in ``config.yaml``.
         start: The checklist that it began with.
+        where: Its directory, for errors.
+
+    Raises:
+        InputError: The model, a setting or the checklist is missing or damaged.
     """
-    best = result.best
+    best, model = result.best, config.get(JUDGES[result.mode])
+    if not isinstance(model, str):
+        raise InputError(f"{where}: config.yaml has no '{JUDGES[result.mode]}', the model that judges.")
     checklist = start
     if best.checklist is not None:
-        checklist = Checklist.model_validate(best.checklist.model_dump(mode="json", exclude_unset=True))
+        written = best.checklist.model_dump(mode="json", exclude_unset=True)
+        checklist = validate_row(Checklist, written, f"{where}: result.json, field 'best.checklist'")
     before = {(each.id, each.text) for each in start.questions}
-    settings = _settings({name: config[name] for name in SETTINGS if name in config}, "settings")
+    settings = _settings({name: config[name] for name in SETTINGS if name in config}, f"{where}: config.yaml")
     return KeptJudge(
-        model=str(config[JUDGES[result.mode]]),
+        model=model,
         prompt=Prompt(best.prompt),
         checklist=checklist,
         settings={
             name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
         },
         figures=JudgeFigures(
-            reference="human" if result.reference == "human" else "source",
+            reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=_accepted_on(best, best.validation),
             test=_accepted_on(best, best.test),
         ),
@@ -398,7 +407,7 @@ def _judge_of_files(path: Path) -> KeptJudge:
             f"{path}: a run of {command} improves no judge, so there is none to use; runs of {' and '.join(JUDGES)} do."
         )
     result = directory.read_result()
-    return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"))
+    return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"), str(path))
 
 
 def _accepted_on(side: SideRecord, row: MeasureRecord | None) -> AcceptedOn:
@@ -414,11 +423,10 @@ def _settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises:
         InputError: One is unknown, or has a value that it cannot have.
     """
-    named = {name: value for name, value in given.items() if where != "options" or name in SETTINGS}
-    for name in named:
+    for name in given:
         if name not in SETTINGS:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
-    parsed = parse_options(EvaluateOptions, named, where)
+    parsed = parse_options(EvaluateOptions, given, where)
     return {name: getattr(parsed, name) for name in SETTINGS}
 
 

@@ -241,6 +241,23 @@ def test_a_run_that_an_older_askance_finished_has_a_judge_too(released: Path) ->
     assert judge.figures is not None and judge.figures.test.n > 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  model: openai/target\n", "", "config.yaml has no 'model', the model that judges"),
+        ("  mode: each\n", "  mode: twice\n", "config.yaml: mode: must be 'each' or 'batched'"),
+    ],
+)
+def test_an_older_run_whose_settings_are_damaged_is_refused(released: Path, old: str, new: str, said: str) -> None:
+    file = released / "config.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        load_judge(released)
+    assert str(error.value).startswith(str(released)) and said in str(error.value)
+
+
 def test_questions_that_a_run_wrote_anew_are_told_from_those_it_began_with(world: Any, tmp_path: Path) -> None:
     done = world.align(tmp_path / "run", max_iterations=1)
     start = world.checklist.questions[0].model_copy(update={"text": "Was it worded otherwise?"})
