@@ -14,6 +14,7 @@ _HOMES = {
     "Diagnosis": ".evaluation.diagnosis",
     "Evaluation": ".evaluation.evaluate",
     "Example": ".prompts.examples",
+    "KeptJudge": ".evaluation.judge_file",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.runner",
@@ -24,6 +25,7 @@ _HOMES = {
     "evaluate": ".evaluation.evaluate",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
+    "load_judge": ".evaluation.judge_file",
     "load_prompt": ".prompts.prompt",
     "weigh": ".optimizer.weights.weigh",
     "migrate": ".runs",
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from .evaluation.diagnose import diagnose
     from .evaluation.diagnosis import Diagnosis
     from .evaluation.evaluate import Evaluation, evaluate
+    from .evaluation.judge_file import KeptJudge, load_judge
     from .evaluation.write_questions import write_questions
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
     from .evaluation.regression import Regression
 
-FILES = ("data", "checklist", "baseline", "prompt", "cache", "weights", "calibration")
+FILES = ("data", "checklist", "baseline", "prompt", "judge", "cache", "weights", "calibration")
 """Arguments that name files; a relative name is taken beside the test file."""
 NEEDED = ("data", "checklist", "model", "baseline")
+BROUGHT = ("checklist", "model")
+"""What a judge brings along."""
 
 _written = pytest.StashKey[list[str]]()
 
@@ -43,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
         "markers",
-        "askance(data, checklist, model, baseline, prompt=None, dimension=None, tolerance=0.0, min_coverage=1.0, ...): "
+        "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, min_coverage=1.0, ...): "
         "fail when the checklist score of the data dropped beyond noise since the baseline was written.",
     )
     config.stash[_written] = []
@@ -79,7 +81,11 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
     from .evaluation.regression import check_regression
     from .prompts.errors import AskanceError
 
-    missing = [name for name in NEEDED if arguments.get(name) is None]
+    missing = [
+        name
+        for name in NEEDED
+        if arguments.get(name) is None and not (name in BROUGHT and arguments.get("judge") is not None)
+    ]
     if missing:
         pytest.fail(f"askance: {', '.join(missing)} must be given.", pytrace=False)
     named = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..evaluation.options import GatewayOptions, parse_options
+from ..evaluation.judge_file import KeptJudge, judge_of_parts
+from ..evaluation.options import EvaluateOptions, GatewayOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
 from ..models.session import background_session
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ..evaluation.calibration import Calibration
     from ..models.base import Model
     from ..models.budget import Budget
     from ..models.gateway import Gateway
@@ -38,7 +40,14 @@ class ChecklistMetric:
     """Scores what a DSPy program predicts, in [0, 1]; made by :func:`checklist_metric`."""
 
     def __init__(
-        self, opened: OpenGateway, evaluator: Evaluator, fields: Mapping[str, str | None], *, soft: bool, explain: bool
+        self,
+        opened: OpenGateway,
+        evaluator: Evaluator,
+        fields: Mapping[str, str | None],
+        *,
+        soft: bool,
+        explain: bool,
+        calibration: Calibration | None = None,
     ) -> None:
         """``fields`` maps our fields to those of the DSPy example and, for ``output``, of its prediction."""
         self._opened = opened
@@ -46,6 +55,7 @@ class ChecklistMetric:
         self._fields = fields
         self._soft = soft
         self._explain = explain
+        self._calibration = calibration
 
     def __call__(
         self, example: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
@@ -58,6 +68,8 @@ class ChecklistMetric:
         try:
             judged = self._example(example, pred)
             verdicts = self._opened.loop.run(self._evaluator.judge([judged]))
+            if self._calibration is not None:
+                verdicts = self._calibration.apply(verdicts)
             score = self._score(judged, verdicts)
             if pred_name is None:
                 return score
@@ -108,13 +120,14 @@ FIELDS = tuple(ShownFields.__annotations__)
 
 
 def checklist_metric(
-    checklist: str | Path | Checklist,
-    model: str | Model,
+    checklist: str | Path | Checklist | None,
+    model: str | Model | None,
     opened: OpenGateway,
     *,
     prompt: str | Path | Prompt | None = None,
+    judge: str | Path | KeptJudge | None = None,
     judging: Judging | None = None,
-    soft: bool = True,
+    soft: bool | None = None,
     role: str = "evaluator",
     **fields: Unpack[ShownFields],
 ) -> ChecklistMetric:
@@ -125,8 +138,10 @@ def checklist_metric(
         model: The judge, ``provider/model`` or a model.
         opened: An open gateway; its store, caps and ledger hold here too.
         prompt: The judge's prompt; askance's own neutral one by default.
-        judging: How the judge is asked. ``explain="never"`` leaves the reasons out of the feedback.
-        soft: Score from P(yes); False scores from the yes/no answers.
+        judge: A run's directory or a ``judge.yaml``, in place of checklist (None), model (None, or another) and prompt.
+        judging: How the judge is asked; by default as a kept judge was. ``explain="never"`` leaves the reasons out of
+            the feedback.
+        soft: Score from P(yes), as by default; False scores from the yes/no answers.
         role: Whose ledger.
         fields: ``output``, ``input``, ``context`` and ``reference``, as in :class:`ShownFields`.
 
@@ -135,13 +150,22 @@ def checklist_metric(
     """
     if unknown := sorted(fields.keys() - set(FIELDS)):
         raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
-    judging = judging or Judging()
-    questions = load_checklist(checklist)
+    used = judge_of_parts(judge, checklist, model, prompt)
+    settings = parse_options(EvaluateOptions, used.with_options({}))
+    judging = judging or (Judging() if judge is None else settings.judging)
+    questions = load_checklist(used.checklist)
     named: Mapping[str, Any] = fields
     shown = ["input", *(name for name in FIELDS if named.get(name) is not None)]
-    text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
-    evaluator = Evaluator(opened.gateway, opened.model(model), text, questions, judging, role=role)
-    return ChecklistMetric(opened, evaluator, named, soft=soft, explain=judging.explain != "never")
+    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt)
+    evaluator = Evaluator(opened.gateway, opened.model(used.model), text, questions, judging, role=role)
+    return ChecklistMetric(
+        opened,
+        evaluator,
+        named,
+        soft=settings.soft if soft is None else soft,
+        explain=judging.explain != "never",
+        calibration=used.calibration,
+    )
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
+from ..evaluation.judge_file import JudgeParts, KeptJudge, judge_of_parts
 from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
@@ -33,10 +34,11 @@ class ScorerOptions(JudgeOptions, Where):
 
 @inspect_scorer.scorer(metrics=[inspect_scorer.mean(), inspect_scorer.stderr()])  # type: ignore[untyped-decorator]
 def checklist_scorer(
-    checklist: str | Path | Checklist,
-    model: str | Model,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
     *,
     prompt: str | Path | Prompt | None = None,
+    judge: str | Path | KeptJudge | None = None,
     reference: bool = False,
     context: str | None = None,
     on_missing: Literal["error", "unscored"] = "error",
@@ -50,6 +52,7 @@ def checklist_scorer(
         checklist: File or checklist; only with a file can Inspect make the scorer again from a log.
         model: The judge, as ``provider/model`` of askance.
         prompt: The judge's prompt; askance's own neutral one by default.
+        judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
         on_missing: What becomes of a sample with a missing verdict: an error, which ``fail_on_error`` and
@@ -60,17 +63,18 @@ def checklist_scorer(
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    settings = parse_options(ScorerOptions, options)
+    used = judge_of_parts(judge, checklist, model, prompt)
+    settings = parse_options(ScorerOptions, used.with_options(options))
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
-    questions = load_checklist(checklist)
+    questions = load_checklist(used.checklist)
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
-    text = prompt_showing(shown) if prompt is None else load_prompt(prompt)
-    judge = _Judge(model, text, questions, settings)
+    text = prompt_showing(shown) if used.prompt is None else load_prompt(used.prompt)
+    asking = _Judge(used, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:
         example = _example(state, target, reference, context)
-        verdicts, reasons = await judge.judge(example)
+        verdicts, reasons = await asking.judge(example)
         found = score_examples([example], questions, verdicts, soft=settings.soft)[0]
         metadata = {"verdicts": [each.to_dict() for each in verdicts], "dimensions": dict(found.dimensions)}
         if found.overall is None:
@@ -91,8 +95,8 @@ def checklist_scorer(
 class _Judge:
     """Asks the judge on an event loop of askance's own, whichever Inspect uses; opened with the first sample."""
 
-    def __init__(self, model: str | Model, prompt: Prompt, checklist: Checklist, settings: ScorerOptions) -> None:
-        self._model = model
+    def __init__(self, used: JudgeParts, prompt: Prompt, checklist: Checklist, settings: ScorerOptions) -> None:
+        self._used = used
         self._prompt = prompt
         self._checklist = checklist
         self._settings = settings
@@ -112,6 +116,8 @@ class _Judge:
     async def _ask(self, example: Example) -> tuple[list[Verdict], dict[tuple[str, str], str]]:
         assert self._evaluator is not None
         verdicts = await self._evaluator.judge([example])
+        if self._used.calibration is not None:
+            verdicts = self._used.calibration.apply(verdicts)
         if self._settings.explain == "never" or any(each.answer is None for each in verdicts):
             return verdicts, {}
         against = speak_against(self._checklist, verdicts)
@@ -124,9 +130,9 @@ class _Judge:
             InputError: The model or the store cannot be used.
         """
         with ExitStack() as stack:
-            store = stack.enter_context(self._settings.store())
+            store = stack.enter_context(self._settings.store(beside=self._used.answers))
             self._loop, models, gateway = stack.enter_context(background_session(self._settings, store))
-            asked, how = models.get(self._model), self._settings.judging
+            asked, how = models.get(self._used.model), self._settings.judging
             self._evaluator = Evaluator(gateway, asked, self._prompt, self._checklist, how)
             opened = stack.pop_all()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILES = ("config.yaml", "prompt.md", "changes.diff", "result.json", "lessons.jsonl", "report.html")
+FILES = ("config.yaml", "prompt.md", "judge.yaml", "changes.diff", "result.json", "lessons.jsonl", "report.html")
 """Artifacts, those of them that are there."""
 LONGEST_PARAMETER = 500
 """Characters; the least that any MLflow server takes. ``config.yaml`` has every setting whole."""

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..evaluation.evaluate import prepare
+from ..evaluation.judge_file import SETTINGS, load_judge
 from ..evaluation.options import EvaluateOptions
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
@@ -17,17 +18,37 @@ from .output import console, echo_estimate, tell_judged
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="Judge, as provider/model.")
+@click.option(
+    "--judge",
+    "judge_file",
+    default=None,
+    metavar="RUN_OR_FILE",
+    help="The judge of a run of align or migrate, or a judge.yaml: model, prompt, checklist and how they are used.",
+)
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
 @buying_options
 @settings_options(EvaluateOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
-    """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations."""
+    """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations.
+
+    --judge takes the place of --checklist, --model and --prompt; what it was not asked before is asked of its model.
+    """
     load_dotenv()
     options, inputs = settings(EvaluateOptions, config, given)
-    need(inputs, "data", "checklist", "model")
-    output = inputs.pop("output")
-    job = prepare(**inputs, options=options)
+    output, judge = inputs.pop("output"), inputs.pop("judge_file")
+    if judge is None:
+        need(inputs, "data", "checklist", "model")
+        job = prepare(**inputs, options=options)
+    else:
+        for name in ("checklist", "prompt"):
+            if given[name] is not None:
+                raise click.UsageError(f"--judge brings its own {name}; leave out --{name}, or --judge.")
+        need(inputs, "data")
+        # the file of a project says how other judges are used: of that only the command line goes beyond this one
+        theirs = (*SETTINGS, "weights", "calibration")
+        options = {name: each for name, each in options.items() if name not in theirs or given[name] is not None}
+        job = load_judge(judge).prepare(inputs["data"], given["model"], options)
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)
         if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ..evaluation.progress import showing
 from ..evaluation.shown import cell_text, columns
+from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import dump_verdicts
@@ -191,6 +192,8 @@ def run_summary(done: RunResult) -> None:
         _calibration(out, result.calibration)
     out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
     out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
+    if (judge := done.directory / JUDGE_FILE).is_file():
+        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)
 
 
 def _why_none(result: RunRecord) -> str:

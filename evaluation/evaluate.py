@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
+    from .calibration import Calibration
     from .progress import Watcher
     from .scoring import Coverage, ExampleScore
     from .shown import Rows
@@ -266,6 +267,10 @@ class EvaluationJob:
     model: str | Model
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
+    calibration: Calibration | None = None
+    """In place of the file that the settings name."""
+    answers: Path | None = None
+    """Another store, whose answers are reused too."""
 
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy; nothing is bought."""
@@ -274,14 +279,14 @@ class EvaluationJob:
             async with session(self.settings, store) as (models, gateway):
                 return self._asking(models, gateway).estimate(self.examples)
 
-        with self.settings.store(to_estimate=True) as store:
+        with self.settings.store(to_estimate=True, beside=self.answers) as store:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
         if human_dimensions(self.examples, self.checklist):  # refuses ratings that fit nothing before a call
             human_targets(self.examples, self.checklist, self.settings.human_scale)
-        with watching(watcher, progress) as shown, self.settings.store() as store:
+        with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:
             return run_sync(self._run(store, shown))
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
@@ -289,7 +294,9 @@ class EvaluationJob:
 
     async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
-        calibration = None if settings.calibration is None else load_calibration(settings.calibration)
+        calibration = self.calibration
+        if settings.calibration is not None:
+            calibration = load_calibration(settings.calibration)
         if calibration is not None:
             calibration.check_polarity(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):

@@ -37,15 +37,20 @@ class Where(BaseModel):
         False, exclude=True, description="Reuse no answer of an earlier command, and keep none for a later one."
     )
 
-    def store(self, *, to_estimate: bool = False) -> VerdictStore:
-        """The store, opened; ``to_estimate`` makes no file where there is none, as nothing will be bought.
+    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> VerdictStore:
+        """The store, opened.
+
+        Args:
+            to_estimate: Make no file where there is none, as nothing will be bought.
+            beside: Another store whose answers are reused too, unless none are to be.
 
         Raises:
             InputError: The file is no store, or one of a newer askance.
             AskanceError: The disk is full or the folder cannot be written.
         """
-        unused = to_estimate and not store_path(self.cache).exists()
-        return open_store(self.cache, no_cache=self.no_cache or unused)
+        if to_estimate and not self.no_cache and not store_path(self.cache).exists():
+            return VerdictStore(":memory:", beside)
+        return open_store(self.cache, no_cache=self.no_cache, beside=beside)
 
 
 class GatewayOptions(ModelOptions, Where):

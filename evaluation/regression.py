@@ -21,6 +21,7 @@ from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions, parse_options
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
+    from .judge_file import KeptJudge
 
 
 def failing_questions(
@@ -101,10 +103,11 @@ class Regression:
 def check_regression(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
-    model: str | Model,
     baseline: str | Path,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
+    judge: str | Path | KeptJudge | None = None,
     update: bool = False,
     **options: Any,
 ) -> Regression:
@@ -116,6 +119,8 @@ def check_regression(
         model: The judge.
         baseline: JSON file with the scores to hold against.
         prompt: The judge's prompt; askance's own neutral one by default.
+        judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
+            another is given.
         update: Write the baseline in place of comparing with it.
         options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``cache`` and ``no_cache``.
 
@@ -128,8 +133,9 @@ def check_regression(
         CoverageError: Fewer verdicts than ``min_coverage``.
         AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
     """
-    settings = parse_options(RegressionOptions, options)
-    examples, questions, text = load_inputs(data, checklist, prompt, settings)
+    used = judge_of_parts(judge, checklist, model, prompt)
+    settings = parse_options(RegressionOptions, used.with_options(options))
+    examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
     dimension = settings.dimension
     if dimension is not None and dimension not in questions.dimensions:
         known = ", ".join(questions.dimensions)
@@ -138,7 +144,10 @@ def check_regression(
         )
     path = Path(baseline)
     kept = None if update else _read(path)
-    found = EvaluationJob(examples, questions, text, model, EvaluateOptions.of(settings)).run()
+    calibration = used.calibration if settings.calibration is None else None
+    how = EvaluateOptions.of(settings)
+    job = EvaluationJob(examples, questions, text, used.model, how, calibration=calibration, answers=used.answers)
+    found = job.run()
     seen = found.coverage
     if seen.share < settings.min_coverage or not seen.answered:
         error = next((each.error for each in found.verdicts if each.error), "")
@@ -146,11 +155,14 @@ def check_regression(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
             f"{settings.min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
         )
+    judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
+    if calibration is not None:
+        judged_with["calibration"] = sha256(calibration.to_json().encode()).hexdigest()[:16]
     facts = {
         "model": found.model,
         "prompt": text.hash,
         "checklist": sha256(dump_checklist(questions).encode()).hexdigest()[:16],
-        "settings": {name: getattr(settings, name) for name in JUDGED_WITH},
+        "settings": judged_with,
     }
     scores = {each.example: {"overall": each.overall, **each.dimensions} for each in found.scores}
     if kept is None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""
+JUDGE_FILE = "judge.yaml"
+"""The whole judge, in runs that improve one."""
 
 
 class RunDirectory:

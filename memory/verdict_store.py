@@ -39,18 +39,19 @@ def store_path(cache: str | Path | None = None) -> Path:
     return Path(cache or cache_directory() / "verdicts.db")
 
 
-def open_store(cache: str | Path | None = None, *, no_cache: bool = False) -> VerdictStore:
+def open_store(cache: str | Path | None = None, *, no_cache: bool = False, beside: Path | None = None) -> VerdictStore:
     """The store of a command that buys answers.
 
     Args:
         cache: Its file; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
+        beside: Another store, e.g. that of a run, whose answers are reused too; nothing is written to it.
 
     Raises:
         InputError: The file is no store, or one of a newer askance.
         AskanceError: The disk is full or the folder cannot be written.
     """
-    return VerdictStore(":memory:" if no_cache else store_path(cache))
+    return VerdictStore(":memory:") if no_cache else VerdictStore(store_path(cache), beside)
 
 
 class VerdictStore:
@@ -60,8 +61,12 @@ class VerdictStore:
     survives the process being killed; a power failure may lose the last answers, never the file.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, beside: Path | None = None) -> None:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
+
+        Args:
+            path: Its file.
+            beside: Another store, which is looked into where an answer is not here, and never written to.
 
         Raises:
             InputError: The file is no store, or one of a newer askance.
@@ -82,6 +87,7 @@ class VerdictStore:
             raise _explain(self.path, error) from None
         except OSError as error:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+        self._beside = None if beside is None else _ReadOnly(beside)
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those of the answers that are there.
@@ -89,16 +95,12 @@ class VerdictStore:
         Raises:
             InputError: The file is damaged.
         """
-        found: dict[bytes, Answer] = {}
-        for start in range(0, len(keys), 500):
-            block = keys[start : start + 500]
-            marks = ",".join("?" * len(block))
-            try:
-                rows = self._db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block).fetchall()
-            except sqlite3.DatabaseError as error:
-                raise _explain(self.path, error) from None
-            for key, *columns in rows:
-                found[key] = _answer(*columns)
+        try:
+            found = _select(self._db, keys)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+        if self._beside is not None and len(found) < len(set(keys)):
+            found |= self._beside.get_many([key for key in keys if key not in found])
         return found
 
     def get(self, key: bytes) -> Answer | None:
@@ -142,6 +144,8 @@ class VerdictStore:
     def close(self) -> None:
         """Close the file; the write-ahead log is folded in."""
         self._db.close()
+        if self._beside is not None:
+            self._beside.close()
 
     def __enter__(self) -> VerdictStore:
         return self
@@ -150,6 +154,35 @@ class VerdictStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _ReadOnly:
+    """The answers of a store that belongs to somebody else: not one byte of it, or beside it, is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # a store that somebody has open has a write-ahead log; one at rest is read as a plain file, which makes none
+        how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+        self._db = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=30)
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        try:
+            return _select(self._db, keys)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self._path, error) from None
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    found: dict[bytes, Answer] = {}
+    for start in range(0, len(keys), 500):
+        block = keys[start : start + 500]
+        marks = ",".join("?" * len(block))
+        for key, *columns in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
+            found[key] = _answer(*columns)
+    return found
 
 
 def _storable(text: str | None) -> str | bytes | None:

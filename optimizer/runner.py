@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.options import parse_options
 from ..evaluation.shown import Shown, View
-from ..memory.run_directory import RunDirectory
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
@@ -201,6 +202,8 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
     run.save_lessons(bench.memory.lessons)
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
+    if result.mode in JUDGES:
+        run.write(JUDGE_FILE, judge_of_run(result, bench.job.config, bench.job.questions).to_yaml())
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
     run.save_result(result)
     if report is not None:

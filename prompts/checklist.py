@@ -257,16 +257,24 @@ def parse_checklist(text: str, name: str) -> Checklist:
     Raises:
         InputError: The text is no checklist.
     """
-    data = _parse_json(text)
-    try:
-        data = data or yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise not_yaml(name, error) from None
-    except RecursionError:
-        raise InputError(f"{name}: nested too deeply to be a checklist.") from None
+    data = _parse_json(text) or read_texts(text, name, "checklist")
     if not isinstance(data, dict):
         raise InputError(f"{name}: a checklist has the keys 'task' and 'questions'; this file has neither.")
     return validate_row(Checklist, data, name)
+
+
+def read_texts(text: str, name: str, what: str) -> Any:
+    """What YAML holds, with every value but null as the text that it is, and no key twice.
+
+    Raises:
+        InputError: It is no YAML; ``name`` is the file and ``what`` the kind of it.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise not_yaml(name, error) from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply to be a {what}.") from None
 
 
 def _parse_json(text: str) -> Any:
@@ -279,20 +287,21 @@ def _parse_json(text: str) -> Any:
 
 def dump_checklist(checklist: Checklist) -> str:
     """Write a checklist as YAML with one block a question, defaults left out."""
-    blocks = [_yaml({"task": checklist.task}), "questions:\n"]
+    blocks = [dump_texts({"task": checklist.task}), "questions:\n"]
     for question in checklist.questions:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:
             del fields["weight"]
         if question.is_fault:
             fields = {"id": fields.pop("id"), "text": fields.pop("text"), "good": _Bare(fields.pop("good")), **fields}
-        blocks.append(indent(_yaml([fields]), "  ", lambda line: line != "\n") + "\n")
+        blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
     if checklist.section_weights:
-        blocks.append(_yaml({"section_weights": checklist.section_weights}))
+        blocks.append(dump_texts({"section_weights": checklist.section_weights}))
     return blocks[0] + "\n" + "".join(blocks[1:])
 
 
-def _yaml(value: Any) -> str:
+def dump_texts(value: Any) -> str:
+    """YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
     return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..memory.journal import read_events
-from ..memory.run_directory import RunDirectory
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import read_rows
@@ -43,6 +43,8 @@ class RunData:
     examples: Mapping[str, Mapping[str, Any]]
     """Input, output and the like of those examples that may be shown, by id."""
     kept: Kept
+    has_judge: bool = False
+    """Whether the directory has a ``judge.yaml``, which older runs have not."""
 
     def of(self, kind: str) -> list[Event]:
         """Events of one kind, in order."""
@@ -99,6 +101,7 @@ def read_run(path: Path) -> RunData:
         checklist=load_checklist(checklist) if checklist.exists() else None,
         examples=_examples(path / "inputs" / "examples.jsonl", wanted),
         kept=kept,
+        has_judge=(path / JUDGE_FILE).is_file(),
     )
 
 

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from askance.evaluation import regression
+from askance.evaluation.judge_file import KeptJudge
 from askance.prompts.checklist import Checklist, Question, dump_checklist
+from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
 
 pytest_plugins = ["pytester"]
@@ -208,3 +210,19 @@ def test_loading_the_plugin_imports_nothing_heavy(tmp_path: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin"} if LOADED else None
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_kept_judge_takes_the_place_of_checklist_model_and_prompt(project: Project, caplog: Any) -> None:
+    KeptJudge("openai/judge", Prompt("Judge."), CHECKLIST, {"scores": "hard"}).save(project.path / "judge.yaml")
+    marked = MARKED.replace('checklist="checklist.yaml", model="openai/judge"', 'judge="judge.yaml"')
+    project.pytester.makepyfile(test_it=marked.format(url=project.url, more="", body="pass"))
+    project.run("--askance-update").assert_outcomes(passed=1)
+    kept = json.loads((project.path / "kept" / "base.json").read_text(encoding="utf-8"))
+    assert kept["prompt"] == Prompt("Judge.").hash and kept["settings"]["scores"] == "hard"
+    project.run().assert_outcomes(passed=1)
+    project.answers(["wrong one"] * 12)
+    project.run().assert_outcomes(failed=1)
+    project.pytester.makepyfile(
+        test_it=marked.format(url=project.url, more=', checklist="checklist.yaml"', body="pass")
+    )
+    project.run().stdout.fnmatch_lines(["*The judge brings its own checklist; leave out checklist, or judge.*"])

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from askance.agents.judging import Judging
+from askance.evaluation.judge_file import KeptJudge
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
+from askance.prompts.prompt import Prompt
 from askance.testing import Reply, ScriptedModel
 
 dspy = pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
@@ -151,3 +153,15 @@ def test_what_cannot_be_judged_is_said(opened: OpenGateway) -> None:
 def test_a_setting_that_there_is_not_is_named() -> None:
     with pytest.raises(InputError, match=r"max_cals.*max_calls"), open_gateway(max_cals=3):
         pass
+
+
+def test_a_kept_judge_is_asked_as_it_was_kept(opened: OpenGateway, tmp_path: Path) -> None:
+    KeptJudge("scripted/judge", Prompt("Be strict."), CHECKLIST, {"scores": "hard"}).save(tmp_path / "judge.yaml")
+    model = ScriptedModel(judge, name="scripted/judge")
+    metric = checklist_metric(None, model, opened, judge=tmp_path / "judge.yaml")
+    assert metric(asked(), dspy.Prediction(answer="Rome")) == pytest.approx(1 / 4)
+    assert "Be strict." in model.requests[0].messages[0][1]
+    with pytest.raises(InputError, match="The judge brings its own checklist"):
+        checklist_metric(CHECKLIST, model, opened, judge=tmp_path / "judge.yaml")
+    with pytest.raises(InputError, match="A model is needed"):
+        checklist_metric(CHECKLIST, None, opened)

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.judge_file import KeptJudge
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import CoverageError, InputError
+from askance.prompts.prompt import Prompt
 from askance.testing import Reply, ScriptedModel, StandInServer
 
 inspect_ai = pytest.importorskip("inspect_ai", reason="needs the extra: pip install 'askance[inspect]'")
@@ -145,3 +147,14 @@ def test_what_cannot_be_used_is_said_at_once(run: Any) -> None:
     log = run(["Rome."], checklist_scorer(CHECKLIST, ScriptedModel(judge), no_cache=True, context="pages"))
     assert log.status == "error" and "has no field 'pages'" in log.error.message
     assert issubclass(CoverageError, Exception)
+
+
+def test_a_kept_judge_scores_as_it_was_kept(run: Any, tmp_path: Path) -> None:
+    KeptJudge("scripted/judge", Prompt("Be strict."), CHECKLIST, {"scores": "hard"}).save(tmp_path / "judge.yaml")
+    model = ScriptedModel(judge, name="scripted/judge")
+    log = run(["Paris", "Rome"], checklist_scorer(model=model, judge=str(tmp_path / "judge.yaml"), no_cache=True))
+    scores = [next(iter(sample.scores.values())).value for sample in log.samples]
+    assert scores == pytest.approx([1.0, 0.25])
+    assert "Be strict." in model.requests[0].messages[0][1]
+    with pytest.raises(InputError, match="The judge brings its own prompt"):
+        checklist_scorer(judge=str(tmp_path / "judge.yaml"), prompt=Prompt("Mine."))

@@ -24,7 +24,7 @@ from askance.optimizer.runner import RunResult
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.testing import StandInServer
 
-SNAPSHOTS = ("result.json", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
+SNAPSHOTS = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
 
 
 def fingerprint(run: Path) -> dict[str, Any]:
