@@ -11,7 +11,7 @@ comma := ,
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
-	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_gepa_beside.py tests/models/test_litellm_model.py
+	tests/experiments/test_hugging_face_examples.py tests/models/test_litellm_model.py
 
 .PHONY: help demo test test-bridges lint types check docs lock clean
 
