@@ -14,7 +14,7 @@ _HOMES = {
     "Diagnosis": ".evaluation.diagnosis",
     "Evaluation": ".evaluation.evaluate",
     "Example": ".prompts.examples",
-    "KeptJudge": ".evaluation.judge_file",
+    "KeptJudge": ".evaluation.kept_judge",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
     "RunResult": ".optimizer.runner",
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from .evaluation.diagnose import diagnose
     from .evaluation.diagnosis import Diagnosis
     from .evaluation.evaluate import Evaluation, evaluate
-    from .evaluation.judge_file import KeptJudge, load_judge
+    from .evaluation.judge_file import load_judge
+    from .evaluation.kept_judge import KeptJudge
     from .evaluation.write_questions import write_questions
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult

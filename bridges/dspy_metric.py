@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
-from ..evaluation.judge_file import KeptJudge, judge_of_parts
+from ..evaluation.judge_file import judge_of_parts
+from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.options import EvaluateOptions, GatewayOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples

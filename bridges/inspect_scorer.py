@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.evaluator import Evaluator
-from ..evaluation.judge_file import JudgeParts, KeptJudge, judge_of_parts
+from ..evaluation.judge_file import JudgeParts, judge_of_parts
+from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples

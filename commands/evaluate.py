@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from ..evaluation.evaluate import prepare
-from ..evaluation.judge_file import SETTINGS, load_judge
+from ..evaluation.judge_file import load_judge
+from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import EvaluateOptions
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
-    from .judge_file import KeptJudge
+    from .kept_judge import KeptJudge
 
 
 def failing_questions(

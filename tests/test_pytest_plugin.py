@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation import regression
-from askance.evaluation.judge_file import KeptJudge
+from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer

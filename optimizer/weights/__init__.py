@@ -8,7 +8,7 @@ from .from_pairs import learn_from_pairs
 from .from_ratings import RatingWeights, learn_from_ratings
 from .learners import LearningFailedError, WeightLearner
 from .preferences import PreferenceScores, load_preferences, preference_scores
-from .ratings import RatingScores, load_ratings, rating_scores, ratings_to_pairs
+from .ratings import RatingScores, load_ratings, rating_scores
 from .registry import find_learner, learners
 from .result import WeighResult
 from .sentences import rating_report, rating_sentences, sentences, weights_report, weights_view
@@ -32,7 +32,6 @@ __all__ = [
     "rating_report",
     "rating_scores",
     "rating_sentences",
-    "ratings_to_pairs",
     "sentences",
     "learn_from_pairs",
     "weighted_by",

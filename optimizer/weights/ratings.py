@@ -21,12 +21,10 @@ from ...prompts.rows import read_rows
 from .pairs import Floats
 from .preferences import (
     LeftOut,
-    PreferenceScores,
     ScoreColumns,
     check_tables,
     group_of,
     identified_rows,
-    preference_scores,
     scores_of,
 )
 
@@ -173,30 +171,3 @@ def _ratings(row: dict[str, Any], dimension: str | None, where: str, labels: Lab
     if not ratings or not all(isfinite(each) for each in ratings):
         raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
     return ratings
-
-
-def ratings_to_pairs(ratings: RatingScores) -> PreferenceScores:
-    """Make a preference pair of every two rated outputs of one context; equal ratings make a data tie.
-
-    Raises:
-        InputError: No two outputs can be paired.
-    """
-    codes = np.unique(np.array(ratings.groups), return_inverse=True)[1]
-    order = np.argsort(codes, kind="stable")
-    firsts, seconds = [], []
-    for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        left, right = np.triu_indices(len(members), 1)
-        firsts.append(members[left])
-        seconds.append(members[right])
-    first, second = np.concatenate(firsts), np.concatenate(seconds)
-    if not len(first):
-        raise InputError("No two rated outputs share a group, so there are no pairs; name the 'group' of each output.")
-    signs = np.sign(ratings.ratings[first] - ratings.ratings[second])
-    return preference_scores(
-        [f"{ratings.ids[a]} | {ratings.ids[b]}" for a, b in zip(first, second, strict=True)],
-        ratings.tests,
-        ratings.scores[first],
-        ratings.scores[second],
-        ["tie" if sign == 0 else "a" if sign > 0 else "b" for sign in signs],
-        groups=[ratings.groups[a] for a in first],
-    )

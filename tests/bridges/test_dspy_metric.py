@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from askance.agents.judging import Judging
-from askance.evaluation.judge_file import KeptJudge
+from askance.evaluation.kept_judge import KeptJudge
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.judge_file import KeptJudge
+from askance.evaluation.kept_judge import KeptJudge
 from askance.models.base import ModelError, Request
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import CoverageError, InputError

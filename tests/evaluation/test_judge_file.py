@@ -11,15 +11,8 @@ import pytest
 
 import askance
 from askance.evaluation.calibration import Calibration, QuestionCalibration, load_calibration
-from askance.evaluation.judge_file import (
-    AcceptedOn,
-    JudgeFigures,
-    KeptJudge,
-    QuestionOrigin,
-    judge_of_run,
-    load_judge,
-    parse_judge,
-)
+from askance.evaluation.judge_file import judge_of_run, load_judge, parse_judge
+from askance.evaluation.kept_judge import AcceptedOn, JudgeFigures, KeptJudge, QuestionOrigin
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError

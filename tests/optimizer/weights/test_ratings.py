@@ -8,18 +8,40 @@ import numpy as np
 import pytest
 
 from askance.optimizer.weights import (
+    PreferenceScores,
     RatingScores,
     learn_from_pairs,
     learn_from_ratings,
     load_ratings,
     load_weights,
+    preference_scores,
     rating_report,
     rating_scores,
     rating_sentences,
-    ratings_to_pairs,
 )
 from askance.optimizer.weights.rating_plan import Objective, least_squares, maximise
 from askance.prompts.errors import InputError
+
+
+def ratings_to_pairs(ratings: RatingScores) -> PreferenceScores:
+    """Make a preference pair of every two rated outputs of one context; equal ratings make a data tie."""
+    codes = np.unique(np.array(ratings.groups), return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    firsts, seconds = [], []
+    for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        left, right = np.triu_indices(len(members), 1)
+        firsts.append(members[left])
+        seconds.append(members[right])
+    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    signs = np.sign(ratings.ratings[first] - ratings.ratings[second])
+    return preference_scores(
+        [f"{ratings.ids[a]} | {ratings.ids[b]}" for a, b in zip(first, second, strict=True)],
+        ratings.tests,
+        ratings.scores[first],
+        ratings.scores[second],
+        ["tie" if sign == 0 else "a" if sign > 0 else "b" for sign in signs],
+        groups=[ratings.groups[a] for a in first],
+    )
 
 
 def simulate(weights: list[float], outputs: int, *, noise: float = 0.05, seed: int = 0) -> RatingScores:
@@ -82,22 +104,6 @@ def test_the_search_never_ends_below_its_start() -> None:
     start = least_squares(ratings.scores, ratings.ratings)
     end = maximise(objective, start)
     assert objective.values(end[None, :])[0] >= objective.values(start[None, :])[0]
-
-
-def test_pairs_are_made_within_contexts_and_equal_ratings_are_ties() -> None:
-    ratings = rating_scores(
-        ["w", "x", "y", "z"], ["q"], np.zeros((4, 1)), [1.0, 2.0, 2.0, 5.0], groups=["g", "g", "g", "h"]
-    )
-    pairs = ratings_to_pairs(ratings)
-    assert pairs.ids == ("w | x", "w | y", "x | y")
-    assert pairs.preferred.tolist() == [-1, -1, 0]
-    assert pairs.groups == ("g", "g", "g")
-
-
-def test_outputs_that_share_no_context_make_no_pairs() -> None:
-    ratings = rating_scores(["w", "x"], ["q"], np.zeros((2, 1)), [1.0, 2.0])
-    with pytest.raises(InputError, match="No two rated outputs share a group"):
-        ratings_to_pairs(ratings)
 
 
 def test_pairs_made_of_ratings_go_through_weigh() -> None:

@@ -1,0 +1,274 @@
+"""A judge as one thing: what it is made of, how it is used, and how it is written down.
+
+It holds the model, the whole prompt, the checklist, how the model is asked and its answers become scores, a calibration
+where there is one, the figures that the judge was accepted on, and where each question came from. It never holds an
+address or a key. ``judge_file.py`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..agents.evaluator import Evaluator
+from ..memory.run_directory import JUDGE_FILE
+from ..prompts.checklist import Checklist, dump_checklist, dump_texts, read_texts
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.prompt import Prompt
+from ..prompts.rows import write_whole
+from .calibration import Calibration
+from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .options import EvaluateOptions, parse_options
+
+if TYPE_CHECKING:
+    from ..models.base import Model
+    from ..prompts.examples import Example
+    from .progress import Watcher
+
+logger = logging.getLogger(__name__)
+
+SCHEMA = "askance.judge/1"
+SETTINGS = (
+    *("mode", "explain", "p_yes", "samples", "temperature", "repeat", "seed"),
+    *("scores", "score_scale", "human_scale"),
+)
+"""What a judge's answers, scores and agreement with people depend on, of the settings of ``evaluate``."""
+HEADER = """\
+# A judge: its model, its prompt and its checklist, with what was measured of it. It is used with
+#   askance evaluate DATA --judge THIS_FILE
+"""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
+
+
+class QuestionOrigin(_Part):
+    """Where a question came from."""
+
+    kind: str = Field(alias="from", min_length=1)
+    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, …"""
+    sources: tuple[str, ...] = ()
+    """Examples or comments that it came from."""
+
+
+class AcceptedOn(_Part):
+    """The figures of a judge on one split, with their 95 % interval."""
+
+    spearman: float | None = None
+    mean: float | None = None
+    n: int = Field(ge=0)
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+    """Why a figure or its interval is undefined."""
+
+
+class JudgeFigures(_Part):
+    """What was measured of a judge when it was accepted."""
+
+    reference: Literal["human", "source"] | None = None
+    """Whose scores its own were correlated with: people's, or another judge's."""
+    validation: AcceptedOn
+    test: AcceptedOn
+
+
+class MadeBy(_Part):
+    """The run that a judge comes from."""
+
+    mode: str
+    finish_reason: str
+
+
+@dataclass(frozen=True)
+class KeptJudge:
+    """A judge with everything that its scores depend on; :func:`load_judge` reads one."""
+
+    model: str
+    """As ``provider/model``; the address of a server is not part of it."""
+    prompt: Prompt
+    checklist: Checklist
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Those of :data:`SETTINGS` that it is used with."""
+    calibration: Calibration | None = None
+    """Applied to its verdicts."""
+    figures: JudgeFigures | None = None
+    origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
+    """By question id."""
+    made_by: MadeBy | None = None
+    answers: Path | None = field(default=None, compare=False)
+    """The store of the run that it was read from: what was asked there is not bought again."""
+
+    def evaluate(
+        self,
+        data: str | Path | Iterable[Example | Mapping[str, Any]],
+        *,
+        model: str | Model | None = None,
+        watcher: Watcher | None = None,
+        progress: bool | None = None,
+        evaluator: type[Evaluator] = Evaluator,
+        **options: Any,
+    ) -> Evaluation:
+        """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
+
+        Args:
+            data: JSONL or CSV file, or rows.
+            model: Another model in place of the judge's own.
+            watcher: Told how the work goes on.
+            progress: Show how the work goes on; by default in notebooks only.
+            evaluator: What puts the questions to the model.
+            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, e.g. ``api_base``; they win over
+                the judge's own.
+
+        Raises:
+            InputError: Bad data, model name or setting.
+            AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+        """
+        return self.prepare(data, model, options, evaluator).run(watcher, progress)
+
+    def prepare(
+        self,
+        data: str | Path | Iterable[Example | Mapping[str, Any]],
+        model: str | Model | None,
+        options: Mapping[str, Any],
+        evaluator: type[Evaluator] = Evaluator,
+    ) -> EvaluationJob:
+        """Load and check what :meth:`evaluate` is given; nothing is bought. What is not as measured is logged.
+
+        Raises:
+            InputError: Names the file, line and field at fault.
+        """
+        settings = parse_options(EvaluateOptions, self.with_options(options))
+        examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
+        calibration = self.calibration_of(model) if settings.calibration is None else None
+        if calibration is not None and settings.adaptive:
+            raise InputError(
+                "This judge has a calibration, which moves scores after they were asked for; leave out stop_within and "
+                "pass_mark."
+            )
+        self.say_what_differs(model, options)
+        asked = self.model if model is None else model
+        return EvaluationJob(examples, questions, text, asked, settings, evaluator, calibration, self.answers)
+
+    def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The judge's settings with those that are given; these win."""
+        merged = {**self.settings, **options}
+        if merged.get("scores") != "expected" and "score_scale" not in options:
+            merged.pop("score_scale", None)
+        return merged
+
+    def calibration_of(self, model: str | Model | None) -> Calibration | None:
+        """Its calibration, unless another model is asked, whose verdicts it does not fit."""
+        return self.calibration if _name(model, self.model) == self.model else None
+
+    def say_what_differs(self, model: str | Model | None, options: Mapping[str, Any]) -> None:
+        """Log a warning where the judge is used otherwise than it was measured."""
+        asked = _name(model, self.model)
+        known, given = (
+            judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
+            for each in (self.with_options({}), self.with_options(options))
+        )
+        others = [] if asked == self.model else [f"model {asked} in place of {self.model}"]
+        others += [
+            f"{name} {_said(given[name])} in place of {_said(known[name])}"
+            for name in SETTINGS
+            if given[name] != known[name]
+        ]
+        others += [f"{name} of {options[name]}" for name in ("weights", "calibration") if options.get(name) is not None]
+        if not others:
+            return
+        lost = (
+            " Its calibration does not fit that model and is left out."
+            if asked != self.model and self.calibration
+            else ""
+        )
+        measured = "; its figures were measured without that" if self.figures else ""
+        logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all; a directory gets a ``judge.yaml``.
+
+        Raises:
+            AskanceError: It could not be written; what was there before is still there.
+        """
+        file = Path(path)
+        write_whole(file / JUDGE_FILE if file.is_dir() else file, self.to_yaml())
+
+    def to_yaml(self) -> str:
+        """The content of ``judge.yaml``."""
+        parts = [
+            HEADER + f"schema: {SCHEMA}\n" + dump_texts({"model": self.model}),
+            _block("prompt", self.prompt.text),
+            "checklist:\n"
+            + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
+        ]
+        if self.origins:
+            origins = {name: _plain(each) for name, each in self.origins.items()}
+            parts.append("# Where each question came from.\n" + dump_texts({"origins": origins}))
+        if self.settings:
+            settings = judge_settings(self.settings, "settings")
+            lines = [f"  {name}: {_said(settings[name])}\n" for name in SETTINGS if name in self.settings]
+            parts.append("# How the model is asked, and how its answers become scores.\nsettings:\n" + "".join(lines))
+        if self.calibration is not None:
+            calibration = self.calibration.model_dump(mode="json", exclude_none=True)
+            parts.append("# Applied to its verdicts.\n" + dump_texts({"calibration": calibration}))
+        if self.figures is not None:
+            says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"
+            parts.append(says + dump_texts({"figures": _plain(self.figures)}))
+        if self.made_by is not None:
+            parts.append(dump_texts({"run": _plain(self.made_by)}))
+        return "\n".join(parts)
+
+
+def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """All of :data:`SETTINGS`, those that are not given with their default.
+
+    Raises:
+        InputError: One is unknown, or has a value that it cannot have.
+    """
+    for name in given:
+        if name not in SETTINGS:
+            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
+    parsed = parse_options(EvaluateOptions, given, where)
+    return {name: getattr(parsed, name) for name in SETTINGS}
+
+
+def _block(key: str, text: str) -> str:
+    """A text under a key, as a block wherever YAML gives it back byte for byte, also with blanks at ends of lines."""
+    if "\n" in text:
+        ending = text[len(text.rstrip("\n")) :]
+        chomp = {"": "-", "\n": ""}.get(ending, "+")
+        first = "2" if text[0] in " \n" else ""
+        body = text + "\n" if not ending else text[:-1] if chomp == "+" else text  # a blank line follows
+        written = f"{key}: |{first}{chomp}\n" + indent(body, "  ", lambda line: line != "\n")
+        with suppress(InputError):
+            if read_texts(written + "\nend: .\n", key, key) == {key: text, "end": "."}:
+                return written
+    return dump_texts({key: text})
+
+
+def _plain(part: BaseModel) -> dict[str, Any]:
+    return _without_blanks(part.model_dump(mode="json", by_alias=True, exclude_unset=True))
+
+
+def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is not given; an undefined figure stays, as null."""
+    kept = {name: value for name, value in row.items() if value is not None or name in ("spearman", "low", "high")}
+    return {name: _without_blanks(value) if isinstance(value, dict) else value for name, value in kept.items()}
+
+
+def _said(value: Any) -> str:
+    """A setting as it is written in the file."""
+    return json.dumps(list(value)) if isinstance(value, tuple) else "null" if value is None else f"{value}"
+
+
+def _name(model: str | Model | None, own: str) -> str:
+    return own if model is None else model if isinstance(model, str) else model.name
