@@ -32,7 +32,7 @@ _HOMES = {
     "resume": ".runs",
     "select": ".optimizer.selection.select",
     "evaluate_adaptively": ".evaluation.adaptive",
-    "Selection": ".optimizer.selection.result",
+    "Selection": ".optimizer.selection.selected",
     "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
 }
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .evaluation.write_questions import write_questions
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult
-    from .optimizer.selection.result import Selection
     from .optimizer.selection.select import select
+    from .optimizer.selection.selected import Selection
     from .optimizer.weights.weigh import weigh
     from .prompts.checklist import Checklist, Question, load_checklist
     from .prompts.errors import AskanceError

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from ..evaluation.options import FILE, MODEL
-from ..models.registry import MODELS
+from ..models.embedded_models import MODELS
 from .options import naming
 
 VARIABLE = "_ASKANCE_COMPLETE"

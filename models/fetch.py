@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import IO
 
 from ..prompts.errors import AskanceError
+from .embedded_models import HubFile, RegisteredModel, Wheels
 from .files import CHUNK_BYTES, sha256_of_file
-from .registry import HubFile, RegisteredModel, Wheels
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(what is being done, bytes done, bytes in all)``."""

@@ -11,9 +11,9 @@ from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
+from .embedded_models import RegisteredModel, resolve
 from .files import file_identity
 from .litellm_model import LiteLLMModel
-from .registry import RegisteredModel, resolve
 
 if TYPE_CHECKING:
     from types import TracebackType

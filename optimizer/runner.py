@@ -18,7 +18,7 @@ from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
-from .result import build_result, keep_verdicts, prompt_diff, run_view
+from .run_result import build_result, keep_verdicts, prompt_diff, run_view
 from .subject import Outcome
 
 if TYPE_CHECKING:

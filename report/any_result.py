@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..prompts.errors import InputError, like_named
 from ..prompts.rows import write_whole
 from .comparison import render_comparison
-from .judging import JudgedFile, render_judging
+from .judged_file import JudgedFile, render_judging
 from .run import write_report
 from .selection import render_selection
 from .verdicts import Beside, read_judging

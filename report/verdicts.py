@@ -13,7 +13,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.verdicts import read_verdicts
 from .examples import FIELDS
-from .judging import JudgedFile
+from .judged_file import JudgedFile
 from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
 from .result_page import Section, failures
 

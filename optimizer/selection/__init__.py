@@ -7,8 +7,8 @@ from ...evaluation.options import SelectOptions
 from .convergence import ranking_convergence
 from .information import entropy, expected_information_gain, one_hot, pooled_information
 from .joint import HardAnswers, chained_information, greedy_order, joint_order
-from .result import Selection
 from .select import select
+from .selected import Selection
 
 __all__ = [
     "AdaptiveEvaluation",

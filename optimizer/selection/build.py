@@ -29,7 +29,7 @@ from .analysis import (
 )
 from .convergence import ranking_convergence
 from .information import Floats, one_hot
-from .result import Prefix, QuestionReport, Selection
+from .selected import Prefix, QuestionReport, Selection
 
 _RESAMPLES = 1000
 """Behind the intervals of correlations with people."""

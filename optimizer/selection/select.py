@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...models.gateway import Gateway
     from ...prompts.verdicts import Verdict
     from .pool import Pool
-    from .result import Selection
+    from .selected import Selection
 
 _USUAL_QUESTION = "x" * 160
 """As long as a question with its violation usually is, for estimates made before there are questions."""

@@ -6,11 +6,11 @@ from ...evaluation.weights_file import ScoreKind, load_weights, weighted_by, wit
 from .auto import Auto
 from .from_pairs import learn_from_pairs
 from .from_ratings import RatingWeights, learn_from_ratings
+from .learned import WeighResult
 from .learners import LearningFailedError, WeightLearner
 from .preferences import PreferenceScores, load_preferences, preference_scores
 from .ratings import RatingScores, load_ratings, rating_scores
 from .registry import find_learner, learners
-from .result import WeighResult
 from .sentences import rating_report, rating_sentences, sentences, weights_report, weights_view
 
 __all__ = [

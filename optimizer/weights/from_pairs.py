@@ -10,6 +10,7 @@ import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
 from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability
+from .learned import Conclusion, LearnerScore, PairCounts, SectionWeights, WeighResult
 from .learners import LearningFailedError, Uniform, WeightLearner
 from .pairs import (
     ACCURACY_RESAMPLES,
@@ -28,7 +29,6 @@ from .pairs import (
 )
 from .preferences import Level, PreferenceScores
 from .registry import QUICK, find_learner
-from .result import Conclusion, LearnerScore, PairCounts, SectionWeights, WeighResult
 from .sections import Pooling, Recipe, Weighting, prepare
 
 UNLEARNED = ("uniform", "decay", "best-single")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
+from .learned import Conclusion
 from .learners import LearningFailedError
 from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, interval, margins_to_credits
 from .preferences import PreferenceScores
@@ -25,7 +26,6 @@ from .rating_plan import (
     resampled_weights,
 )
 from .ratings import RatingScores
-from .result import Conclusion
 
 CORRELATION_RESAMPLES = 1_000
 

@@ -10,8 +10,8 @@ import numpy as np
 from ...evaluation.shown import View
 from ...prompts.words import Figure
 from .from_ratings import RatingWeights
+from .learned import LearnerScore, SectionWeights, WeighResult
 from .pairs import Floats
-from .result import LearnerScore, SectionWeights, WeighResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

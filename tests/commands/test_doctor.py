@@ -24,8 +24,8 @@ from askance.commands.doctor import (
 )
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer
+from askance.models.embedded_models import RegisteredModel
 from askance.models.files import remember_identity
-from askance.models.registry import RegisteredModel
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 

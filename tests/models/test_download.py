@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from askance.models.download import pull
+from askance.models.embedded_models import HubFile, RegisteredModel, Wheels, resolve
 from askance.models.files import cache_directory, file_identity
-from askance.models.registry import HubFile, RegisteredModel, Wheels, resolve
 from askance.prompts.errors import AskanceError, InputError
 
 PARTS = [f"part {number} ".encode() * (number + 3) for number in range(1, 12)]

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
+from askance.models.embedded_models import RegisteredModel, resolve
 from askance.models.files import cache_directory
-from askance.models.registry import RegisteredModel, resolve
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 
 CHILD = "import sys, time; from askance.models.embedded_server import run\n"
