@@ -221,6 +221,6 @@ def test_comments_and_labels_in_columns_of_a_csv_file_are_found_by_field(
 
 
 def test_the_words_are_in_the_help() -> None:
-    from askance.commands.align import command
+    from askance.commands.runs import align
 
-    assert "--labels good=WORD,bad=WORD" in CliRunner().invoke(command, ["--help"]).output
+    assert "--labels good=WORD,bad=WORD" in CliRunner().invoke(align, ["--help"]).output
