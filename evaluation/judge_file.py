@@ -253,7 +253,7 @@ def _check_calibration(judge: KeptJudge, name: str) -> None:
     """Refuse a calibration that was fitted for another judge, before a call is bought.
 
     Raises:
-        InputError: It was.
+        InputError: It was, or for questions whose good answer was another one.
     """
     found = judge.calibration
     if found is None:
@@ -266,6 +266,10 @@ def _check_calibration(judge: KeptJudge, name: str) -> None:
     elif found.prompt != judge.prompt.hash:
         problem = f"it was fitted for a prompt with the hash {found.prompt}, and this prompt has {judge.prompt.hash}"
     else:
+        try:
+            found.check_polarity(judge.checklist)
+        except InputError as error:
+            raise InputError(f"{name}, field 'calibration': {error}") from None
         return
     raise InputError(f"{name}, field 'calibration': {problem}. Take the calibration out, or fit one for this judge.")
 

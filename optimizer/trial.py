@@ -139,8 +139,8 @@ def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
 def shift(before: Verdict, after: Verdict | None, wanted: float | None, question: Polar = YES_IS_GOOD) -> float | None:
     """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
 
-    ``wanted`` is how likely the good answer should be. Towards means towards the side on which the wanted score lies of what the judge said before; on controls, which
-    agree, towards the wanted answer.
+    ``wanted`` is how likely the good answer should be. Towards means towards the side on which it lies of what the judge
+    said before; on controls, which agree, towards the wanted answer.
     """
     if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
         return None

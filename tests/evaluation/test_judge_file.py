@@ -286,6 +286,11 @@ def test_its_calibration_is_applied_to_its_own_model_only(world: Any, tmp_path: 
     assert found.means() == with_file.means() != plain.evaluate(world.rows, model=model).means()
     with pytest.raises(InputError, match="leave out stop_within"):
         judge.evaluate(world.rows, model=model, stop_within=0.1)
+    turned = judge.to_yaml().replace("text: Are the facts right?", "text: Are the facts right?\n      good: no")
+    with pytest.raises(
+        InputError, match=r"judge\.yaml, field 'calibration': .* when yes was the good answer to 'facts'"
+    ):
+        parse_judge(turned, "judge.yaml")
     caplog.clear()
     other = judge.evaluate(world.rows, model=world.model("world/other"))
     assert other.coverage.share == 1
