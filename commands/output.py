@@ -229,7 +229,8 @@ def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
 
 def _calibration(out: Console, calibration: Mapping[str, Mapping[str, CalibratedRecord]]) -> None:
     """What thresholds and Platt scaling alone would have done, on the test examples."""
-    best, baseline = calibration["best"], calibration["baseline"]
+    baseline = calibration["baseline"]
+    best = calibration.get("best", baseline)
     out.print("\nWithout an edit, calibrated on the development examples (test examples):")
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
     rows = [

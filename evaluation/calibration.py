@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from ..stats.resampling import Vector
 
 SCHEMA = "askance.calibration/1"
-Method = Literal["thresholds", "platt"]
+Method = Literal["thresholds", "platt", "accepted"]
 CLIP = 1e-6
 """P(yes) is kept this far from 0 and 1 before its logit is taken."""
-PARAMETERS: dict[Method, tuple[str, ...]] = {"thresholds": ("threshold",), "platt": ("slope", "shift")}
+PARAMETERS: dict[Method, tuple[str, ...]] = {
+    "thresholds": ("threshold",),
+    "platt": ("slope", "shift"),
+    "accepted": ("slope", "shift"),
+}
 
 
 class QuestionCalibration(Polar):
@@ -84,8 +88,8 @@ class Calibration(BaseModel):
         """The verdicts, calibrated, in the same order; those without an answer are left alone.
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same
-        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` it is replaced, and the answer is the
-        good one where P(good) >= 0.5.
+        value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
+        answer is the good one where P(good) >= 0.5.
 
         Raises:
             InputError: A verdict is by another model or prompt, or answers a question that is not calibrated.

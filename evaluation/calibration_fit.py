@@ -43,6 +43,14 @@ RIDGE = 1.0
 """Weight of the prior: slope ~ N(1, 1/RIDGE), shift ~ N(0, 1/RIDGE), where an example counts as one trial. In the same
 trial the held-out cross-entropy was lowest at 1 (of .01 to 10) with 12 and 30 examples, and no longer mattered with 80.
 """
+FEWEST_ACCEPTED = 4
+"""Accepted outputs that a centre and a spread are taken from at least."""
+LEAST_SPREAD = 0.3
+"""In log-odds: a question that says the same of every accepted output is not taken for an infinitely sharp one."""
+OUTSTANDING = 1.75
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad."""
+STEEPNESS = 1.5
+"""Log-odds of being fine for each deviation."""
 _STEPS = 100
 _SETTLED = 1e-12
 """Below this relative descent one whole step more is exact; the loss could no longer tell it from rounding."""
@@ -83,6 +91,21 @@ def fit_platt(
     Arguments and errors as in :func:`fit_thresholds`.
     """
     return _fit("platt", _platt, verdicts, examples, checklist, targets)
+
+
+def fit_accepted(
+    verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
+) -> Calibration:
+    """For each question p' = sigmoid(a·logit(p) + b), a > 0, such that .5 lies 1.75 deviations below the accepted mean.
+
+    Centre and spread are those of logit P(good) on the outputs whose wanted score is at least the mean one. So what a
+    question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
+    that looks for one fault among many is no reason to praise the outputs that lack it. Unlike Platt's, the slope does
+    not shrink where a fault is rare. With fewer than 4 accepted outputs a question keeps a = 1 and b = 0.
+
+    Arguments and errors as in :func:`fit_thresholds`.
+    """
+    return _fit("accepted", _accepted, verdicts, examples, checklist, targets)
 
 
 def _fit(
@@ -155,6 +178,18 @@ def _platt(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibratio
     elif slope == 0:
         reason = "P(yes) runs against the wanted scores, so the question gives their mean and ranks nothing"
     return QuestionCalibration(slope=slope, shift=shift, n=n, reason=reason)
+
+
+def _accepted(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
+    fine = logit(p_good[wanted >= wanted.mean()]) if len(wanted) else p_good
+    if len(fine) < FEWEST_ACCEPTED:
+        reason = f"only {len(fine)} accepted outputs have a verdict and a wanted score on '{dimension}'"
+        return QuestionCalibration(
+            slope=1.0, shift=0.0, n=len(p_good), reason=f"{reason}; {FEWEST_ACCEPTED} are needed"
+        )
+    spread = max(float(fine.std(ddof=1)), LEAST_SPREAD)
+    slope = STEEPNESS / spread
+    return QuestionCalibration(slope=slope, shift=STEEPNESS * OUTSTANDING - slope * float(fine.mean()), n=len(p_good))
 
 
 def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:

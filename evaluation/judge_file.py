@@ -177,6 +177,9 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         written = best.checklist.model_dump(mode="json", exclude_unset=True)
         checklist = validate_row(Checklist, written, f"{where}: result.json, field 'best.checklist'")
     before = {(each.id, each.text) for each in start.questions}
+    calibration = None
+    if best.read_by is not None:
+        calibration = validate_row(Calibration, best.read_by, f"{where}: result.json, field 'best.read_by'")
     settings = judge_settings({name: config[name] for name in SETTINGS if name in config}, f"{where}: config.yaml")
     return KeptJudge(
         model=model,
@@ -185,13 +188,16 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         settings={
             name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
         },
+        calibration=calibration,
         figures=JudgeFigures(
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=_accepted_on(best, best.validation),
             test=_accepted_on(best, best.test),
         ),
         origins={
-            each.id: QuestionOrigin.model_validate({"from": "start" if (each.id, each.text) in before else "reworded"})
+            each.id: QuestionOrigin.model_validate(
+                best.origins.get(each.id) or {"from": "start" if (each.id, each.text) in before else "reworded"}
+            )
             for each in checklist.questions
         },
         made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),

@@ -57,7 +57,9 @@ class QuestionOrigin(_Part):
     kind: str = Field(alias="from", min_length=1)
     """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, …"""
     sources: tuple[str, ...] = ()
-    """Examples or comments that it came from."""
+    """Ids of the examples that it came from."""
+    comments: tuple[str, ...] = ()
+    """What people wrote of them."""
 
 
 class AcceptedOn(_Part):

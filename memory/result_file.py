@@ -19,6 +19,7 @@ FinishReason = Literal[
     "nothing_fails",
     "calibrated",
     "no_disagreements",
+    "no_evidence",
     "no_gain",
     "max_iterations",
     "max_lessons",
@@ -33,6 +34,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "no_disagreements": "no disagreement is left to learn from",
+    "no_evidence": "all comments are read, and nothing else is left that questions could come from",
     "no_gain": "no edit was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
@@ -137,6 +139,43 @@ class SideRecord(_Record):
     reason: str | None = None
     """Why there is no test."""
     checklist: ChecklistRecord | None = None
+    read_by: dict[str, Any] | None = None
+    """The calibration that turns its verdicts into those that are scored, where it has one."""
+    origins: dict[str, dict[str, Any]] = {}
+    """Where the questions that the run found came from, by id."""
+
+
+class WorthRecord(_Record):
+    """The gain of the accepted judge over the same judge without one question."""
+
+    validation: GainRecord | None = None
+    test: GainRecord | None = None
+
+
+class LearnedRecord(_Record):
+    """A question that was proposed, and what became of it."""
+
+    id: str
+    text: str
+    good: str | None = None
+    """The answer that speaks for the output; None where that was not found out."""
+    dimension: str = ""
+    sources: tuple[str, ...] = ()
+    """Examples that it comes from."""
+    comments: tuple[str, ...] = ()
+    joined: bool
+    """Whether the accepted judge asks it."""
+    reason: str | None = None
+    """Why not."""
+    effect: float | None = None
+    """How much more it speaks against rejected outputs that it does not come from than against accepted ones."""
+    iteration: int = 1
+    worth: WorthRecord = WorthRecord()
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good or "yes")
 
 
 class EditRecord(Edit):
@@ -226,6 +265,8 @@ class RunRecord(_Record):
     rejected_edits: tuple[TriedRecord, ...]
     pruned_edits: tuple[PrunedRecord, ...] = ()
     lessons: tuple[LessonRecord, ...]
+    questions: tuple[LearnedRecord, ...] = ()
+    """Those that were proposed; those that joined first."""
     calls: int
     cached_calls: int
     tokens: int
@@ -245,6 +286,11 @@ class RunRecord(_Record):
     def changed(self) -> bool:
         """Whether an edit was accepted."""
         return bool(self.accepted_edits)
+
+    @property
+    def learned(self) -> list[LearnedRecord]:
+        """The questions that the accepted judge has learned."""
+        return [each for each in self.questions if each.joined]
 
     @property
     def splits(self) -> tuple[OnSplit, OnSplit]:

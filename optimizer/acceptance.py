@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Acceptance(Protocol):
         """Compare the two on the same validation examples, in the same order."""
         ...
 
+    def at_look(self, number: int) -> Acceptance:
+        """The gate for the ``number``-th of many looks, the first being 1, that together let no more through than one."""
+        ...
+
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
         """A rejection where a part of the candidate's verdicts says that the others are not worth their price.
 
@@ -68,6 +72,10 @@ class PairedGate:
     """Smallest gain, in units of its standard error."""
     drift: Drift | None = None
     """Refuses what the yardstick does not see."""
+
+    def at_look(self, number: int) -> PairedGate:
+        """The gate at level / (number·(number + 1)): these add up to the level, however many looks there are."""
+        return replace(self, level=self.level / (number * (number + 1)))
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two."""
@@ -117,6 +125,10 @@ class HeldOutGate:
     yardstick: Yardstick
     examples: Sequence[Example]
     """The validation examples; the paper itself looked at the test set."""
+
+    def at_look(self, number: int) -> HeldOutGate:
+        """The same at every look."""
+        return self
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two by their point estimates."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .edits import Waiting, bundle, problem_of
 from .events import VersionDecided
-from .subject import Draft, TriedEdits, Version
+from .subject import TriedEdits, Version
 
 if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .acceptance import Acceptance, Decision
     from .events import Teller
     from .screening import Screening
-    from .subject import Subject
+    from .subject import Draft, Subject
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
@@ -153,24 +153,25 @@ class Contest:
         self.refused |= {(edit.old, edit.new): reason for edit in edits}
 
     async def challenge(
-        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None
+        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None, look: int | None = None
     ) -> Version:
         """Send one candidate through the gate; returns it where it is accepted, else ``best``.
 
-        ``draft`` is given where the candidate is more than its edits, e.g. has other questions.
+        ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look``, from 1, where
+        the gate is to become stricter with every candidate of this kind.
         """
-        return (await self._decide(best, edits, iteration, draft))[1]
+        return (await self._decide(best, edits, iteration, draft, look))[1]
 
     async def _decide(
-        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None
+        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None, look: int | None = None
     ) -> tuple[Decision, Version]:
         """What the gate says of a candidate, and which version is the best afterwards."""
         if draft is None:
             prompt = best.draft.prompt
             for edit in edits:
                 prompt = prompt.apply(edit)
-            draft = Draft(prompt, best.draft.checklist)
-        raced = await self.race(best, draft, best.edits + tuple(edits), edits)
+            draft = replace(best.draft, prompt=prompt)
+        raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         decision, judged = raced.decision, raced.judged
         self.tried.append(
             TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged)
@@ -199,7 +200,13 @@ class Contest:
             self.run.write("prompt.md", version.draft.prompt.text)
 
     async def race(
-        self, best: Version, draft: Draft, edits: tuple[Edit, ...], changed: Sequence[Edit], stop: Stop | None = None
+        self,
+        best: Version,
+        draft: Draft,
+        edits: tuple[Edit, ...],
+        changed: Sequence[Edit],
+        stop: Stop | None = None,
+        look: int | None = None,
     ) -> Race:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
@@ -213,8 +220,10 @@ class Contest:
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
             stop: Says after a part of the verdicts whether the rest is worth its price; by default the gate does.
+            look: The how manieth of its kind it is, where that matters.
         """
-        stop = stop or self.gate.hopeless
+        gate = self.gate if look is None else self.gate.at_look(look)
+        stop = stop or gate.hopeless
         number = self._new_version(draft)
         self.events.phase(f"judging validation with version {number}")
         examples, screening = self.validation, self.screening if self.racing else None
@@ -241,7 +250,7 @@ class Contest:
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        return Race(number, self.gate.decide(best.scores, scores), len(examples), version)
+        return Race(number, gate.decide(best.scores, scores), len(examples), version)
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""

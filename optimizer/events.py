@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic_core import to_jsonable_python
 
+from ..prompts.checklist import marked
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -166,6 +168,27 @@ class VersionDecided(Event):
 
 
 @dataclass(frozen=True)
+class QuestionJudged(Event):
+    """A question that was proposed, and what the development examples say of it."""
+
+    kind = "question"
+    id: str
+    text: str
+    good: str | None
+    """The answer that speaks for the output; None where that was not found out."""
+    origin: str
+    """``comment`` or ``contrast``."""
+    sources: Sequence[str]
+    """Examples that it comes from."""
+    comments: Sequence[str]
+    effect: float | None
+    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
+    problem: str | None
+    """Why it does not join the checklist; None where it is sent to the gate with others."""
+    iteration: int
+
+
+@dataclass(frozen=True)
 class EditPruned(Event):
     """An accepted edit was taken out again, or had to stay."""
 
@@ -275,10 +298,17 @@ def _sentence(event: Event) -> str | None:
         case VersionDecided():
             verb = "accepted" if event.accepted else "rejected"
             return f"version {event.version} with {', '.join(event.lessons) or 'new questions'} {verb}: {event.reason}"
+        case QuestionJudged():
+            kept = f"not used: {event.problem}" if event.problem else f"from {_counted(event.sources)}"
+            return f"question {event.id}, {kept}: {marked(event.text, event.good or 'yes')}"
         case EditPruned():
             verb = "is taken out again" if event.removed else "stays"
             return f"the edit of {', '.join(event.lessons)} {verb}: {event.reason}"
     return None
+
+
+def _counted(sources: Sequence[str]) -> str:
+    return f"{len(sources)} examples" if len(sources) > 1 else "1 example"
 
 
 @runtime_checkable

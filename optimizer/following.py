@@ -34,6 +34,7 @@ DOING = {
     "edit": "writing edits",
     "no_edit": "writing edits",
     "trial": "trying lessons",
+    "question": "trying questions",
     "decision": "judging validation examples",
     "pruning": "trying to take edits out again",
     "stopped": "ending",

@@ -6,6 +6,7 @@ user gets, whatever happens later.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
@@ -19,7 +20,7 @@ from .edits import EditByEdit, WholeRewrite
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
 from .pruning import prune
-from .subject import Draft, Outcome, Version
+from .subject import Outcome, Version
 from .trial import LessonTrial
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .edits import EditWriter
     from .modes.bench import Bench
     from .modes.mode import SetUp
-    from .subject import Observation
+    from .subject import Draft, Observation
     from .trial import TrialResult
 
 
@@ -46,6 +47,7 @@ class Loop:
         self._set_up = set_up
         self._desk = _desk(bench, set_up)
         self._writer = _writer(bench, set_up)
+        self._learner = set_up.learner
         self._trial = LessonTrial(set_up.subject, set_up.signal) if self._options.trial else None
         self.contest = _contest(bench, set_up)
         self._looked_at: set[tuple[int, str]] = set()
@@ -106,6 +108,12 @@ class Loop:
         outcome.seen[best.number] = seen
         if signal.agrees(seen):
             return best, self._set_up.agreed
+        if self._learner is not None:
+            winner = await self._learner.challenge(best, seen, self.contest, iteration)
+            if winner is not best:
+                return winner, None
+            if best.draft.origins or self._options.update == "questions":
+                return best, "no_evidence" if self._learner.is_exhausted else None
         found = signal.disagreements(best.draft, seen)
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]
@@ -154,7 +162,7 @@ class Loop:
     async def _try(self, trial: LessonTrial, best: Version, edit: Edit, seen: Observation) -> TrialResult:
         """Whether an edit earns its place."""
         lessons = [self._desk.memory.get(each) for each in edit.lessons]
-        after = Draft(best.prompt.apply(edit), best.draft.checklist)
+        after = replace(best.draft, prompt=best.prompt.apply(edit))
         result = await trial.run(best.draft, after, lessons, seen)
         self._events.emit(LessonTried(edit.lessons, result))
         self._trials |= dict.fromkeys(edit.lessons, result)
@@ -212,7 +220,7 @@ def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
 def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
     model = bench.helper("updater", set_up.helper)
     limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
-    if bench.job.options.update == "edits":
+    if bench.job.options.update != "rewrite":
         return EditByEdit(Updater(bench.gateway, model, **limits), bench.events)
     return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events)
 

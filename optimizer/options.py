@@ -33,7 +33,12 @@ class LoopOptions(JudgeOptions):
     note_samples: int = Field(1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept.")
     contrast: bool = Field(False, description="Show the note-taker a case on which both sides agree, beside each.")
     critique: bool = Field(False, description="Have every lesson checked by a second, short call.")
-    update: Literal["edits", "rewrite"] = Field("edits", description="One edit a lesson, or all in one rewrite.")
+    update: Literal["auto", "edits", "rewrite", "questions", "examples"] = Field(
+        "auto",
+        description="What may change: questions first and then edits (auto), one edit a lesson, all lessons in one rewrite, "
+        "or questions alone.",
+    )
+    max_questions: int = Field(6, ge=1, description="Questions that may join the checklist in one iteration at most.")
     trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
     racing: bool = Field(
         True,

@@ -6,7 +6,7 @@ written anew from an updated prompt (BinEval App. B); the gate decides on them a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ async def prune(
         except EditRefusedError as error:
             note(best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
             continue
-        raced = await contest.race(best, Draft(prompt, best.draft.checklist), left, [edit], is_missed)
+        raced = await contest.race(best, replace(best.draft, prompt=prompt), left, [edit], is_missed)
         shorter, gain, reason = raced.version, raced.decision.gain, raced.decision.reason
         removed = False
         if shorter is not None:

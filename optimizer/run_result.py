@@ -62,6 +62,12 @@ def build_result(
             row["reason"] = why_no_test
         if version.draft.checklist is not set_up.start.checklist:
             row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
+        if version.draft.calibration is not None:
+            row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
+        if version.draft.origins:
+            row["origins"] = {
+                name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
+            }
         return row
 
     changed = best.number != first.number

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..evaluation.scoring import score_examples
 from .subject import Draft
 
 if TYPE_CHECKING:
@@ -57,11 +56,11 @@ class Screening:
         """
         checklist = draft.questions
         chosen = tuple(each for each in checklist.questions if each.id in questions)
-        part = Draft(draft.prompt, checklist.model_copy(update={"questions": chosen}))
+        part = replace(draft, checklist=checklist.model_copy(update={"questions": chosen}))
         return list((await self.subject.observe(part, examples, on_done)).verdicts)
 
     def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> list[ExampleScore]:
         """The scores of the examples from verdicts on all questions, whichever prompt each comes from."""
         ids = {example.id for example in examples}
         known = [verdict for verdict in verdicts if verdict.example in ids]
-        return score_examples(examples, draft.questions, known, soft=self.soft)
+        return draft.scores(examples, known, soft=self.soft)

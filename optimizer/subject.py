@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..evaluation.scoring import score_examples
 from ..memory.result_file import FinishReason
 from ..prompts.checklist import YES_IS_GOOD
 from ..stats.differences import difference_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ..evaluation.calibration import Calibration
+    from ..evaluation.kept_judge import QuestionOrigin
     from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Checklist, Polar, Question
     from ..prompts.examples import Example
@@ -32,6 +35,15 @@ class Draft:
     prompt: Prompt
     checklist: Checklist | None = None
     """None where every example has questions of its own."""
+    calibration: Calibration | None = None
+    """Turns the verdicts into those that are scored; belongs to this prompt and these questions."""
+    origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
+    """Where the questions that a run found came from, by id; those of the start are not there."""
+
+    def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> list[ExampleScore]:
+        """The scores of examples from verdicts on all questions."""
+        read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
+        return score_examples(examples, self.questions, read, soft=soft)
 
     @property
     def questions(self) -> Checklist:

@@ -18,7 +18,7 @@ from ..job import Job
 from ..options import AlignOptions
 from ..pruning import QuestionsAgain
 from ..signals import HumanSignal
-from .judge import judge_set_up, judge_subject, strata_of_people
+from .judge import judge_set_up, judge_subject, learner, strata_of_people
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -81,6 +81,8 @@ class Align:
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(targets, bench.splits.development, judge, threshold=options.threshold)
         set_up = replace(judge_set_up(bench, subject, signal, targets, model), improve=not options.calibrate)
+        if options.update in ("auto", "questions"):
+            set_up = replace(set_up, learner=learner(bench, subject, targets, model))
         if not options.regenerate_questions:
             return set_up
         writer = QuestionWriter(bench.gateway, bench.helper("writer", model), bench.embedder, seed=options.seed)

@@ -13,7 +13,10 @@ from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
-from ...evaluation.scoring import dimension_errors, human_targets, score_examples, yes_rates
+from ...agents.questions.comment_questions import CommentReader, noun_of
+from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
+from ..questions.learner import QuestionLearner
+from ..questions.proposers import CommentProposer
 from ..screening import Screening
 from ..subject import Draft, Observation, Pair
 from ..yardsticks import CorrelationYardstick, SeverityDrift
@@ -68,7 +71,7 @@ class JudgeSubject:
     ) -> Observation:
         """Judge the examples' outputs."""
         verdicts = await self.evaluator(draft).judge(examples, on_done)
-        scores = score_examples(examples, draft.questions, verdicts, soft=self.soft)
+        scores = draft.scores(examples, verdicts, soft=self.soft)
         return Observation(examples, verdicts, scores, draft.checklist)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
@@ -103,12 +106,14 @@ async def judge_extras(
     """Calibration and drift of the first and the best version, measured on the test examples.
 
     Thresholds and Platt scaling are fitted on the development examples; verdicts on those that are not there yet are
-    bought. ``calibration-platt.json`` and ``calibration-thresholds.json`` of the best version are kept.
+    bought. ``calibration-platt.json`` and ``calibration-thresholds.json`` of the best version are kept; where it has
+    learned questions, its verdicts are read by a calibration already, and that is kept as ``calibration-accepted.json``.
 
     Raises:
         BudgetExceededError: A cap was reached.
     """
-    sides: dict[str, Version] = {"baseline": outcome.baseline, "best": outcome.best}
+    best = outcome.best
+    sides: dict[str, Version] = {"baseline": outcome.baseline, "best": best}
     calibration: dict[str, Any] = {}
     drift: dict[str, Any] = {}
     for side, version in sides.items():
@@ -118,26 +123,30 @@ async def judge_extras(
                 version.draft, bench.splits.development, bench.events.advance
             )
         held_out = tests[version.number]
-        compared = compare_calibrations(
-            outcome.seen[version.number].verdicts,
-            held_out.verdicts,
-            development=bench.splits.development,
-            held_out=bench.splits.test,
-            checklist=version.draft.questions,
-            yardstick=yardstick,
-            soft=bench.job.options.soft,
-        )
-        calibration[side] = compared.to_dict()
+        if version.draft.calibration is None:
+            compared = compare_calibrations(
+                outcome.seen[version.number].verdicts,
+                held_out.verdicts,
+                development=bench.splits.development,
+                held_out=bench.splits.test,
+                checklist=version.draft.questions,
+                yardstick=yardstick,
+                soft=bench.job.options.soft,
+            )
+            calibration[side] = compared.to_dict()
         drift[side] = {
             "mean_errors": {
                 name: each.drift for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
             },
             "yes_rates": yes_rates(held_out.verdicts),
         }
-    for figures in (compared.thresholds, compared.platt):
-        if figures.calibration is not None:
-            name = f"calibration-{figures.calibration.method}.json"
-            bench.run.write(name, figures.calibration.to_json())
+    if best.draft.calibration is not None:
+        bench.run.write("calibration-accepted.json", best.draft.calibration.to_json())
+    else:
+        for figures in (compared.thresholds, compared.platt):
+            if figures.calibration is not None:
+                name = f"calibration-{figures.calibration.method}.json"
+                bench.run.write(name, figures.calibration.to_json())
     return {"calibration": calibration, "drift": drift}
 
 
@@ -177,6 +186,18 @@ def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: T
         screening=None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft),
         extras=partial(judge_extras, bench, subject),
         facts={"reference": targets.kind},
+    )
+
+
+def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
+    """What learns questions from people's comments."""
+    job, options, development = bench.job, bench.job.options, bench.splits.development
+    taker = bench.helper("note_taker", helper)
+    reader = CommentReader(bench.gateway, taker, noun_of(job.questions), seed=options.seed)
+    workers = bench.gateway.concurrency(taker)
+    proposer = CommentProposer(reader, development, bench.embedder, bench.events, options.max_questions, workers)
+    return QuestionLearner(
+        subject, (proposer,), targets, development, bench.embedder, bench.events, options.max_questions
     )
 
 

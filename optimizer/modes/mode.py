@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..job import Job, SplitExamples
     from ..options import LoopOptions
     from ..pruning import QuestionsAgain
+    from ..questions.learner import QuestionLearner
     from ..screening import Screening
     from ..signals import Signal
     from ..subject import Draft, Observation, Outcome, Subject
@@ -45,6 +46,8 @@ class SetUp:
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"
     questions_again: QuestionsAgain | None = None
+    learner: QuestionLearner | None = None
+    """Learns questions before the prompt is edited; None where the checklist is to stay."""
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None

@@ -1,0 +1,1 @@
+"""Who writes questions from what people said."""

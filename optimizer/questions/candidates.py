@@ -1,0 +1,188 @@
+"""Questions that may join a checklist: what they ask, what they come from, and what the evidence says of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...evaluation.calibration import logit, replicates, sigmoid
+from ...evaluation.calibration_fit import LEAST_SPREAD, OUTSTANDING, STEEPNESS
+from ...evaluation.scoring import complete_mean
+from ...prompts.checklist import Question
+from ...stats.correlation import spearman
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from ...prompts.verdicts import Verdict
+    from ...stats.resampling import Vector
+
+LEAST_SOURCE = 0.5
+"""Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
+FEWEST_OTHERS = 3
+"""Rejected outputs besides its own from which a question's effect is taken."""
+SAME_VERDICTS = 0.9
+"""Rank correlation of the verdicts from which two questions are one."""
+_FILLER = frozenset(
+    [
+        "does",
+        "do",
+        "is",
+        "are",
+        "has",
+        "have",
+        "the",
+        "a",
+        "an",
+        "any",
+        "some",
+        "this",
+        "that",
+        "it",
+        "to",
+        "of",
+        "for",
+        "in",
+        "on",
+        "with",
+        "and",
+        "or",
+        "be",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question before anybody knows what its answers are worth."""
+
+    text: str
+    dimension: str
+    kind: str
+    """``comment`` or ``contrast``."""
+    sources: tuple[str, ...]
+    """Ids of the examples that it comes from."""
+    comments: tuple[str, ...] = ()
+    """What was written of them."""
+
+    def with_sources_of(self, other: Candidate) -> Candidate:
+        """The same question, found once more."""
+        sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
+        comments = tuple(dict.fromkeys([*self.comments, *other.comments]))
+        return Candidate(self.text, self.dimension, self.kind, sources, comments)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the verdicts on some examples say of a question."""
+
+    stands_out: float
+    """How far its sources are above the accepted outputs, in deviations of log-odds of yes; below 0 where they lack
+    something."""
+    effect: float | None
+    """Mean badness of rejected outputs other than its sources, less that of accepted ones, in [-1, 1]; None where there
+    are too few."""
+
+    @property
+    def good(self) -> str:
+        """The good answer: ``no`` where the rejected outputs that it comes from have the thing."""
+        return "no" if self.stands_out > 0 else "yes"
+
+    @property
+    def problem(self) -> str | None:
+        """Why it may not join, if so."""
+        if not abs(self.stands_out) >= LEAST_SOURCE:
+            return f"the judge's answer to it does not tell its own case from accepted ones ({self.stands_out:+.1f} sd)"
+        if self.effect is not None and self.effect <= 0:
+            return f"it speaks no more against other rejected outputs than against accepted ones ({self.effect:+.2f})"
+        return None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What promises more comes first."""
+        return (0.0 if self.effect is None else self.effect), abs(self.stands_out)
+
+
+def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
+    """The log-odds of yes by question and example, where every replicate was answered."""
+    table: dict[str, dict[str, float]] = {}
+    for (example, question), values in replicates(verdicts).items():
+        mean = complete_mean(values)
+        if mean is not None:
+            table.setdefault(question, {})[example] = float(logit(np.array([mean]))[0])
+    return table
+
+
+def badness(values: Vector, fine: Vector) -> Vector:
+    """How much each of some outputs stands out upwards from accepted ones, in [0, 1].
+
+    Args:
+        values: Log-odds that something is wrong, shape (n,).
+        fine: Those of accepted outputs, shape (m,), m > 1.
+    """
+    spread = max(float(fine.std(ddof=1)), LEAST_SPREAD)
+    return sigmoid(STEEPNESS * ((values - fine.mean()) / spread - OUTSTANDING))
+
+
+def standing(
+    logits: Mapping[str, float], sources: Collection[str], fine: Collection[str], rejected: Collection[str]
+) -> Standing | None:
+    """What a question's answers say of it; None where its sources or accepted outputs have too few answers.
+
+    Args:
+        logits: Log-odds of yes by example.
+        sources: The rejected outputs that it comes from: they say which answer is the good one, and nothing else.
+        fine: Accepted outputs.
+        rejected: Rejected ones, its sources among them.
+    """
+    accepted = np.array([logits[each] for each in fine if each in logits])
+    own = np.array([logits[each] for each in sources if each in logits])
+    if len(accepted) < FEWEST_OTHERS or not len(own):
+        return None
+    spread = max(float(accepted.std(ddof=1)), LEAST_SPREAD)
+    stands_out = float((own.mean() - accepted.mean()) / spread)
+    others = np.array([logits[each] for each in rejected if each in logits and each not in sources])
+    if len(others) < FEWEST_OTHERS:
+        return Standing(stands_out, None)
+    sign = 1.0 if stands_out > 0 else -1.0
+    bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
+    return Standing(stands_out, float(bad.mean() - base.mean()))
+
+
+def same_verdicts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether two questions say the same of the same examples, either way round."""
+    both = [each for each in one if each in other]
+    found = spearman([one[each] for each in both], [other[each] for each in both])
+    return found.value is not None and abs(found.value) > SAME_VERDICTS
+
+
+def id_for(text: str, taken: Collection[str]) -> str:
+    """A short id made from the words of a question, e.g. ``name-a-price``; unlike all that are taken."""
+    words = [each for each in re.findall(r"[^\W_]+", text.lower())[1:] if each not in _FILLER]
+    slug = "-".join(words[1:5] or words) or "question"  # the first word is what an output is called
+    name, number = slug, 2
+    while name in taken:
+        name, number = f"{slug}-{number}", number + 1
+    return name
+
+
+def as_question(candidate: Candidate, name: str, good: str, weight: float = 1.0) -> Question:
+    """The candidate as a question of a checklist."""
+    return Question.model_validate(
+        {"id": name, "text": candidate.text, "dimension": candidate.dimension, "good": good, "weight": weight}
+    )
+
+
+def unite(candidates: Sequence[Candidate], near: Mapping[int, int]) -> list[Candidate]:
+    """Candidates with the same meaning as one, the first of them, with the sources of all.
+
+    ``near`` gives, by place, the place of an earlier candidate that asks the same.
+    """
+    kept: dict[int, Candidate] = {}
+    for place, candidate in enumerate(candidates):
+        first = near.get(place, place)
+        kept[first] = kept[first].with_sources_of(candidate) if first in kept else candidate
+    return list(kept.values())

@@ -1,0 +1,277 @@
+"""The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4).
+
+Comments propose questions. A few examples show which of them the judge can answer at all; the development examples
+which speak against rejected outputs that they do not come from; those that say the same are one. What is left joins the
+checklist with equal weights, read against the accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`),
+and the gate decides about the whole judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from ...evaluation.calibration_fit import fit_accepted
+from ...evaluation.kept_judge import QuestionOrigin
+from ...evaluation.scoring import mean_score
+from ...memory.neighbours import greedy_unique
+from ..events import QuestionJudged
+from .candidates import Candidate, as_question, id_for, same_verdicts, standing, unite, yes_logits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...evaluation.scoring import Targets
+    from ...memory.embedders import Embedder
+    from ...prompts.checklist import Checklist, Question
+    from ...prompts.examples import Example
+    from ..contest import Contest
+    from ..events import Teller
+    from ..subject import Draft, Observation, Subject, Version
+    from .candidates import Standing
+
+SAME_MEANING = 0.9
+"""Cosine from which two candidates are taken for one before they are judged."""
+SCREENED = 8
+"""Accepted examples, and rejected ones, on which candidates are judged first."""
+SPARE = 2
+"""Candidates that are judged on all development examples, for each question that may join."""
+FEWEST_ACCEPTED = 4
+"""Accepted development examples without which nothing can be learned."""
+SPEAKS_AGAINST = -0.1
+"""A question of the start whose effect is below this is dropped: it praises what people reject."""
+
+
+class Proposer(Protocol):
+    """Turns evidence into candidates."""
+
+    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+        """New candidates; evidence that was read once is not read again.
+
+        Args:
+            best: The judge so far.
+            rejected: By dimension, the development examples that people like less than most, the least liked first.
+            iteration: From 1.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A candidate, and what became of it."""
+
+    id: str
+    candidate: Candidate
+    good: Literal["yes", "no"] | None
+    """Which answer speaks for the output; None where that was not found out."""
+    standing: Standing | None
+    problem: str | None
+    """Why it did not join; None where it did, as far as the gate let it."""
+    iteration: int
+
+
+@dataclass
+class QuestionLearner:
+    """Proposes, screens, chooses and challenges."""
+
+    subject: Subject
+    proposers: Sequence[Proposer]
+    targets: Targets
+    development: Sequence[Example]
+    embedder: Embedder
+    events: Teller
+    most: int
+    """Questions that may join in one round."""
+    learned: list[Learned] = field(default_factory=list, init=False)
+    """All candidates so far."""
+    looks: int = field(default=0, init=False)
+    """Candidates that were sent to the gate."""
+    _exhausted: bool = field(default=False, init=False)
+
+    async def challenge(self, best: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
+        """Learn from the development examples; returns the version with new questions where the gate takes it.
+
+        Raises:
+            BudgetExceededError: A cap was reached; ``best`` stands.
+            ModelError: An endpoint refuses every call.
+        """
+        sides = {name: self._sides(name) for name in self.targets.dimensions}
+        sides = {name: both for name, both in sides.items() if len(both[0]) >= FEWEST_ACCEPTED and both[1]}
+        self._exhausted = True
+        if not sides:
+            self.events.say("no questions are learned: there are too few accepted or rejected development examples")
+            return best
+        self.events.phase(f"iteration {iteration}: writing questions")
+        rejected = {name: both[1] for name, both in sides.items()}
+        proposed = [
+            each for proposer in self.proposers for each in await proposer.propose(best.draft, rejected, iteration)
+        ]
+        self._exhausted = not proposed
+        named = self._named(best.draft.questions, proposed)
+        if not named:
+            return best
+        chosen, logits = await self._chosen(best.draft, named, seen, sides, iteration)
+        if not chosen:
+            return best
+        draft = await self._draft(best.draft, chosen, logits, sides)
+        self.looks += 1
+        return await contest.challenge(best, (), iteration, draft, look=self.looks)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing is left that candidates could come from."""
+        return self._exhausted
+
+    def _sides(self, dimension: str) -> tuple[list[str], list[str]]:
+        """Accepted development examples, at least as liked as most, and the rejected ones; the extremes first."""
+        wanted = {each.id: self.targets.wanted[each.id].get(dimension) for each in self.development}
+        known = {name: value for name, value in wanted.items() if value is not None}
+        mean = mean_score(known.values()) or 0.0
+        fine = sorted((each for each in known if known[each] >= mean), key=lambda each: -known[each])
+        poor = sorted((each for each in known if known[each] < mean), key=lambda each: known[each])
+        return fine, poor
+
+    def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
+        """Candidates by their new ids, each question once, without those that are or were there."""
+        known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.learned}
+        new = [each for each in proposed if each.text not in known]
+        if not new:
+            return {}
+        vectors = self.embedder.embed([each.text for each in new])
+        kept = greedy_unique(vectors, SAME_MEANING)
+        near = {place: max(kept, key=lambda each: float(vectors[place] @ vectors[each])) for place in range(len(new))}
+        near |= {place: place for place in kept}
+        taken = {each.id for each in checklist.questions} | {each.id for each in self.learned}
+        named: dict[str, Candidate] = {}
+        for candidate in unite(new, near):
+            named[id_for(candidate.text, taken | set(named))] = candidate
+        return named
+
+    async def _chosen(
+        self,
+        best: Draft,
+        named: Mapping[str, Candidate],
+        seen: Observation,
+        sides: Mapping[str, tuple[list[str], list[str]]],
+        iteration: int,
+    ) -> tuple[dict[str, Candidate], dict[str, dict[str, float]]]:
+        """Those that are worth asking, best first, and all log-odds of yes on the development examples."""
+        few = self._few(named, sides)
+        self.events.phase(f"iteration {iteration}: trying {len(named)} questions on {len(few)} examples")
+        logits = yes_logits((await self._judge(best, named, few)).verdicts)
+        standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
+        able = [name for name, found in standings.items() if found is not None and found.problem is None]
+        able = sorted(able, key=lambda name: _rank(standings[name]), reverse=True)
+        # a rare fault shows on few examples: what is drawn out here is only what there is no room for
+        able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
+        unused = dict.fromkeys(spare, "others promised more on the first examples")
+        chosen: dict[str, Candidate] = {}
+        if able:
+            self.events.phase(f"iteration {iteration}: judging the development examples with {len(able)} questions")
+            whole = await self._judge(best, {name: named[name] for name in able}, self.development)
+            logits = yes_logits(whole.verdicts)
+            standings |= {name: self._standing(name, named[name], logits, sides) for name in able}
+            asked = yes_logits(seen.verdicts)
+            for name in sorted(able, key=lambda each: _rank(standings[each]), reverse=True):
+                found, candidate = standings[name], named[name]
+                if found is None or found.problem is not None:
+                    continue
+                others = {**asked, **{each: logits[each] for each in chosen}}
+                twin = next((each for each, told in others.items() if same_verdicts(logits[name], told)), None)
+                if twin is not None:
+                    unused[name] = f"it gets the same verdicts as '{twin}'"
+                    if twin in chosen:
+                        chosen[twin] = chosen[twin].with_sources_of(candidate)
+                elif len(chosen) >= self.most:
+                    unused[name] = "others promised more on the development examples"
+                else:
+                    chosen[name] = candidate
+        for name, candidate in named.items():
+            self._tell(name, chosen.get(name, candidate), standings[name], unused.get(name), iteration)
+        return chosen, logits
+
+    def _few(self, named: Mapping[str, Candidate], sides: Mapping[str, tuple[list[str], list[str]]]) -> list[Example]:
+        """Half of them accepted, half rejected, those that candidates come from first."""
+        sources = list(dict.fromkeys(each for candidate in named.values() for each in candidate.sources))
+        fine, poor = ([each for both in sides.values() for each in both[side]] for side in (0, 1))
+        wanted = {*list(dict.fromkeys(fine))[:SCREENED], *sources}
+        wanted |= {*list(dict.fromkeys([*sources, *poor]))[: max(SCREENED, len(sources))]}
+        return [each for each in self.development if each.id in wanted]
+
+    async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
+        questions = tuple(as_question(each, name, "yes") for name, each in named.items())
+        checklist = best.questions.model_copy(update={"questions": questions, "section_weights": {}})
+        asked = replace(best, checklist=checklist, calibration=None, origins={})
+        return await self.subject.observe(asked, examples, self.events.advance)
+
+    def _standing(
+        self,
+        name: str,
+        candidate: Candidate,
+        logits: Mapping[str, Mapping[str, float]],
+        sides: Mapping[str, tuple[list[str], list[str]]],
+    ) -> Standing | None:
+        fine, poor = sides[self._rated(candidate.dimension)]
+        return standing(logits.get(name, {}), candidate.sources, fine, poor)
+
+    def _rated(self, dimension: str) -> str:
+        """The rated dimension that a dimension of the checklist is held to."""
+        return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
+
+    def _tell(
+        self, name: str, candidate: Candidate, found: Standing | None, unused: str | None, iteration: int
+    ) -> None:
+        problem = "the judge did not answer it often enough" if found is None else found.problem or unused
+        good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
+        self.learned.append(Learned(name, candidate, good, found, problem, iteration))
+        effect = None if found is None else found.effect
+        self.events.emit(
+            QuestionJudged(
+                name,
+                candidate.text,
+                good,
+                candidate.kind,
+                candidate.sources,
+                candidate.comments,
+                effect,
+                problem,
+                iteration,
+            )
+        )
+
+    async def _draft(
+        self,
+        best: Draft,
+        chosen: Mapping[str, Candidate],
+        logits: Mapping[str, Mapping[str, float]],
+        sides: Mapping[str, tuple[list[str], list[str]]],
+    ) -> Draft:
+        """The judge with the chosen questions, its verdicts read against accepted development outputs."""
+        old = best.questions
+        weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
+        new: list[Question] = []
+        for name, candidate in chosen.items():
+            found = self._standing(name, candidate, logits, sides)
+            assert found is not None  # it would not have been chosen
+            new.append(as_question(candidate, name, found.good, weight))
+        sections = {
+            section: weights | {each.id: each.weight for each in new}
+            for section, weights in old.section_weights.items()
+        }
+        checklist = old.model_copy(update={"questions": (*old.questions, *new), "section_weights": sections})
+        origins = {
+            name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
+            for name, each in chosen.items()
+        }
+        draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
+        whole = await self.subject.observe(draft, self.development, self.events.advance)
+        calibration = fit_accepted(whole.verdicts, self.development, checklist, self.targets)
+        return replace(draft, calibration=calibration)
+
+
+def _rank(found: Standing | None) -> tuple[float, float]:
+    return (-1.0, 0.0) if found is None else found.rank
