@@ -83,8 +83,10 @@ class Standing:
     """How far its sources are above the accepted outputs, in deviations of log-odds of yes; below 0 where they lack
     something."""
     effect: float | None
-    """Mean badness of rejected outputs other than its sources, less that of accepted ones, in [-1, 1]; None where there
+    """Mean badness of rejected outputs but for its first source, less that of accepted ones, in [-1, 1]; None where there
     are too few."""
+    noise: float = 0.0
+    """Standard error of the effect."""
 
     @property
     def good(self) -> str:
@@ -96,8 +98,8 @@ class Standing:
         """Why it may not join, if so."""
         if not abs(self.stands_out) >= LEAST_SOURCE:
             return f"the judge's answer to it does not tell its own case from accepted ones ({self.stands_out:+.1f} sd)"
-        if self.effect is not None and self.effect <= 0:
-            return f"it speaks no more against other rejected outputs than against accepted ones ({self.effect:+.2f})"
+        if self.effect is not None and self.effect < -self.noise:
+            return f"it speaks less against other rejected outputs than against accepted ones ({self.effect:+.2f})"
         return None
 
     @property
@@ -134,7 +136,8 @@ def standing(
 
     Args:
         logits: Log-odds of yes by example.
-        sources: The rejected outputs that it comes from: they say which answer is the good one, and nothing else.
+        sources: The rejected outputs that it comes from. They say which answer is the good one; the first, whose remark
+            it was made of, says nothing else, further ones were rejected for the same reason and count as all others do.
         fine: Accepted outputs.
         rejected: Rejected ones, its sources among them.
     """
@@ -144,12 +147,14 @@ def standing(
         return None
     spread = max(float(accepted.std(ddof=1)), LEAST_SPREAD)
     stands_out = float((own.mean() - accepted.mean()) / spread)
-    others = np.array([logits[each] for each in rejected if each in logits and each not in sources])
+    told = next(each for each in sources if each in logits)
+    others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < FEWEST_OTHERS:
         return Standing(stands_out, None)
     sign = 1.0 if stands_out > 0 else -1.0
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
-    return Standing(stands_out, float(bad.mean() - base.mean()))
+    noise = float(np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base)))
+    return Standing(stands_out, float(bad.mean() - base.mean()), noise)
 
 
 def same_verdicts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:

@@ -259,7 +259,7 @@ def test_the_note_taker_is_told_what_people_wrote_and_nobody_else_is(world: Any,
             model=world.model("world/target", see),
             prompt=world.prompt,
             run=tmp_path / name,
-            **world.options | {"max_iterations": 1, "notes": notes},
+            **world.options | {"max_iterations": 1, "notes": notes, "update": "edits"},
         )
         return sent
 

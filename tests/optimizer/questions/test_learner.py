@@ -1,0 +1,106 @@
+"""A run that learns questions from comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.models.base import Request
+
+from .conftest import DEAF, RULES, TWIN, Desk
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, askance.RunResult]:
+    desk = Desk()
+    return desk, desk.align(tmp_path_factory.mktemp("run") / "run")
+
+
+def rows_by_text(done: askance.RunResult) -> dict[str, dict[str, Any]]:
+    return {row["text"]: row for row in done.result["questions"]}
+
+
+def test_it_gains_on_the_test_examples(learned: tuple[Desk, askance.RunResult]) -> None:
+    _, done = learned
+    gain = done.record.gain.test
+    assert gain is not None and gain.value is not None and gain.low is not None
+    assert gain.value > 0.4 and gain.low > 0
+    assert done.finish_reason == "no_evidence"
+
+
+def test_the_questions_find_what_is_there_and_what_is_missing(learned: tuple[Desk, askance.RunResult]) -> None:
+    desk, done = learned
+    rows = rows_by_text(done)
+    for rule, (comment, question) in RULES.items():
+        row = rows[question]
+        assert row["joined"], row
+        assert row["good"] == ("yes" if rule == "thanks" else "no")
+        assert row["comments"] == [comment]
+        assert row["sources"] and all(rule in desk.broken(each) for each in row["sources"])
+        assert row["worth"]["test"]["value"] > 0
+
+
+def test_a_question_that_says_nothing_new_does_not_join(learned: tuple[Desk, askance.RunResult]) -> None:
+    rows = rows_by_text(learned[1])
+    assert not rows[TWIN]["joined"]
+    assert "same verdicts as 'name-price'" in rows[TWIN]["reason"]
+    assert not rows[DEAF]["joined"]
+
+
+def test_praise_and_remarks_on_accepted_replies_are_not_read(learned: tuple[Desk, askance.RunResult]) -> None:
+    desk, _ = learned
+    assert "fine with me" not in desk.asked
+    assert len(desk.asked) == len(set(desk.asked)), "the same comment is read once"
+
+
+def test_the_kept_judge_scores_as_the_run_did(learned: tuple[Desk, askance.RunResult]) -> None:
+    desk, done = learned
+    judge = askance.load_judge(done.directory)
+    assert judge.calibration is not None and judge.calibration.method == "accepted"
+    origin = judge.origins["name-price"]
+    assert (origin.kind, origin.comments) == ("comment", (RULES["price"][0],))
+    again = judge.evaluate(desk.rows, model=desk.model())
+    scores = {each.example: each.overall for each in again.scores}
+    lines = (done.directory / "verdicts" / "scores.jsonl").read_text().splitlines()
+    best = max(askance.prompts.rows.json.loads(line)["version"] for line in lines)
+    compared = 0
+    for line in lines:
+        row = askance.prompts.rows.json.loads(line)
+        if row["version"] == best:
+            assert scores[row["example"]] == pytest.approx(row["score"])
+            compared += 1
+    assert compared == 48
+
+
+def test_without_comments_nothing_is_learned_and_nothing_bought_for_it(make_desk: type[Desk], tmp_path: Path) -> None:
+    desk = make_desk(comments=False)
+    done = desk.align(tmp_path / "run")
+    assert done.result["questions"] == []
+    assert done.finish_reason == "no_evidence"
+    assert desk.asked == []
+
+
+@pytest.mark.parametrize("after", [60, 100, 200, 400])
+def test_a_killed_run_comes_to_the_same(
+    learned: tuple[Desk, askance.RunResult], make_desk: type[Desk], tmp_path: Path, after: int
+) -> None:
+    whole = learned[1].result
+    desk, asked = make_desk(), []
+
+    def dies(request: Request) -> None:
+        asked.append(request.key)
+        if len(asked) == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.align(tmp_path / "run", dies)
+    done = desk.align(tmp_path / "run", lambda request: asked.append(request.key)).result
+    for name in ("questions", "best", "gain", "finish_reason"):
+        assert done[name] == whole[name]
+    twice = len(asked) - len(set(asked))
+    assert twice <= 16, "what was in flight is all that is asked again"
