@@ -36,6 +36,18 @@ SHOTS = (
     ("lovely, it thanks the helpers", "thank someone"),
 )
 """Comments from other fields, and what is asked after each of them."""
+SENTENCE_SHOTS = (
+    ("You reach Mrs Adams at 0171 223 19.|Our number is 555-0134.", "give a phone number"),
+    ("What a fool the mayor has made of himself!|Only an idiot would have signed that.", "insult a person"),
+    (
+        "Bake it at 180 degrees.|The oven has to be at 220 degrees before the bread goes in.",
+        "say how hot the oven must be",
+    ),
+    ("Many thanks to all who carried chairs.|We are grateful to the helpers in the kitchen.", "thank someone"),
+)
+"""Sentences from other fields, and what is asked after each of them."""
+LONGEST_SENTENCE = 200
+"""Characters of a sentence that are shown."""
 MOST_QUESTIONS = 2
 """From one remark."""
 MOST_REMARKS = 4
@@ -62,38 +74,46 @@ def noun_of(checklist: Checklist) -> str:
     return max(dict.fromkeys(nouns), key=nouns.count) if nouns else "text"
 
 
-class CommentReader(Agent):
-    """A model that turns comments into questions, one call a remark."""
+class QuestionAgent(Agent):
+    """A model that answers with questions, one a line, each about what an output says or does."""
 
     role = "note_taker"
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+    def __init__(
+        self,
+        gateway: Gateway,
+        model: Model,
+        noun: str,
+        *,
+        template: str,
+        shots: Sequence[tuple[str, str]],
+        seed: int | None = None,
+    ) -> None:
+        """What the model is told, and shown.
+
+        Args:
+            gateway: Pays and keeps.
+            model: Who writes.
+            noun: What an output is called in the questions, e.g. "reply".
+            template: The orders.
+            shots: What is asked and how it is answered, with the verbs of the questions parted by ``|``.
+            seed: Sent along where given.
+        """
         super().__init__(gateway, model, seed=seed)
         self._opening = f"Does the {noun}"
-        shots = [(f"Comment: {comment}", self._shown(answer)) for comment, answer in SHOTS]
-        self._echoes = {line for _, answer in shots for line in answer.splitlines()}
-        self._orders: list[Message] = [("system", render("comment_questions", noun=noun).strip())]
-        for comment, answer in shots:
-            self._orders += [("user", comment), ("assistant", answer)]
+        shown = [(asked, self._shown(answer)) for asked, answer in shots]
+        self._echoes = {line for _, answer in shown for line in answer.splitlines()}
+        self._orders: list[Message] = [("system", render(template, noun=noun))]
+        for asked, answer in shown:
+            self._orders += [("user", asked), ("assistant", answer)]
 
     def _shown(self, answer: str) -> str:
         return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
 
-    async def questions(self, comment: str) -> list[str]:
-        """Questions whether an output has what the comment speaks of; none where it speaks of nothing.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: The call failed for good.
-        """
-        found: dict[str, None] = {}
-        for remark in remarks(comment):
-            messages = [*self._orders, ("user", f"Comment: {remark}")]
-            request = make_request(self._model.identity, messages, Parameters(_TOKENS, 0.0, self._seed))
-            answer = await self._gateway.ask(self.role, self._model, request)
-            found |= dict.fromkeys(self.read(answer.text))
-        return list(found)
+    async def _lines(self, asked: str) -> list[str]:
+        messages: list[Message] = [*self._orders, ("user", asked)]
+        request = make_request(self._model.identity, messages, Parameters(_TOKENS, 0.0, self._seed))
+        return self.read((await self._gateway.ask(self.role, self._model, request)).text)
 
     def read(self, reply: str) -> list[str]:
         """The usable questions of a reply; one that asks for "not" a thing asks for the thing, as judges overlook it."""
@@ -110,6 +130,47 @@ class CommentReader(Agent):
             and not _REFUSED.search(text)
             and not _NAME.search(text)
         )
+
+
+class CommentReader(QuestionAgent):
+    """Turns comments into questions, one call a remark."""
+
+    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
+        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+        shots = [(f"Comment: {comment}", answer) for comment, answer in SHOTS]
+        super().__init__(gateway, model, noun, template="comment_questions", shots=shots, seed=seed)
+
+    async def questions(self, comment: str) -> list[str]:
+        """Questions whether an output has what the comment speaks of; none where it speaks of nothing.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: The call failed for good.
+        """
+        found = [await self._lines(f"Comment: {remark}") for remark in remarks(comment)]
+        return list(dict.fromkeys(line for lines in found for line in lines))
+
+
+class SentenceReader(QuestionAgent):
+    """Turns like sentences of several outputs into the question whether another output says such a thing."""
+
+    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
+        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+        shots = [(self._asked(given.split("|")), answer) for given, answer in SENTENCE_SHOTS]
+        super().__init__(gateway, model, noun, template="sentence_questions", shots=shots, seed=seed)
+
+    @staticmethod
+    def _asked(given: Sequence[str]) -> str:
+        return "Sentences:\n" + "\n".join(f"- {each}" for each in given)
+
+    async def questions(self, given: Sequence[str]) -> list[str]:
+        """Questions whether an output has what the sentences have in common.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: The call failed for good.
+        """
+        return await self._lines(self._asked([told([each], LONGEST_SENTENCE) for each in given]))
 
 
 def remarks(comment: str) -> Sequence[str]:

@@ -13,10 +13,10 @@ from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
-from ...agents.questions.comment_questions import CommentReader, noun_of
+from ...agents.questions.comment_questions import CommentReader, SentenceReader, noun_of
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
 from ..questions.learner import QuestionLearner
-from ..questions.proposers import CommentProposer
+from ..questions.proposers import CommentProposer, ContrastProposer
 from ..screening import Screening
 from ..subject import Draft, Observation, Pair
 from ..yardsticks import CorrelationYardstick, SeverityDrift
@@ -192,13 +192,14 @@ def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: T
 def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
     """What learns questions from people's comments."""
     job, options, development = bench.job, bench.job.options, bench.splits.development
-    taker = bench.helper("note_taker", helper)
-    reader = CommentReader(bench.gateway, taker, noun_of(job.questions), seed=options.seed)
-    workers = bench.gateway.concurrency(taker)
-    proposer = CommentProposer(reader, development, bench.embedder, bench.events, options.max_questions, workers)
-    return QuestionLearner(
-        subject, (proposer,), targets, development, bench.embedder, bench.events, options.max_questions
+    taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
+    writer = bench.gateway, taker, noun
+    shared = development, bench.embedder, bench.events, most, bench.gateway.concurrency(taker)
+    proposers = (
+        CommentProposer(CommentReader(*writer, seed=options.seed), *shared),
+        ContrastProposer(SentenceReader(*writer, seed=options.seed), *shared),
     )
+    return QuestionLearner(subject, proposers, targets, development, bench.embedder, bench.events, most)
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:

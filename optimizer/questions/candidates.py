@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
     from ...stats.resampling import Vector
 
+CONTRAST_NOISE = 1.5
+"""Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
@@ -80,13 +82,15 @@ class Standing:
     """What the verdicts on some examples say of a question."""
 
     stands_out: float
-    """How far its sources are above the accepted outputs, in deviations of log-odds of yes; below 0 where they lack
-    something."""
+    """How far its sources, or without any all rejected outputs, are above the accepted ones, in deviations of log-odds of
+    yes; below 0 where they lack something."""
     effect: float | None
     """Mean badness of rejected outputs but for its first source, less that of accepted ones, in [-1, 1]; None where there
     are too few."""
     noise: float = 0.0
     """Standard error of the effect."""
+    was_said: bool = True
+    """Whether somebody spoke of it; else the examples alone have to speak for it."""
 
     @property
     def good(self) -> str:
@@ -96,6 +100,10 @@ class Standing:
     @property
     def problem(self) -> str | None:
         """Why it may not join, if so."""
+        if not self.was_said:
+            if self.effect is None or self.effect < CONTRAST_NOISE * self.noise:
+                return "rejected outputs differ no more from accepted ones in this than by chance"
+            return None
         if not abs(self.stands_out) >= LEAST_SOURCE:
             return f"the judge's answer to it does not tell its own case from accepted ones ({self.stands_out:+.1f} sd)"
         if self.effect is not None and self.effect < -self.noise:
@@ -142,19 +150,28 @@ def standing(
         rejected: Rejected ones, its sources among them.
     """
     accepted = np.array([logits[each] for each in fine if each in logits])
-    own = np.array([logits[each] for each in sources if each in logits])
+    told = next((each for each in sources if each in logits), None)
+    own = np.array([logits[each] for each in sources or rejected if each in logits])
     if len(accepted) < FEWEST_OTHERS or not len(own):
         return None
     spread = max(float(accepted.std(ddof=1)), LEAST_SPREAD)
     stands_out = float((own.mean() - accepted.mean()) / spread)
-    told = next(each for each in sources if each in logits)
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < FEWEST_OTHERS:
-        return Standing(stands_out, None)
-    sign = 1.0 if stands_out > 0 else -1.0
+        return Standing(stands_out, None, was_said=bool(sources))
+    if sources:
+        effect, noise = _effect(others, accepted, 1.0 if stands_out > 0 else -1.0)
+        return Standing(stands_out, effect, noise)
+    sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, each)[0])
+    effect, noise = _effect(others, accepted, sign)
+    return Standing(sign * abs(stands_out), effect, noise, was_said=False)
+
+
+def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float]:
+    """How much worse rejected outputs look than accepted ones, and its standard error; ``sign`` 1 where yes is bad."""
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
     noise = float(np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base)))
-    return Standing(stands_out, float(bad.mean() - base.mean()), noise)
+    return float(bad.mean() - base.mean()), noise
 
 
 def same_verdicts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:

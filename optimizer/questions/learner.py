@@ -80,6 +80,7 @@ class QuestionLearner:
 
     subject: Subject
     proposers: Sequence[Proposer]
+    """What promises most comes first; the next is asked where those before have nothing more."""
     targets: Targets
     development: Sequence[Example]
     embedder: Embedder
@@ -107,9 +108,9 @@ class QuestionLearner:
             return best
         self.events.phase(f"iteration {iteration}: writing questions")
         rejected = {name: both[1] for name, both in sides.items()}
-        proposed = [
-            each for proposer in self.proposers for each in await proposer.propose(best.draft, rejected, iteration)
-        ]
+        proposed: list[Candidate] = []
+        for proposer in self.proposers:
+            proposed = proposed or await proposer.propose(best.draft, rejected, iteration)
         self._exhausted = not proposed
         named = self._named(best.draft.questions, proposed)
         if not named:

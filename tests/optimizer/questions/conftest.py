@@ -22,6 +22,13 @@ RULES = {
     "thanks": ("not a word of thanks?", "Does the reply thank the customer?"),
 }
 """By what it is about: what a reviewer writes, and the question that finds it. Thanks are missing, the others are there."""
+SENTENCES = {
+    "price": "That costs forty pounds in all.",
+    "date": "It is ready by tomorrow noon.",
+    "thanks": "Many thanks for your mail.",
+}
+"""What a reply says that has the thing."""
+FILLERS = ("We have looked at the wheel.", "Your bicycle is in the shed.", "The bell is on the left side.")
 TWIN = "Does the reply give a price?"
 """Gets the same verdicts as the first question."""
 DEAF = "Does the reply sound right?"
@@ -55,7 +62,9 @@ class Desk:
     def rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for each in self.ids:
-            row: dict[str, Any] = {"id": each, "input": f"Mail [{each}].", "output": f"Reply [{each}]."}
+            said = [text for rule, text in SENTENCES.items() if self.has(each, rule)]
+            text = " ".join([f"Reply [{each}].", FILLERS[int(3 * share("filler", each))], *said])
+            row: dict[str, Any] = {"id": each, "input": f"Mail [{each}].", "output": text}
             row["human"] = {"overall": "pass" if self.passed(each) else "fail"}
             if self.comments and not self.passed(each) and share("comment", each) < 0.7:
                 row["comment"] = RULES[rule[0]][0] if (rule := self.broken(each)) else "meh"
@@ -80,6 +89,9 @@ class Desk:
         last = messages[-1][1]
         if last.startswith("Comment: "):
             return self.questions_for(last.removeprefix("Comment: "))
+        if last.startswith("Sentences:"):
+            said = [rule for rule, text in SENTENCES.items() if text in last]
+            return RULES[said[0]][1] if said else "none"
         example = re.findall(r"\[(e\d+)\]", last)[0]
         noise = 0.08 * share("noise", example, last.splitlines()[-2:])
         for rule, (_, question) in RULES.items():
@@ -95,9 +107,7 @@ class Desk:
 
         return ScriptedModel(script, name="desk/judge")
 
-    def align(
-        self, run: Path, before: Callable[[Request], None] | None = None, **options: Any
-    ) -> askance.RunResult:
+    def align(self, run: Path, before: Callable[[Request], None] | None = None, **options: Any) -> askance.RunResult:
         settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
         return askance.align(
             self.rows,

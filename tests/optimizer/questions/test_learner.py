@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,22 +68,27 @@ def test_the_kept_judge_scores_as_the_run_did(learned: tuple[Desk, askance.RunRe
     again = judge.evaluate(desk.rows, model=desk.model())
     scores = {each.example: each.overall for each in again.scores}
     lines = (done.directory / "verdicts" / "scores.jsonl").read_text().splitlines()
-    best = max(askance.prompts.rows.json.loads(line)["version"] for line in lines)
+    best = max(json.loads(line)["version"] for line in lines)
     compared = 0
     for line in lines:
-        row = askance.prompts.rows.json.loads(line)
+        row = json.loads(line)
         if row["version"] == best:
             assert scores[row["example"]] == pytest.approx(row["score"])
             compared += 1
     assert compared == 48
 
 
-def test_without_comments_nothing_is_learned_and_nothing_bought_for_it(make_desk: type[Desk], tmp_path: Path) -> None:
-    desk = make_desk(comments=False)
+def test_without_comments_questions_come_from_what_rejected_replies_say(make_desk: type[Desk], tmp_path: Path) -> None:
+    desk = make_desk(240, comments=False)
     done = desk.align(tmp_path / "run")
-    assert done.result["questions"] == []
-    assert done.finish_reason == "no_evidence"
     assert desk.asked == []
+    joined = [row for row in done.result["questions"] if row["joined"]]
+    assert {row["text"]: row["good"] for row in joined} == {
+        question: "yes" if rule == "thanks" else "no" for rule, (_, question) in RULES.items()
+    }
+    assert all(row["from"] == "contrast" and not row["sources"] for row in joined)
+    gain = done.record.gain.test
+    assert gain is not None and gain.low is not None and gain.low > 0
 
 
 @pytest.mark.parametrize("after", [60, 100, 200, 400])
