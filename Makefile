@@ -16,7 +16,7 @@ BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/
 .PHONY: help demo test test-bridges lint types check docs lock clean
 
 help:
-	@echo "make demo    migrate a judge's prompt on the embedded model (downloads 1.1 GB once)"
+	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
 	@echo "make test    run the tests"
 	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, LiteLLM and data sets, with the packages"
 	@echo "make check   lint, types and tests, as in CI"

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import time
 from importlib.resources import as_file, files
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..models.embedded_models import RegisteredModel, resolve
-from ..optimizer.modes.migrate import prepare
+from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
 from ..runs import run_and_report
 from .models import fetch
 from .output import console, hush
 from .runs import finish
 
-SETTINGS = {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
-"""Less than the defaults and part of the data, so that two cores are done in some ten minutes."""
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..optimizer.job import Job
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "align": {"max_iterations": 1, "update": "questions", "explain": "never"},
+    "migrate": {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
+}
+"""Less than the defaults, so that two cores are done in some minutes."""
 
 
 @click.command(name="demo")
+@click.argument("what", type=click.Choice(list(SETTINGS)), default="align")
 @click.option("--model", default="qwen2.5-coder-1.5b-instruct", show_default=True, help="Embedded model.")
-@click.option("--run", default="demo-run", show_default=True, help="Directory of the run.")
+@click.option("--run", default=None, help="Directory of the run; default: demo-run, or demo-migrate.")
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
-def command(model: str, run: str, quiet: bool) -> None:
-    """Migrate a judge's prompt on the embedded model, with data that comes with askance.
+def command(what: str, model: str, run: str | None, quiet: bool) -> None:
+    """See it work on the embedded model, with made-up data that comes with askance.
 
-    The source judge has a careful, strict prompt, the target a plain one. The run shows what askance learns from
-    their disagreements and whether held-out human scores confirm it. Nothing leaves this machine.
+    align (the default): reviewers passed or failed a workshop's replies to its customers by house rules that are
+    written nowhere. From their comments the judge learns the questions that find what they mean.
+
+    migrate: the source judge has a careful, strict prompt, the target a plain one; the run shows what askance learns
+    from their disagreements.
+
+    Held-out examples say whether it is worth anything. Nothing leaves this machine.
     """
     wanted = resolve(model)
     if not isinstance(wanted, RegisteredModel):
@@ -35,25 +50,37 @@ def command(model: str, run: str, quiet: bool) -> None:
     began = time.monotonic()
     fetch(wanted)
     fetched = time.monotonic() - began
-    with as_file(files("askance.prompts") / "demo") as folder, console(quiet) as watcher:
-        name = f"local/{wanted.name}"
-        job = prepare(
-            folder / "examples.jsonl",
-            folder / "checklist.yaml",
-            name,
-            name,
-            folder / "prompt.md",
-            folder / "source_prompt.md",
-            SETTINGS,
-        )
-        watcher.say(
-            f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
-            f"target with a plain one; both are {name}."
-        )
-        done = run_and_report(job, run, watcher)
+    directory = run or {"align": "demo-run", "migrate": "demo-migrate"}[what]
+    with as_file(files("askance.prompts") / "demo" / what) as folder, console(quiet) as watcher:
+        job, said = _job(what, folder, f"local/{wanted.name}")
+        watcher.say(said)
+        done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)
     click.echo("\nHow long each part took:")
     for text, seconds in [("fetching the model", fetched), *took.items()]:
         click.echo(f"  {seconds:6.1f} s  {text}")
-    click.echo(f"\nThe report: {run}/report.html    Again, without a call: the same command.")
+    click.echo(f"\nThe report: {directory}/report.html    Again, without a call: the same command.")
+
+
+def _job(what: str, folder: Path, model: str) -> tuple[Job, str]:
+    """The run to be made, and what it is about."""
+    data, checklist, prompt, settings = (
+        folder / "examples.jsonl",
+        folder / "checklist.yaml",
+        folder / "prompt.md",
+        SETTINGS[what],
+    )
+    if what == "align":
+        job = align.prepare(data, checklist, model, prompt, settings)
+        commented = sum(bool(each.comment) for each in job.examples)
+        asked = job.questions.questions[0].text
+        return job, (
+            f"{len(job.examples)} made-up replies that reviewers passed or failed, {commented} with a comment. The judge, "
+            f"{model}, starts from one question: {asked}"
+        )
+    job = migrate.prepare(data, checklist, model, model, prompt, folder / "source_prompt.md", settings)
+    return job, (
+        f"{len(job.examples)} summaries with human-style scores. The source judges with a strict prompt, the "
+        f"target with a plain one; both are {model}."
+    )

@@ -10,10 +10,10 @@ import click
 from ..prompts.errors import InputError
 
 STARTER = {
-    "examples.jsonl": "demo/examples.jsonl",
-    "checklist.yaml": "demo/checklist.yaml",
-    "prompt.md": "demo/prompt.md",
-    "source_prompt.md": "demo/source_prompt.md",
+    "examples.jsonl": "demo/migrate/examples.jsonl",
+    "checklist.yaml": "demo/migrate/checklist.yaml",
+    "prompt.md": "demo/migrate/prompt.md",
+    "source_prompt.md": "demo/migrate/source_prompt.md",
     "askance.yaml": "starter/askance.yaml",
     "README.md": "starter/README.md",
 }

@@ -101,14 +101,32 @@ def _content(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3 or word.isdigit()}
 
 
-def tag_for(text: str) -> str:
-    """A delimiter made from the text's own hash.
+_TAGS = tuple(
+    (
+        "amber apple arrow basin beach birch blade bloom brick brook cabin candle canyon cedar chalk cliff cloud clover coast "
+        "copper coral cotton creek crown dawn delta dune eagle ember falcon fern field flint forest frost garden garnet "
+        "glass grove harbor hazel hill honey island ivory jade lake lantern leaf linen maple marble meadow mist moss "
+        "oak ocean olive opal orchard pearl pebble pine prairie quartz rain raven reed ridge river robin rose ruby sage "
+        "sand shell silver snow spruce stone storm stream summit thorn tiger timber tulip valley velvet violet walnut "
+        "wave willow winter wolf"
+    ).split()
+)
+"""Words that are one or two tokens to most models, where eight digits of a hash are ten."""
 
-    It is the same every time for the same text, so prefix and answer caches hold, and it does not occur in the
-    text: where somebody managed to write it there, the next hash in the chain is taken.
+
+def tag_for(text: str) -> str:
+    """A word that does not occur in the text, chosen by the text's own hash.
+
+    It is the same every time for the same text, so prefix and answer caches hold. A text cannot hold it, whoever wrote
+    it: where the word of a hash is there already, the next hash in the chain is taken, and after some words a hash.
     """
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    while digest[:8] in text:
+    digest, lower = sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
+    for _ in range(20):
+        word = _TAGS[int(digest[:8], 16) % len(_TAGS)]
+        if word not in lower:
+            return word
+        digest = sha256(digest.encode()).hexdigest()
+    while digest[:8] in lower:
         digest = sha256(digest.encode()).hexdigest()
     return digest[:8]
 
@@ -116,7 +134,7 @@ def tag_for(text: str) -> str:
 def fence(text: str) -> str:
     """Wrap ``text`` between an opening and a closing line that carry its tag."""
     tag = tag_for(text)
-    return f"<text-{tag}>\n{text}\n</text-{tag}>"
+    return f"<{tag}>\n{text}\n</{tag}>"
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN) -> str | None:

@@ -63,7 +63,7 @@ async def test_the_judge_sees_the_input_both_outputs_and_the_whole_question() ->
     assert role == "user"
     order = ["Ask.", "Output 1", "good words", "Output 2", "bad words", "Is it clear?", "Rubric: R", "Ref", "1 or 2"]
     assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
-    assert len(re.findall(r"<text-\w{8}>", text)) == 3
+    assert len(re.findall(r"<\w+>", text)) == 3
 
 
 async def test_without_log_probabilities_the_number_that_was_said_counts() -> None:

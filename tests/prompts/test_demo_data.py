@@ -19,7 +19,7 @@ DEMO = Path(__file__).resolve().parents[2] / "prompts" / "demo"
 
 @pytest.fixture(scope="module")
 def examples() -> list[Example]:
-    return load_examples(DEMO / "examples.jsonl")
+    return load_examples(DEMO / "migrate" / "examples.jsonl")
 
 
 def quality(example: Example) -> float:
@@ -102,7 +102,7 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def test_the_checklist_asks_three_questions_without_violation_examples() -> None:
-    checklist = load_checklist(DEMO / "checklist.yaml")
+    checklist = load_checklist(DEMO / "migrate" / "checklist.yaml")
     assert checklist.task
     assert checklist.dimensions == ["consistency"]
     assert len(checklist.questions) == 3
@@ -113,14 +113,14 @@ def test_the_checklist_asks_three_questions_without_violation_examples() -> None
 
 @pytest.mark.parametrize("name", ["prompt.md", "source_prompt.md"])
 def test_the_prompts_show_the_example_first_and_the_question_last(name: str) -> None:
-    text = (DEMO / name).read_text(encoding="utf-8")
+    text = (DEMO / "migrate" / name).read_text(encoding="utf-8")
     assert re.findall(r"[{}]\w*[{}]?", text) == ["{input}", "{output}", "{question}"]
     assert text.rstrip().endswith("{question}")
 
 
 def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) -> None:
     for name in ("prompt.md", "source_prompt.md", "checklist.yaml"):
-        words = re.findall(r"\w+", (DEMO / name).read_text(encoding="utf-8").lower())
+        words = re.findall(r"\w+", (DEMO / "migrate" / name).read_text(encoding="utf-8").lower())
         runs = {tuple(words[start : start + 6]) for start in range(len(words) - 5)}
         for example in examples:
             text = re.findall(r"\w+", f"{example.input} {example.output}".lower())
@@ -129,10 +129,12 @@ def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) ->
 
 
 def test_the_workshops_replies_are_labelled_in_words_and_commented_in_part() -> None:
-    replies = load_examples(DEMO / "align" / "examples.jsonl")
+    replies = load_examples(DEMO / "migrate" / "align" / "examples.jsonl")
     failed = [each for each in replies if each.human["overall"] == (False,)]
     assert (len(replies), len(failed)) == (150, 69)
     commented = [each for each in replies if each.comment]
     assert sum(each in failed for each in commented) == 43 and len(commented) == 50
     assert len({each.output for each in replies}) == 150
-    assert [question.id for question in load_checklist(DEMO / "align" / "checklist.yaml").questions] == ["good_to_send"]
+    assert [question.id for question in load_checklist(DEMO / "migrate" / "align" / "checklist.yaml").questions] == [
+        "good_to_send"
+    ]
