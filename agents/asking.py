@@ -110,13 +110,13 @@ class Ask:
 
     def request(self) -> Request:
         """The request; it has the key that was computed without building it."""
-        return Request(tuple(self.messages), self.parameters, self.replicate, self.key)
+        return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing.prefix)
 
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
         complaint = render("answer_again", problem=problem, format=form)
         messages = [*self.messages, ("assistant", answer.text or "(nothing)"), ("user", complaint)]
-        return make_request(identity, messages, self.parameters, self.replicate)
+        return make_request(identity, messages, self.parameters, self.replicate, prefix=self.framing.prefix)
 
 
 class Asking(Protocol):
@@ -197,6 +197,13 @@ class EachAsking(OneByOne):
     def form(self) -> str:
         """One word, or JSON where an explanation is wanted."""
         return each_format(explained=self.explained)
+
+    def _block(self, question: Question) -> str:
+        """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
+        if self.explained or not self.prompt.asks_yes_or_no:
+            return super()._block(question)
+        block = question_block(question)
+        return question.text if block == f"Question: {question.text}" else block
 
     @cached_property
     def _parameters(self) -> Parameters:

@@ -201,7 +201,9 @@ class Evaluator:
             ("user", template("explain_answer")),
         ]
         parameters = replace(ask.parameters, max_tokens=80)
-        request: Request = make_request(self.model.identity, messages, parameters, verdict.replicate)
+        request: Request = make_request(
+            self.model.identity, messages, parameters, verdict.replicate, prefix=ask.framing.prefix
+        )
         answer = await self.gateway.ask(self.role, self.model, request)
         return " ".join(answer.text.split())
 

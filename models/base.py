@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
@@ -45,6 +45,9 @@ class Request:
     parameters: Parameters
     replicate: int
     key: bytes
+    prefix: str = field(default="", compare=False)
+    """What the other requests on the same example begin with too, for a server that can keep what it has read; no part
+    of what is sent. Empty where nothing is known of it."""
 
 
 class RequestKey:
@@ -70,10 +73,12 @@ class RequestKey:
         return state.digest()
 
 
-def make_request(identity: str, messages: Sequence[Message], parameters: Parameters, replicate: int = 0) -> Request:
+def make_request(
+    identity: str, messages: Sequence[Message], parameters: Parameters, replicate: int = 0, *, prefix: str = ""
+) -> Request:
     """A request with its key; ``identity`` is the model's."""
     key = RequestKey(identity, parameters, replicate, messages).key("")
-    return Request(tuple(messages), parameters, replicate, key)
+    return Request(tuple(messages), parameters, replicate, key, prefix)
 
 
 @dataclass(frozen=True, slots=True)

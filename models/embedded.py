@@ -36,8 +36,8 @@ def available_threads() -> int:
 class ServerSettings:
     """How a model is served.
 
-    One slot keeps the last prompt's prefix in the KV cache, which is what asking many questions about one
-    example needs; more slots answer in parallel but share the same processors.
+    With one slot what was read of an example is kept for later questions on it (`keeps_prefixes`); more slots
+    answer in parallel, but share the same processors and leave it to llama.cpp what is kept.
     """
 
     context_per_slot: int = 4096
@@ -46,9 +46,14 @@ class ServerSettings:
     """Requests answered at the same time."""
     threads: int = field(default_factory=available_threads)
     prompt_cache_mib: int = 2048
-    """Memory for the prefixes of earlier prompts, in MiB."""
+    """Memory for the prefixes of earlier prompts, in MiB; those not used for longest go first."""
     ready_seconds: float = 120.0
     """How long loading may take."""
+
+    @property
+    def keeps_prefixes(self) -> bool:
+        """Whether requests name their slot, as `askance.models.kept_prefixes.TwoSlots` says."""
+        return self.slots == 1 and self.prompt_cache_mib > 0
 
     def __post_init__(self) -> None:
         """Raise `InputError` for a number llama.cpp cannot use."""
@@ -165,7 +170,8 @@ class EmbeddedServer:
         return f" It said: {'; '.join(said)} (log: {self._log})." if said else ""
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        given = json.dumps({**asdict(self.settings), "path": str(self.path)})
+        keeps = self.settings.keeps_prefixes
+        given = json.dumps({**asdict(self.settings), "keeps_prefixes": keeps, "path": str(self.path)})
         # -P: a file in the working directory must not be taken for a module
         command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded_server", given]
         with self._open_log() as log:

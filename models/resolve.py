@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, default_base_url
@@ -13,12 +14,14 @@ from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
 from .embedded_models import RegisteredModel, resolve
 from .files import file_identity
+from .kept_prefixes import TwoSlots
 from .litellm_model import LiteLLMModel
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import TracebackType
 
-    from .base import Model
+    from .base import Answer, Model, Request
 
 
 class Models:
@@ -144,3 +147,28 @@ class EmbeddedModel(DirectModel):
             name, path.stem, lambda: servers.url_for(path), identity=f"local:{sha256}", timeout=max(timeout, 600)
         )
         self.slots = servers.settings.slots
+        self._servers = servers
+        self._path = path
+        self._turn = asyncio.Semaphore(self.slots)
+        self._two_slots: tuple[str, TwoSlots] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once, as many at a time as there are slots.
+
+        Raises:
+            ModelError: No usable answer. AskanceError: The server does not start.
+        """
+        async with self._turn:
+            if self._servers.settings.keeps_prefixes:
+                url = await self._servers.url_for(self._path)
+                if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
+                    self._two_slots = url, TwoSlots()
+            return await super().answer(request)
+
+    def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
+        body = super()._body(request, without)
+        if self._two_slots is not None:
+            slot = self._two_slots[1].slot_for(request.prefix or request.messages[0][1])
+            if slot is not None:
+                body["id_slot"] = slot
+        return body

@@ -37,6 +37,7 @@ _NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
 _PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
 _TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"\b(?:yes\W+(?:or\W+)?no|no\W+(?:or\W+)?yes)\b", re.IGNORECASE)
 _ANSWER_WORDS = tuple(re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes", "no", "JSON"))
 
 
@@ -68,7 +69,24 @@ class Prompt:
     @cached_property
     def answer_format(self) -> list[str]:
         """Sentences that say how to answer (both "yes" and "no", or JSON)."""
-        return [sentence.strip() for sentence in re.split(r"[.\n]", self.text) if _says_how_to_answer(sentence)]
+        return _answer_format(self.text)
+
+    @cached_property
+    def asks_yes_or_no(self) -> bool:
+        """Whether the text before ``{question}`` says already, in so many words, to answer yes or no.
+
+        A prompt that says to answer in JSON, wherever, does not.
+        """
+        parts = self.around_question
+        if parts is None or any(_ANSWER_WORDS[-1].search(sentence) for sentence in self.answer_format):
+            return False
+        return any(_YES_OR_NO.search(sentence) for sentence in _answer_format(parts[0]))
+
+    @cached_property
+    def around_question(self) -> tuple[str, str] | None:
+        """The text before and after ``{question}``; None without that placeholder."""
+        place = next((match for match in _BRACES.finditer(self.text) if match[2] == "question"), None)
+        return None if place is None else (self.text[: place.start()], self.text[place.end() :])
 
     @property
     def _placeholders(self) -> list[str]:
@@ -200,6 +218,11 @@ class Framing:
     before: str
     after: str
 
+    @property
+    def prefix(self) -> str:
+        """What every question on the example begins with."""
+        return f"{self.system or ''}\n{self.before}"
+
 
 def frame(prompt: Prompt, example: Example) -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
@@ -219,10 +242,9 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
         return Framing(system=fill(prompt.text, {}), before="\n".join(parts) + "\n", after="")
     fenced = {name: fence(text) for name, text in texts.items()}
-    place = next((match for match in _BRACES.finditer(prompt.text) if match[2] == "question"), None)
-    if place is None:
+    if prompt.around_question is None:
         return Framing(system=None, before=fill(prompt.text, fenced) + "\n\n", after="")
-    before, after = prompt.text[: place.start()], prompt.text[place.end() :]
+    before, after = prompt.around_question
     return Framing(system=None, before=fill(before, fenced), after=fill(after, fenced))
 
 
@@ -266,6 +288,10 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
         return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
     asked = f"{context}\n\n{example.input}" if context else example.input
     return [("system", fill(prompt.text, {})), ("user", asked)]
+
+
+def _answer_format(text: str) -> list[str]:
+    return [sentence.strip() for sentence in re.split(r"[.\n]", text) if _says_how_to_answer(sentence)]
 
 
 def _says_how_to_answer(sentence: str) -> bool:

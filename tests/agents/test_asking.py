@@ -69,6 +69,40 @@ def test_what_comes_before_the_question_is_shared_and_the_judged_text_is_fenced(
     assert texts[1] == start + "Question: B?\nAnswer with one word: yes or no."
 
 
+SHORT = "Answer the question about the reply with one word: yes or no.\n\nReply: {output}\n\n{question}"
+
+
+def rests(asking: Asking) -> list[str]:
+    return [ask.rest for ask in asks(asking, Example(id="e", input="in", output="out"))]
+
+
+def test_a_prompt_that_says_how_to_answer_is_not_told_again() -> None:
+    full = "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
+    assert rests(each(SHORT)) == [full, "B?", "C?"]
+    assert rests(each(SHORT, logprobs=False)) == [full, "B?", "C?"]
+    assert rests(each("Judge {output}. {question}"))[1] == "Question: B?\nAnswer with one word: yes or no."
+
+
+def test_an_explanation_is_asked_for_whatever_the_prompt_says() -> None:
+    asking = each(SHORT, explained=True)
+    assert rests(asking)[1] == f"Question: B?\n{asking.form}"
+
+
+def test_asking_again_says_how_to_answer_even_where_the_prompt_does() -> None:
+    asking = each(SHORT)
+    ask = asks(asking, Example(id="e", input="in", output="out"))[1]
+    again = ask.again("identity", Answer("Hm"), "it is neither", asking.form)
+    assert "Answer with one word: yes or no." in again.messages[-1][1]
+    assert again.prefix == ask.request().prefix and ask.messages[-1][1].startswith(again.prefix.strip())
+
+
+def test_all_requests_on_an_example_have_one_prefix_and_other_examples_another() -> None:
+    examples = [Example(id=name, input="in", output=name) for name in "xy"]
+    for asking in (each(), each(SHORT), batched()):
+        prefixes = [{ask.request().prefix for ask in asks(asking, example)} for example in examples]
+        assert [len(found) for found in prefixes] == [1, 1] and prefixes[0] != prefixes[1]
+
+
 def test_a_question_shows_all_that_it_has() -> None:
     assert question_block(QUESTIONS[0]) == "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
     assert question_block(QUESTIONS[1]) == "Question: B?"

@@ -20,6 +20,7 @@ import pytest
 from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
 from askance.models.embedded_models import RegisteredModel, resolve
 from askance.models.files import cache_directory
+from askance.models.kept_prefixes import TwoSlots
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 
 CHILD = "import sys, time; from askance.models.embedded_server import run\n"
@@ -313,6 +314,34 @@ async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_promp
         status, reply = await asyncio.to_thread(_ask, url, messages=long, max_tokens=1)
         assert status == 400 and reply["error"]["type"] == "exceed_context_size_error"
         assert reply["error"]["n_ctx"] == 256 and reply["error"]["n_prompt_tokens"] > 400
+
+
+@needs_weights
+@pytest.mark.asyncio
+async def test_a_real_model_reads_an_example_once_whatever_was_read_since(tmp_path: Path) -> None:
+    assert WEIGHTS is not None
+    head = "Answer the question about the reply to a customer with one word, yes or no. " * 2
+    replies = ["We are open.", "Bring it on Monday.", "That is our mistake.", "No.", "We are closed on Sunday."]
+    examples = [f"{head}Reply: {reply} Question: " for reply in replies]
+    settings = ServerSettings(context_per_slot=256, threads=1)
+    async with EmbeddedServerPool(settings, log_directory=tmp_path) as pool:
+        url, slots = await pool.url_for(WEIGHTS), TwoSlots()
+
+        async def tokens_read(example: str, question: str) -> int:
+            slot = slots.slot_for(example)
+            named = {} if slot is None else {"id_slot": slot}
+            message = {"role": "user", "content": example + question}
+            status, reply = await asyncio.to_thread(_ask, url, messages=[message], max_tokens=1, **named)
+            assert status == 200
+            return int(reply["timings"]["prompt_n"])
+
+        alone = [await tokens_read(examples[0], question) for question in ("Polite?", "Is it short?", "Late?")]
+        for each in examples[1:]:
+            await tokens_read(each, "Polite?")
+        again = [await tokens_read(each, question) for each in examples for question in ("Is it warm?", "Late?")]
+    most = max(alone[1:])
+    assert alone[0] > 2 * most
+    assert max(again) <= most
 
 
 @needs_weights

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.prompts.default import prompt_showing
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
@@ -180,6 +181,42 @@ def test_an_edit_either_is_refused_or_changes_exactly_one_place(text: str, old: 
 def test_sentences_that_say_how_to_answer_are_found() -> None:
     text = "The answer matters. Reply with No or YES! Then stop\nReturn a json object. Say yes or no. Output no novels."
     assert Prompt(text).answer_format == ["Reply with No or YES! Then stop", "Return a json object"]
+
+
+SHOWN = "\n\nReply: {output}\n\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Answer the question about the reply with one word: yes or no.{SHOWN}{{question}}",
+        f'Reply "No" or "Yes".{SHOWN}{{question}} Think first.',
+        f"Output YES/NO{SHOWN}{{{{question}}}} {{question}}",
+    ],
+)
+def test_a_prompt_may_say_itself_to_answer_yes_or_no(text: str) -> None:
+    assert Prompt(text).asks_yes_or_no
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Judge the reply.{SHOWN}{{question}}",
+        f"Judge.{SHOWN}{{question}} Answer with one word: yes or no.",
+        f"Answer with one word: yes or no.{SHOWN}",
+        f"Answer yes or no.{SHOWN}{{{{question}}}}",
+        f"Answer yes or no, as a JSON string.{SHOWN}{{question}}",
+        f"Answer yes or no.{SHOWN}{{question}} Return JSON.",
+        f"Where the reply should answer yes, there is no excuse.{SHOWN}{{question}}",
+        f"A customer says yes or no.{SHOWN}{{question}}",
+    ],
+)
+def test_a_prompt_that_does_not_say_so_before_the_question_is_told_how_to_answer(text: str) -> None:
+    assert not Prompt(text).asks_yes_or_no
+
+
+def test_the_default_prompt_leaves_it_to_each_question() -> None:
+    assert not prompt_showing(["context", "input", "reference"]).asks_yes_or_no
 
 
 def test_a_very_long_line_is_read_in_no_time() -> None:
