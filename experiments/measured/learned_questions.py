@@ -1,0 +1,152 @@
+"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data.
+
+Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
+writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 1`` from one neutral
+question; ``--arm without`` leaves the comments out. Every run adds its line to the result file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...evaluation.progress import Silent
+from ...memory.run_directory import RunDirectory
+from ...optimizer.modes import align
+from ...optimizer.runner import run_job
+from ...prompts.examples import load_examples
+from ..command_line import RESULTS, says_errors, write_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...memory.result_file import RunRecord
+
+MADE_UP = Path(__file__).parents[1] / "made_up"
+DATA = {
+    "workshop": Path(str(files("askance.prompts") / "demo" / "align")),
+    **{name: MADE_UP / name for name in ("release_notes", "front_desk", "news_summaries")},
+}
+RESULT = RESULTS / "learned_questions.json"
+MODEL = "local/qwen2.5-coder-1.5b-instruct"
+SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 1, "explain": "never"}
+ARMS = ("with", "without")
+
+
+def one_run(data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """One run, as a line of the result."""
+    folder = DATA[data]
+    examples = load_examples(folder / "examples.jsonl")
+    if arm == "without":
+        examples = [each.model_copy(update={"comment": ()}) for each in examples]
+    chosen = SETTINGS | settings | {"seed": seed}
+    job = align.prepare(examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen)
+    began = time.monotonic()
+    done = run_job(job, RunDirectory(directory), Silent())
+    minutes = (time.monotonic() - began) / 60
+    return line(done.record, directory) | {
+        "data": data,
+        "seed": seed,
+        "arm": arm,
+        "model": model,
+        "settings": settings,
+        "minutes": round(minutes, 1),
+    }
+
+
+def line(record: RunRecord, directory: Path) -> dict[str, Any]:
+    """What a run came to."""
+    first, best, gain = record.baseline.test, record.best.test, record.gain
+
+    def figures(measure: Any) -> dict[str, Any] | None:
+        return measure and {name: _short(getattr(measure, name)) for name in ("spearman", "low", "high", "n")}
+
+    def difference(found: Any) -> dict[str, Any] | None:
+        return found and {name: _short(getattr(found, name)) for name in ("value", "low", "high", "p_value", "n")}
+
+    return {
+        "changed": record.changed,
+        "start": figures(first),
+        "accepted": figures(best),
+        "area_under_curve": areas(directory),
+        "gain_validation": difference(gain.validation),
+        "gain_test": difference(gain.test),
+        "questions": [
+            {
+                "text": each.criterion,
+                "comments": list(each.comments),
+                "effect": _short(each.effect),
+                "worth_on_test": difference(each.worth.test),
+            }
+            for each in record.learned
+        ],
+        "proposed": len(record.questions),
+        "refused": [each.reason for each in record.rejected_edits],
+        "calls": record.calls,
+        "tokens": record.tokens,
+    }
+
+
+def areas(directory: Path) -> dict[str, float | None]:
+    """Area under the curve on the test examples, of the starting and of the accepted judge."""
+    file = directory / "verdicts" / "scores.jsonl"
+    rows = [json.loads(each) for each in file.read_text(encoding="utf-8").splitlines()]
+    versions = sorted({row["version"] for row in rows})
+    return {
+        name: area([(row["score"], row["wanted"]) for row in rows if row["version"] == version])
+        for name, version in zip(("start", "accepted"), (versions[0], versions[-1]), strict=True)
+    }
+
+
+def area(pairs: Sequence[tuple[float | None, float | None]]) -> float | None:
+    """Share of pairs of an accepted and a rejected output of which the accepted one has the higher score; ties count half."""
+    known = [(score, wanted) for score, wanted in pairs if score is not None and wanted is not None]
+    fine = np.array([score for score, wanted in known if wanted > 0.5])
+    poor = np.array([score for score, wanted in known if wanted <= 0.5])
+    if not len(fine) or not len(poor):
+        return None
+    above = fine[:, None] - poor[None, :]
+    return round(float((above > 0).mean() + (above == 0).mean() / 2), 3)
+
+
+def _short(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; lines of other runs in the result file stay."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", choices=list(DATA), default=list(DATA))
+    parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--arm", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings of align")
+    parser.add_argument(
+        "--runs", type=Path, required=True, help="directory of the runs; one that is there is gone on with"
+    )
+    parser.add_argument("--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
+    settings = {name: json.loads(value) for name, _, value in (each.partition("=") for each in given.set)}
+    for arm in given.arm:
+        for seed in given.seed:
+            for data in given.data:
+                extra = "".join(f"-{name}-{value}" for name, value in sorted(settings.items()))
+                row = one_run(data, seed, arm, given.model, given.runs / f"{data}-{seed}-{arm}{extra}", settings)
+                known = json.loads(given.output.read_text()) if given.output.is_file() else {"runs": []}
+                same = ("data", "seed", "arm", "model", "settings")
+                others = [each for each in known["runs"] if any(each[name] != row[name] for name in same)]
+                command = f"python -m {__spec__.name} --runs DIR"
+                write_result(given.output, {"command": command, "runs": [*others, row]})
+                print(f"{data} {seed} {arm}: {row['start']} {row['accepted']} {row['gain_test']}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
