@@ -42,8 +42,8 @@ class Acceptance(Protocol):
         """Compare the two on the same validation examples, in the same order."""
         ...
 
-    def at_look(self, number: int) -> Acceptance:
-        """The gate for the ``number``-th of many looks, the first being 1, that together let no more through than one."""
+    def at_look(self, number: int, most: int) -> Acceptance:
+        """The gate for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
         ...
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
@@ -73,9 +73,9 @@ class PairedGate:
     drift: Drift | None = None
     """Refuses what the yardstick does not see."""
 
-    def at_look(self, number: int) -> PairedGate:
-        """The gate at level / (number·(number + 1)): these add up to the level, however many looks there are."""
-        return replace(self, level=self.level / (number * (number + 1)))
+    def at_look(self, number: int, most: int) -> PairedGate:
+        """The gate at half of what is left of the level, or at all of it where this is the last look."""
+        return replace(self, level=self.level / 2 ** min(number, most - 1))
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two."""
@@ -126,7 +126,7 @@ class HeldOutGate:
     examples: Sequence[Example]
     """The validation examples; the paper itself looked at the test set."""
 
-    def at_look(self, number: int) -> HeldOutGate:
+    def at_look(self, number: int, most: int) -> HeldOutGate:
         """The same at every look."""
         return self
 

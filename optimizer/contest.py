@@ -153,17 +153,27 @@ class Contest:
         self.refused |= {(edit.old, edit.new): reason for edit in edits}
 
     async def challenge(
-        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None, look: int | None = None
+        self,
+        best: Version,
+        edits: Sequence[Edit],
+        iteration: int,
+        draft: Draft | None = None,
+        look: tuple[int, int] | None = None,
     ) -> Version:
         """Send one candidate through the gate; returns it where it is accepted, else ``best``.
 
-        ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look``, from 1, where
-        the gate is to become stricter with every candidate of this kind.
+        ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look`` where
+        it is the how manieth of how many candidates of a kind that share the gate's level.
         """
         return (await self._decide(best, edits, iteration, draft, look))[1]
 
     async def _decide(
-        self, best: Version, edits: Sequence[Edit], iteration: int, draft: Draft | None = None, look: int | None = None
+        self,
+        best: Version,
+        edits: Sequence[Edit],
+        iteration: int,
+        draft: Draft | None = None,
+        look: tuple[int, int] | None = None,
     ) -> tuple[Decision, Version]:
         """What the gate says of a candidate, and which version is the best afterwards."""
         if draft is None:
@@ -206,7 +216,7 @@ class Contest:
         edits: tuple[Edit, ...],
         changed: Sequence[Edit],
         stop: Stop | None = None,
-        look: int | None = None,
+        look: tuple[int, int] | None = None,
     ) -> Race:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
@@ -220,9 +230,9 @@ class Contest:
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
             stop: Says after a part of the verdicts whether the rest is worth its price; by default the gate does.
-            look: The how manieth of its kind it is, where that matters.
+            look: The how manieth of how many of its kind it is, where these share the gate's level.
         """
-        gate = self.gate if look is None else self.gate.at_look(look)
+        gate = self.gate if look is None else self.gate.at_look(*look)
         stop = stop or gate.hopeless
         number = self._new_version(draft)
         self.events.phase(f"judging validation with version {number}")

@@ -87,7 +87,8 @@ class Loop:
         while outcome.iterations < self._options.max_iterations:
             outcome.iterations += 1
             best, stop = await self._round(outcome)
-            idle = 0 if best is not outcome.best else idle + 1
+            more = self._learner is not None and not self._learner.is_exhausted
+            idle = 0 if best is not outcome.best or more else idle + 1
             outcome.best = best
             if stop is not None:
                 outcome.finish_reason = stop
@@ -112,8 +113,10 @@ class Loop:
             winner = await self._learner.challenge(best, seen, self.contest, iteration)
             if winner is not best:
                 return winner, None
+            if not self._learner.is_exhausted:
+                return best, None
             if best.draft.origins or self._options.update == "questions":
-                return best, "no_evidence" if self._learner.is_exhausted else None
+                return best, "no_evidence"
         found = signal.disagreements(best.draft, seen)
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]

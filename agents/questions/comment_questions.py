@@ -1,7 +1,8 @@
 """From a reviewer's comment to questions that find what it speaks of in other outputs.
 
-The comment is shown alone: with the output beside it a small model copies the case in place of naming its kind. Whether
-the thing is a fault or a merit is not asked; the output that the comment is about tells (METHOD part 4: a question of
+The comment is shown alone first: with the output beside it a small model copies the case in place of naming its kind.
+A comment from which nothing came is read again beside its output. Whether the thing is a fault or a merit is not
+asked; the output that the comment is about tells (METHOD part 4: a question of
 its own that detects a fault is worth more than the same lesson in a prompt).
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...models.base import Parameters, make_request
 from ...prompts.comments import told
 from ...prompts.templates import render
-from ...prompts.text import sentences
+from ...prompts.text import sentences, shorten
 from ..agent import Agent
 
 if TYPE_CHECKING:
@@ -36,18 +37,57 @@ SHOTS = (
     ("lovely, it thanks the helpers", "thank someone"),
 )
 """Comments from other fields, and what is asked after each of them."""
-SENTENCE_SHOTS = (
-    ("You reach Mrs Adams at 0171 223 19.|Our number is 555-0134.", "give a phone number"),
-    ("What a fool the mayor has made of himself!|Only an idiot would have signed that.", "insult a person"),
+BESIDE_SHOTS = (
     (
-        "Bake it at 180 degrees.|The oven has to be at 220 degrees before the bread goes in.",
-        "say how hot the oven must be",
+        "The mayor has made a fool of himself again. The council laughed for minutes.",
+        "sure, let's get sued",
+        "insult a person|make fun of someone",
     ),
-    ("Many thanks to all who carried chairs.|We are grateful to the helpers in the kitchen.", "thank someone"),
+    (
+        "Mix flour and butter, add the eggs and bake it for twenty minutes.",
+        "at what heat??",
+        "say how hot the oven must be|give a temperature",
+    ),
+    (
+        "A fine novel of three hundred pages. In the end it was the gardener.",
+        "well, no need to buy the book any more",
+        "tell how the story ends|tell who did it",
+    ),
+    ("The choir sang in the town hall on Sunday. Many guests came.", "meh", ""),
+    ("We thank Mrs Adams for her gift of 500 euros.", "did she agree to be in the paper?", "name a donor"),
+    (
+        "Come and join us! Ring Paul on 0171 223 after six.",
+        "his private line. are you mad. nice tone though",
+        "give a phone number",
+    ),
+    (
+        "The bridge is closed from Monday on. Take the road by the mill.",
+        "good that it says how to get round",
+        "say which other way to take",
+    ),
 )
-"""Sentences from other fields, and what is asked after each of them."""
-LONGEST_SENTENCE = 200
-"""Characters of a sentence that are shown."""
+"""Texts from other fields, comments on them, and what is asked after each."""
+KIND_SHOTS = (
+    (
+        "The mayor has made a fool of himself again. Ring Paul on 0171 223 if you want to hear the tape.",
+        "insult a person|give a phone number|say how to hear more",
+    ),
+    (
+        "Mix flour and butter, add the eggs and bake it at 180 degrees for twenty minutes. Your guests will love it!",
+        "give a temperature|say how long it takes|praise the result",
+    ),
+    (
+        "We are sorry that the choir could not sing on Sunday. The hall was too cold, and the heating is being repaired.",
+        "apologise for something|give a reason|say what is being done",
+    ),
+)
+"""Texts from other fields, and what they do."""
+LONGEST_OUTPUT = 1200
+"""Characters of an output that are shown."""
+MOST_KINDS = 3
+"""Things that are said of one output."""
+MOST_KIND_WORDS = 8
+"""Of one thing."""
 MOST_QUESTIONS = 2
 """From one remark."""
 MOST_REMARKS = 4
@@ -61,7 +101,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\bnot\s+|n't\b")
 _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|never|without)\b", re.IGNORECASE)
 _NAME = re.compile(r"\s[A-Z][a-z]+")
-_SPEAKS_OF = re.compile(r"\b(?:the|this)\s+([a-z]{3,20})\b")
+_SPEAKS_OF = re.compile(r"\b(?:the|this)\s+([a-z]{3,20})\b(?:\s+([a-z]{3,20})\b)?")
 _NO_NOUNS = frozenset(
     {"same", "first", "last", "user", "customer", "input", "context", "best", "whole", "given", "main"}
 )
@@ -70,7 +110,12 @@ _NO_NOUNS = frozenset(
 def noun_of(checklist: Checklist) -> str:
     """What an output is called in the checklist's own questions, e.g. "reply"; "text" where they have no word for it."""
     found = [noun for each in checklist.questions if (noun := _SPEAKS_OF.search(each.text))]
-    nouns = [noun[1] for noun in found if noun[1] not in _NO_NOUNS]
+    task = checklist.task.lower()
+    nouns = [
+        noun[1] if noun[2] is None or f" {noun[1]} {noun[2]}" not in task else f"{noun[1]} {noun[2]}"
+        for noun in found
+        if noun[1] not in _NO_NOUNS
+    ]
     return max(dict.fromkeys(nouns), key=nouns.count) if nouns else "text"
 
 
@@ -151,26 +196,53 @@ class CommentReader(QuestionAgent):
         return list(dict.fromkeys(line for lines in found for line in lines))
 
 
-class SentenceReader(QuestionAgent):
-    """Turns like sentences of several outputs into the question whether another output says such a thing."""
+class BesideReader(QuestionAgent):
+    """Turns a comment and the output that it is about into questions: some comments say nothing by themselves."""
 
     def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
         """``noun`` is what an output is called in the questions, e.g. "reply"."""
-        shots = [(self._asked(given.split("|")), answer) for given, answer in SENTENCE_SHOTS]
-        super().__init__(gateway, model, noun, template="sentence_questions", shots=shots, seed=seed)
+        shots = [(self._asked(comment, text), answer) for text, comment, answer in BESIDE_SHOTS]
+        super().__init__(gateway, model, noun, template="beside_questions", shots=shots, seed=seed)
 
     @staticmethod
-    def _asked(given: Sequence[str]) -> str:
-        return "Sentences:\n" + "\n".join(f"- {each}" for each in given)
+    def _asked(comment: str, output: str) -> str:
+        return f"Text: {output}\nComment: {comment}"
 
-    async def questions(self, given: Sequence[str]) -> list[str]:
-        """Questions whether an output has what the sentences have in common.
+    async def questions(self, comment: str, output: str) -> list[str]:
+        """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing.
 
         Raises:
             BudgetExceededError: A cap was reached.
             ModelError: The call failed for good.
         """
-        return await self._lines(self._asked([told([each], LONGEST_SENTENCE) for each in given]))
+        return await self._lines(self._asked(told([comment]), shorten(" ".join(output.split()), LONGEST_OUTPUT)))
+
+
+class KindReader(QuestionAgent):
+    """Says in general words what an output does: what many accepted and no rejected ones do is what these lack."""
+
+    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
+        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+        shots = [(f"Text: {text}", answer) for text, answer in KIND_SHOTS]
+        super().__init__(gateway, model, noun, template="kinds_of_things", shots=shots, seed=seed)
+
+    def _shown(self, answer: str) -> str:
+        return answer.replace("|", "\n")
+
+    async def questions(self, output: str) -> list[str]:
+        """Whether another output does each of the things that this one does.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: The call failed for good.
+        """
+        return await self._lines(f"Text: {shorten(' '.join(output.split()), LONGEST_OUTPUT)}")
+
+    def read(self, reply: str) -> list[str]:
+        """A question for each line that says what a text does."""
+        lines = [" ".join(_BULLET.sub("", line).split()).rstrip(".").lower() for line in reply.splitlines()]
+        texts = [f"{self._opening} {line}?" for line in lines if 2 <= len(line.split()) <= MOST_KIND_WORDS]
+        return [text for text in dict.fromkeys(texts) if self._is_usable(text)][:MOST_KINDS]
 
 
 def remarks(comment: str) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data.
 
 Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
-writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 1`` from one neutral
+writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3`` from one neutral
 question; ``--arm without`` leaves the comments out. Every run adds its line to the result file.
 """
 
@@ -35,7 +35,7 @@ DATA = {
 }
 RESULT = RESULTS / "learned_questions.json"
 MODEL = "local/qwen2.5-coder-1.5b-instruct"
-SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 1, "explain": "never"}
+SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 3, "explain": "never"}
 ARMS = ("with", "without")
 
 

@@ -13,10 +13,10 @@ from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
-from ...agents.questions.comment_questions import CommentReader, SentenceReader, noun_of
+from ...agents.questions.comment_questions import BesideReader, CommentReader, KindReader, noun_of
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
 from ..questions.learner import QuestionLearner
-from ..questions.proposers import CommentProposer, ContrastProposer
+from ..questions.proposers import BesideProposer, CommentProposer, KindProposer
 from ..screening import Screening
 from ..subject import Draft, Observation, Pair
 from ..yardsticks import CorrelationYardstick, SeverityDrift
@@ -193,13 +193,17 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     """What learns questions from people's comments."""
     job, options, development = bench.job, bench.job.options, bench.splits.development
     taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
-    writer = bench.gateway, taker, noun
-    shared = development, bench.embedder, bench.events, most, bench.gateway.concurrency(taker)
-    proposers = (
-        CommentProposer(CommentReader(*writer, seed=options.seed), *shared),
-        ContrastProposer(SentenceReader(*writer, seed=options.seed), *shared),
+    writer, workers = (bench.gateway, taker, noun), bench.gateway.concurrency(taker)
+    comments = CommentProposer(
+        CommentReader(*writer, seed=options.seed), development, bench.embedder, bench.events, most, workers
     )
-    return QuestionLearner(subject, proposers, targets, development, bench.embedder, bench.events, most)
+    found = QuestionLearner(subject, targets, development, bench.embedder, bench.events, most, options.max_iterations)
+    found.proposers = (
+        comments,
+        BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments),
+        KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers),
+    )
+    return found
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:

@@ -17,6 +17,7 @@ from ...stats.correlation import spearman
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from ...prompts.checklist import Polar
     from ...prompts.verdicts import Verdict
     from ...stats.resampling import Vector
 
@@ -172,6 +173,20 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
     noise = float(np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base)))
     return float(bad.mean() - base.mean()), noise
+
+
+def speaks_against(rejected: Sequence[float], fine: Sequence[float], question: Polar) -> bool:
+    """Whether a question clearly looks better on rejected outputs than on accepted ones.
+
+    Args:
+        rejected: Log-odds of yes on them.
+        fine: The same on accepted ones.
+        question: Says which answer is the good one.
+    """
+    if min(len(rejected), len(fine)) < FEWEST_OTHERS:
+        return False
+    effect, noise = _effect(np.array(rejected), np.array(fine), 1.0 if question.is_fault else -1.0)
+    return effect < -noise
 
 
 def same_verdicts(one: Mapping[str, float], other: Mapping[str, float]) -> bool:

@@ -16,10 +16,10 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
 from ...memory.neighbours import greedy_unique
 from ..events import QuestionJudged
-from .candidates import Candidate, as_question, id_for, same_verdicts, standing, unite, yes_logits
+from .candidates import Candidate, as_question, id_for, same_verdicts, speaks_against, standing, unite, yes_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ...evaluation.scoring import Targets
     from ...memory.embedders import Embedder
@@ -38,8 +38,6 @@ SPARE = 2
 """Candidates that are judged on all development examples, for each question that may join."""
 FEWEST_ACCEPTED = 4
 """Accepted development examples without which nothing can be learned."""
-SPEAKS_AGAINST = -0.1
-"""A question of the start whose effect is below this is dropped: it praises what people reject."""
 
 
 class Proposer(Protocol):
@@ -79,19 +77,23 @@ class QuestionLearner:
     """Proposes, screens, chooses and challenges."""
 
     subject: Subject
-    proposers: Sequence[Proposer]
-    """What promises most comes first; the next is asked where those before have nothing more."""
     targets: Targets
     development: Sequence[Example]
     embedder: Embedder
     events: Teller
     most: int
     """Questions that may join in one round."""
+    most_looks: int
+    """Candidates that may be sent to the gate, which share its level."""
+    proposers: Sequence[Proposer] = ()
+    """What promises most comes first; the next is asked where those before have nothing more."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
     looks: int = field(default=0, init=False)
     """Candidates that were sent to the gate."""
     _exhausted: bool = field(default=False, init=False)
+    _waiting: dict[str, Candidate] = field(default_factory=dict, init=False)
+    """Chosen before, but not enough for the gate: they are tried again together with the next ones."""
 
     async def challenge(self, best: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
         """Learn from the development examples; returns the version with new questions where the gate takes it.
@@ -115,12 +117,19 @@ class QuestionLearner:
         named = self._named(best.draft.questions, proposed)
         if not named:
             return best
-        chosen, logits = await self._chosen(best.draft, named, seen, sides, iteration)
-        if not chosen:
+        chosen, logits = await self._chosen(best.draft, self._waiting | named, seen, sides, iteration)
+        if not chosen.keys() - self._waiting.keys():
             return best
-        draft = await self._draft(best.draft, chosen, logits, sides)
+        dropped = self._speaking_against(best.draft, chosen, seen, sides)
+        draft = await self._draft(best.draft, chosen, logits, sides, dropped)
         self.looks += 1
-        return await contest.challenge(best, (), iteration, draft, look=self.looks)
+        winner = await contest.challenge(best, (), iteration, draft, look=(self.looks, self.most_looks))
+        self._waiting = {} if winner is not best else chosen
+        return winner
+
+    def standing_comments(self) -> set[str]:
+        """The comments from which a question came that the development examples speak for."""
+        return {text for each in self.learned if each.problem is None for text in each.candidate.comments}
 
     @property
     def is_exhausted(self) -> bool:
@@ -199,8 +208,8 @@ class QuestionLearner:
         """Half of them accepted, half rejected, those that candidates come from first."""
         sources = list(dict.fromkeys(each for candidate in named.values() for each in candidate.sources))
         fine, poor = ([each for both in sides.values() for each in both[side]] for side in (0, 1))
-        wanted = {*list(dict.fromkeys(fine))[:SCREENED], *sources}
-        wanted |= {*list(dict.fromkeys([*sources, *poor]))[: max(SCREENED, len(sources))]}
+        rejected = list(dict.fromkeys([*sources, *poor]))[: max(SCREENED, len(sources))]
+        wanted = {*list(dict.fromkeys(fine))[:SCREENED], *rejected}
         return [each for each in self.development if each.id in wanted]
 
     async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
@@ -228,6 +237,7 @@ class QuestionLearner:
     ) -> None:
         problem = "the judge did not answer it often enough" if found is None else found.problem or unused
         good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
+        self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
         self.learned.append(Learned(name, candidate, good, found, problem, iteration))
         effect = None if found is None else found.effect
         self.events.emit(
@@ -244,12 +254,37 @@ class QuestionLearner:
             )
         )
 
+    def _speaking_against(
+        self,
+        best: Draft,
+        chosen: Mapping[str, Candidate],
+        seen: Observation,
+        sides: Mapping[str, tuple[list[str], list[str]]],
+    ) -> set[str]:
+        """Questions of the checklist that praise what people reject; a dimension keeps one that stands for it."""
+        logits = yes_logits(seen.verdicts)
+        replaced = {each.dimension for each in chosen.values()}
+        found = set()
+        for question in best.questions.questions:
+            fine, poor = sides.get(self._rated(question.dimension), ([], []))
+            table = logits.get(question.id, {})
+            known = speaks_against(
+                [table[each] for each in poor if each in table],
+                [table[each] for each in fine if each in table],
+                question,
+            )
+            if known and question.dimension in replaced:
+                found.add(question.id)
+                self.events.say(f"question {question.id} is left out: it speaks for what people reject")
+        return found
+
     async def _draft(
         self,
         best: Draft,
         chosen: Mapping[str, Candidate],
         logits: Mapping[str, Mapping[str, float]],
         sides: Mapping[str, tuple[list[str], list[str]]],
+        dropped: Collection[str],
     ) -> Draft:
         """The judge with the chosen questions, its verdicts read against accepted development outputs."""
         old = best.questions
@@ -263,7 +298,12 @@ class QuestionLearner:
             section: weights | {each.id: each.weight for each in new}
             for section, weights in old.section_weights.items()
         }
-        checklist = old.model_copy(update={"questions": (*old.questions, *new), "section_weights": sections})
+        kept = tuple(each for each in old.questions if each.id not in dropped)
+        sections = {
+            section: {name: weight for name, weight in weights.items() if name not in dropped}
+            for section, weights in sections.items()
+        }
+        checklist = old.model_copy(update={"questions": (*kept, *new), "section_weights": sections})
         origins = {
             name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
             for name, each in chosen.items()

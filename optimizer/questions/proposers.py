@@ -5,37 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...agents.buying import all_together
 from ...memory.neighbours import greedy_unique
 from ...models.base import ModelError
 from ...prompts.comments import WHOLE
-from ...prompts.text import sentences
 from .candidates import Candidate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from ...agents.questions.comment_questions import CommentReader, SentenceReader
+    from ...agents.questions.comment_questions import BesideReader, CommentReader, KindReader
     from ...memory.embedders import Embedder
     from ...prompts.checklist import Checklist
     from ...prompts.comments import Comment
     from ...prompts.examples import Example
-    from ...stats.resampling import Vector
     from ..events import Teller
     from ..subject import Draft
 
 READ_FOR_ONE = 3
 """Different comments that are read in a round, for each question that may join."""
-GROUPS_FOR_ONE = 2
-"""Groups of sentences that are read, for each question that may join."""
-SHORTEST_SENTENCE = 3
-"""Words of a sentence that is looked at."""
-NEAREST = 6
-"""Sentences of other outputs that say which side a sentence belongs to."""
-SHOWN = 3
-"""Sentences in a group."""
+KINDS_FOR_ONE = 2
+"""Kinds of things that are asked for, for each question that may join."""
+BESIDE_EACH = 2
+"""Outputs beside which the same comment is read."""
 LIKE_ANOTHER = 0.7
 """Cosine from which a comment is read later than comments that say something else."""
 
@@ -52,7 +44,8 @@ class CommentProposer:
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
-    _read: dict[tuple[str, str], None] = field(default_factory=dict, init=False)
+    read: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict, init=False)
+    """Comment and dimension to the examples that it is about, of all that were read."""
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from comments that were not read yet; see :class:`~.learner.Proposer`.
@@ -62,7 +55,7 @@ class CommentProposer:
         """
         found = self._new(best.questions, rejected)
         texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
-        self._read |= {key: None for key in found if key[0] in texts}
+        self.read |= {key: names for key, names in found.items() if key[0] in texts}
         if not texts:
             return []
         self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
@@ -87,7 +80,7 @@ class CommentProposer:
             for name in names:
                 for comment in by_id[name].comment:
                     key = " ".join(comment.text.split()), dimension
-                    if key not in self._read and self._is_about(comment, rated, checklist, name, rejected):
+                    if key not in self.read and self._is_about(comment, rated, checklist, name, rejected):
                         found.setdefault(key, []).append(name)
         return found
 
@@ -113,85 +106,91 @@ class CommentProposer:
 
 
 @dataclass
-class ContrastProposer:
-    """Where nobody wrote why: what rejected outputs say and accepted ones do not, or the other way round.
+class BesideProposer:
+    """Has the comments that no question came from, or none that stood, read again beside the outputs they are about."""
 
-    The sentences of all outputs are embedded. One whose nearest sentences in other outputs are nearly all on its own side
-    is shown to the model with those, and the model asks for what they have in common (METHOD part 4: shown two outputs
-    and made to find the fault, a small model hits it once in three times).
+    reader: BesideReader
+    first: CommentProposer
+    """Which read them alone."""
+    stands: Callable[[], Collection[str]]
+    """Gives the comments from which a question came that is in the checklist or waits."""
+
+    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+        """Candidates from comments, each read beside its outputs once; see :class:`~.learner.Proposer`."""
+        first, known = self.first, self.stands()
+        left = {key: names for key, names in first.read.items() if names and key[0] not in known}
+        first.read |= dict.fromkeys(left, ())
+        pairs = [(text, dimension, name) for (text, dimension), names in left.items() for name in names[:BESIDE_EACH]]
+        if not pairs:
+            return []
+        outputs = {each.id: each.output or "" for each in first.development}
+        first.events.phase(f"iteration {iteration}: reading {len(pairs)} comments beside their outputs")
+
+        async def ask(pair: tuple[str, str, str]) -> list[str]:
+            text, _, name = pair
+            asked = self.reader.questions(text, outputs[name])
+            return await _or_none(asked, f"the comment “{text[:60]}”", first.events)
+
+        written = await all_together(pairs, ask, first.workers, first.events.advance)
+        return [
+            Candidate(question, dimension, "comment", (name,), (text,))
+            for (text, dimension, name), questions in zip(pairs, written, strict=True)
+            for question in questions
+        ]
+
+
+@dataclass
+class KindProposer:
+    """Where nobody wrote why: what rejected outputs do and accepted ones do not, or the other way round.
+
+    The model says of every development output in general words what it does. What it says of one side far more often
+    than of the other becomes a question (METHOD part 4; a small model that is shown two outputs and asked for the fault
+    finds it once in three times).
     """
 
-    reader: SentenceReader
+    reader: KindReader
     development: Sequence[Example]
-    embedder: Embedder
     events: Teller
     most: int
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
+    _texts: list[list[str]] | None = field(default=None, init=False)
     _done: set[str] = field(default_factory=set, init=False)
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from sentences, once for each dimension; see :class:`~.learner.Proposer`."""
-        found = []
+        """Candidates from what outputs do, once for each dimension; see :class:`~.learner.Proposer`."""
+        found: list[Candidate] = []
         for rated, names in rejected.items():
             if rated in self._done:
                 continue
             self._done.add(rated)
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
-            groups = self._groups(set(names))
-            if not groups:
-                continue
-            self.events.phase(f"iteration {iteration}: writing questions from {len(groups)} groups of sentences")
-            written = await all_together(groups, self._questions, self.workers, self.events.advance)
-            texts = dict.fromkeys(text for questions in written for text in questions)
+            if self._texts is None:
+                self.events.phase(f"iteration {iteration}: describing {len(self.development)} outputs")
+                self._texts = await all_together(self.development, self._kinds, self.workers, self.events.advance)
+            texts = self._telling(self._texts, set(names))
             found += [Candidate(text, dimension, "contrast", ()) for text in texts]
         return found
 
-    async def _questions(self, group: Sequence[str]) -> list[str]:
-        return await _or_none(self.reader.questions(group), f"the sentence “{group[0][:60]}”", self.events)
+    async def _kinds(self, example: Example) -> list[str]:
+        return await _or_none(self.reader.questions(example.output or ""), f"the output of '{example.id}'", self.events)
 
-    def _groups(self, rejected: Collection[str]) -> list[list[str]]:
-        """Like sentences of different outputs on one side, those in front that the other side lacks most."""
-        rows = [
-            (example.id, text)
-            for example in self.development
-            for text in dict.fromkeys(sentences(example.output or ""))
-            if len(text.split()) >= SHORTEST_SENTENCE
-        ]
-        if len(rows) < 2 * NEAREST:
-            return []
-        vectors = self.embedder.embed([text for _, text in rows])
-        alike = vectors @ vectors.T
-        is_rejected = np.array([name in rejected for name, _ in rows])
-        ranked: list[tuple[float, list[int]]] = []
-        for place, (name, _) in enumerate(rows):
-            near = self._nearest(alike[place], rows, name)
-            mine = [each for each in near if is_rejected[each] == is_rejected[place]]
-            expected = float(is_rejected.mean() if is_rejected[place] else 1 - is_rejected.mean())
-            share = len(mine) / len(near) - expected
-            ranked.append((share * float(alike[place][mine].mean()) if mine else 0.0, [place, *mine[: SHOWN - 1]]))
-        groups: list[list[str]] = []
-        used: set[int] = set()
-        for _, group in sorted(ranked, key=lambda each: -each[0]):
-            if len(groups) == GROUPS_FOR_ONE * self.most:
-                break
-            if len(group) > 1 and not used.intersection(group):
-                used.update(group)
-                groups.append([rows[each][1] for each in group])
-        return groups
-
-    @staticmethod
-    def _nearest(alike: Vector, rows: Sequence[tuple[str, str]], name: str) -> list[int]:
-        """The nearest sentences of other outputs, one of each."""
-        found: dict[str, int] = {}
-        for place in np.argsort(-alike, kind="stable"):
-            other = rows[place][0]
-            if other != name and other not in found:
-                found[other] = int(place)
-            if len(found) == NEAREST:
-                break
-        return list(found.values())
+    def _telling(self, texts: Sequence[Sequence[str]], rejected: Collection[str]) -> list[str]:
+        """The questions that came from one side more than from the other, those first that did so most."""
+        sides = {True: 0, False: 0}
+        counts: dict[str, dict[bool, int]] = {}
+        for example, found in zip(self.development, texts, strict=True):
+            side = example.id in rejected
+            sides[side] += 1
+            for text in dict.fromkeys(found):
+                counts.setdefault(text, {True: 0, False: 0})[side] += 1
+        repeated = [text for text, count in counts.items() if sum(count.values()) > 1]
+        difference = {
+            text: abs(counts[text][True] / max(sides[True], 1) - counts[text][False] / max(sides[False], 1))
+            for text in repeated
+        }
+        return sorted(repeated, key=lambda text: -difference[text])[: KINDS_FOR_ONE * self.most]
 
 
 async def _or_none(asked: Awaitable[list[str]], what: str, events: Teller) -> list[str]:

@@ -89,9 +89,13 @@ class Desk:
         last = messages[-1][1]
         if last.startswith("Comment: "):
             return self.questions_for(last.removeprefix("Comment: "))
-        if last.startswith("Sentences:"):
-            said = [rule for rule, text in SENTENCES.items() if text in last]
-            return RULES[said[0]][1] if said else "none"
+        if last.startswith("Text: ") and "\nComment: " in last:
+            return "none"
+        if last.startswith("Text: "):
+            done = [
+                RULES[rule][1].removeprefix("Does the reply ").rstrip("?") for rule in RULES if SENTENCES[rule] in last
+            ]
+            return "\n".join([*done, "answer the customer"])
         example = re.findall(r"\[(e\d+)\]", last)[0]
         noise = 0.08 * share("noise", example, last.splitlines()[-2:])
         for rule, (_, question) in RULES.items():
