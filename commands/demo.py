@@ -15,7 +15,7 @@ from .models import fetch
 from .output import console, hush
 from .runs import finish
 
-SETTINGS = {"limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
+SETTINGS = {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)}
 """Less than the defaults and part of the data, so that two cores are done in some ten minutes."""
 
 

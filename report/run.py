@@ -15,6 +15,7 @@ from ..evaluation.options import MODEL, settings_naming
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
 from ..prompts.rows import write_whole
+from .same_verdicts import same_verdicts, wordings
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
@@ -105,6 +106,8 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
         "spreads": spreads(data),
         "severity": severity(data),
         "calibrations": calibrations(data),
+        "same_verdicts": same_verdicts(data),
+        "wordings": wordings(data),
         "changes": changes(data),
         "example_data": example_data(data),
     }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
     from ..job import Job, SplitExamples
     from ..options import LoopOptions
+    from ..phrasings.step import WordQuestions
     from ..pruning import QuestionsAgain
     from ..screening import Screening
     from ..signals import Signal
@@ -44,6 +45,10 @@ class SetUp:
     classify: bool = False
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"
+    questions_first: WordQuestions | None = None
+    """Words the questions anew before the first iteration."""
+    edits: bool = True
+    """Whether the prompt is edited at all."""
     questions_again: QuestionsAgain | None = None
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
     """Makes the yardstick of the test examples, where it needs more than that of validation."""

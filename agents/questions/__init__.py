@@ -1,0 +1,1 @@
+"""Who writes questions anew for one judge."""
