@@ -65,7 +65,14 @@ class LoopOptions(JudgeOptions):
         """What ``paper`` sets unless it is set otherwise."""
         if not isinstance(values, dict) or not values.get("paper"):
             return values
-        return {"update": "edits", "trial": False, "racing": False, "prune": False, "max_notes": 1000, "patience": 1} | values
+        return {
+            "update": "edits",
+            "trial": False,
+            "racing": False,
+            "prune": False,
+            "max_notes": 1000,
+            "patience": 1,
+        } | values
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> LoopOptions:

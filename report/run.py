@@ -15,7 +15,6 @@ from ..evaluation.options import MODEL, settings_naming
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
 from ..prompts.rows import write_whole
-from .same_verdicts import same_verdicts, wordings
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
@@ -24,6 +23,7 @@ from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import calibrations, parity, severity, spreads, together
 from .run_data import read_run
+from .same_verdicts import same_verdicts, wordings
 from .scores import Scale, measured_name, scores
 
 if TYPE_CHECKING:

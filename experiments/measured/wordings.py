@@ -9,6 +9,7 @@ model is told what reviewers said; what is measured is agreement with the source
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,14 +19,22 @@ from ...evaluation.progress import watching
 from ...memory.result_file import ParityRecord, RunRecord
 from ...optimizer.modes import migrate
 from ...prompts.checklist import Checklist, Question
-from ...prompts.examples import load_examples
+from ...prompts.examples import Example, load_examples
 from ...prompts.prompt import Prompt
 from ...runs import run_and_report
 from ..command_line import RESULTS, says_errors, write_result
 
 RESULT = RESULTS / "wordings.json"
 SOURCE, TARGET = "local/qwen2.5-coder-1.5b-instruct", "local/qwen2.5-coder-0.5b-instruct"
-SHARES = (0.3, 0.3, 0.4)
+SPLITS = ("development",) * 6 + ("validation", "test", "validation", "test", "validation", "test")
+"""In turns, over the replies that speak of a rule's topic and over the others."""
+TOPICS = {
+    "date": r"ready|finished|done by|will be done",
+    "price": r"euro|pound|cents|costs?\b|price",
+    "gift": r"voucher|free\b|discount|present|gift|reduction|on the house|complimentary|for nothing",
+    "repair": r"unscrew|tighten|turn the|spanner|grease|screw|loosen",
+}
+"""Words by which as many replies are chosen that speak of a topic as others; nothing is measured with them."""
 PROMPT = Prompt("A customer wrote:\n{input}\n\nThe workshop replied:\n{output}\n\n{question}")
 """Short, as every example is read for every look at the wordings."""
 RULES = {
@@ -55,10 +64,25 @@ def checklist(form: str, rules: Sequence[str]) -> Checklist:
     return Checklist(task="Answer a mail to a bicycle workshop.", questions=tuple(questions))
 
 
+def replies(rules: Sequence[str], size: int) -> list[Example]:
+    """Half of them speak of the rules' topics, as far as there are as many; split alike."""
+    folder = Path(str(files("askance.prompts"))) / "demo" / "align"
+    wanted = re.compile("|".join(TOPICS[rule] for rule in rules), re.IGNORECASE)
+    sides: dict[bool, list[Example]] = {True: [], False: []}
+    for each in load_examples(folder / "examples.jsonl"):
+        sides[wanted.search(each.output or "") is not None].append(each)
+    half = min(size // 2, len(sides[True]))
+    chosen = []
+    for side in sides.values():
+        for place, each in enumerate(side[:half]):
+            chosen.append(each.model_copy(update={"metadata": {"split": SPLITS[place % len(SPLITS)]}}))
+    return chosen
+
+
 def measure(form: str, given: argparse.Namespace) -> dict[str, Any]:
     """Migrate the questions in one form; what came of each."""
-    data = load_examples(Path(str(files("askance.prompts") / "demo" / "align" / "examples.jsonl")))[: given.size]
-    options = {"update": "questions", "reference": "source", "split": tuple(given.split), "explain": "never"}
+    data = replies(given.rules, given.size)
+    options = {"update": "questions", "reference": "source", "explain": "never"}
     job = migrate.prepare(data, checklist(form, given.rules), given.source, given.target, PROMPT, None, options)
     with watching(None, False) as watcher:
         record = run_and_report(job, given.runs / form, watcher).record
@@ -79,8 +103,12 @@ def shown(record: RunRecord) -> dict[str, Any]:
             }
             for split in record.splits
         },
-        "parity": {split: {side: _parity(row) for side, row in sides.items()} for split, sides in record.parity.items()},
-        "wordings": [{name: value for name, value in each.to_dict().items() if name in kept} for each in record.wordings],
+        "parity": {
+            split: {side: _parity(row) for side, row in sides.items()} for split, sides in record.parity.items()
+        },
+        "wordings": [
+            {name: value for name, value in each.to_dict().items() if name in kept} for each in record.wordings
+        ],
         "calls": {name: role.calls for name, role in record.roles.items()},
     }
 
@@ -94,15 +122,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure both forms and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100, help="Replies.")
-    parser.add_argument("--split", type=float, nargs=3, default=SHARES, help="Shares of the three.")
     parser.add_argument("--rules", nargs="+", default=list(RULES), choices=list(RULES))
     parser.add_argument("--forms", nargs="+", default=["merits", "faults"], choices=["merits", "faults"])
     parser.add_argument("--source", default=SOURCE)
     parser.add_argument("--target", default=TARGET)
-    parser.add_argument("--runs", type=Path, default=Path("wordings-runs"), help="Where the runs are kept, to go on with.")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("wordings-runs"), help="Where the runs are kept, to go on with."
+    )
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
-    result: dict[str, Any] = {"source": given.source, "target": given.target, "replies": given.size, "split": given.split}
+    result: dict[str, Any] = {
+        "source": given.source,
+        "target": given.target,
+        "replies": len(replies(given.rules, given.size)),
+    }
     for form in given.forms:
         result[form] = measure(form, given)
         write_result(given.output, result)

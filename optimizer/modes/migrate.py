@@ -160,10 +160,11 @@ def _wants_source_targets(job: Job) -> bool:
 
 def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], helper: Model) -> WordQuestions:
     options, development = bench.job.options, bench.splits.development
+    seen = {example.id for example in development}
     return WordQuestions(
         Rephraser(bench.gateway, bench.helper("writer", helper), seed=options.seed),
         subject,
-        {(each.example, each.question): each for each in source if not each.replicate},
+        {(each.example, each.question): each for each in source if not each.replicate and each.example in seen},
         development,
         bench.events,
         Resampling(documents(development), options.resamples, seed=options.seed),

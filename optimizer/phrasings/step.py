@@ -85,7 +85,9 @@ class WordQuestions:
         order = in_turns([each.id for each in self.examples if each.id in wanted], source)
         return await self._choose(draft, Trying(question, wanted), texts, order)
 
-    async def _choose(self, draft: Draft, trying: Trying, texts: Sequence[str], order: Sequence[str]) -> QuestionWordings:
+    async def _choose(
+        self, draft: Draft, trying: Trying, texts: Sequence[str], order: Sequence[str]
+    ) -> QuestionWordings:
         """Successive halving: all wordings on a few examples, the better half on more."""
         by_id = {example.id: example for example in self.examples}
         own: Answers = {}
@@ -103,7 +105,9 @@ class WordQuestions:
             if rung < len(order):
                 rest = [tried[text] for text in left if text not in lost]
                 keep = better_half(rest)
-                lost |= {each.text: f"not in the better half after {rung} examples" for each in rest if each.text not in keep}
+                lost |= {
+                    each.text: f"not in the better half after {rung} examples" for each in rest if each.text not in keep
+                }
             dropped += [replace(tried[text], dropped=why) for text, why in lost.items()]
             left = {text: answers for text, answers in left.items() if text not in lost}
             start = rung

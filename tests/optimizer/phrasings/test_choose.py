@@ -10,8 +10,8 @@ import pytest
 from askance.optimizer.phrasings.choose import (
     Trying,
     better_half,
-    largest_by_chance,
     in_turns,
+    largest_by_chance,
     nothing_to_tell,
     rungs,
     unanswered,
@@ -106,7 +106,9 @@ def test_it_is_not_turned_round_where_that_is_unsure() -> None:
     best = trying.other("Is it so?", shaky)
     assert best.good == "no", "as it was"
     own_as_merit = Trying(ASKED, wanted).choose(own, {"Is it so?": shaky}, (), RESAMPLING)
-    assert own_as_merit.after is not None and own_as_merit.after.text == ASKED.text, "that it means the opposite is clear"
+    assert own_as_merit.after is not None and own_as_merit.after.text == ASKED.text, (
+        "that it means the opposite is clear"
+    )
     weak = Trying(ASKED, wanted).choose(shaky, {}, (), RESAMPLING)
     assert weak.after is None
     assert "by chance" in weak.reason or "unsure" in weak.reason

@@ -65,7 +65,12 @@ class Hearing:
                 Question(id="there", text=THERE),
             ),
         )
-        self.options: dict[str, Any] = {"embedder": "words", "resamples": 200, "update": "questions", "explain": "never"}
+        self.options: dict[str, Any] = {
+            "embedder": "words",
+            "resamples": 200,
+            "update": "questions",
+            "explain": "never",
+        }
         self.asked: list[tuple[str, Request]] = []
         self.stop: Callable[[int], bool] = lambda number: False
 
@@ -205,7 +210,9 @@ def test_wordings_are_tried_on_development_alone_and_the_half_that_is_worse_on_f
     test = {each.id for each in splits.test}
     events = read_events(done.directory / "journal.jsonl")
     assert [each["event"] for each in events[:5]] == ["split", "wordings", "wordings", "wordings", "decision"]
-    first_test = next(n for n, (_, r) in enumerate(hearing.asked) if test & set(re.findall(r"\[(e\d+)\]", str(r.messages))))
+    first_test = next(
+        n for n, (_, r) in enumerate(hearing.asked) if test & set(re.findall(r"\[(e\d+)\]", str(r.messages)))
+    )
     assert not [n for n, (_, r) in enumerate(hearing.asked) if SAYS in str(r.messages) and n > first_test]
 
 
@@ -356,19 +363,15 @@ def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(
         assert [request.key for _, request in hearing.asked] == requests, at
 
 
-@pytest.mark.parametrize("share_of_calls", [0.3, 0.5, 0.62, 0.8])
+@pytest.mark.parametrize("part", [0.5, 0.62, 0.8])
 def test_more_budget_gives_the_same_result_as_no_limit(
-    hearing: Hearing, tmp_path: Path, share_of_calls: float, monkeypatch: pytest.MonkeyPatch
+    hearing: Hearing, tmp_path: Path, part: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     hearing.migrate(tmp_path / "whole")
     whole, calls = kept(tmp_path / "whole"), len(hearing.asked)
-    cap = int(share_of_calls * calls)
-    try:
-        stopped = hearing.migrate(tmp_path / "capped", max_calls=cap)
-        assert stopped.finish_reason == "max_calls"
-    except askance.AskanceError as error:
-        assert "before the starting prompt was measured" in str(error)
+    stopped = hearing.migrate(tmp_path / "capped", max_calls=int(part * calls))
+    assert stopped.finish_reason == "max_calls"
     hearing.migrate(tmp_path / "capped", max_calls=10 * calls)
     assert kept(tmp_path / "capped") == whole
 
