@@ -260,6 +260,7 @@ def test_the_report_compares_answers_to_one_and_the_same_question(done: askance.
     assert all(each.p_yes == pytest.approx(1 - said[each.example]) for each in first)
     assert row.wanted == pytest.approx(sum(1 - p for p in source_says(data)) / 30, abs=1e-4)
     html = (done.directory / "report.html").read_text()
+    assert "Adopt the new questions" in html and "judge.yaml holds them, the prompt alone does not" in html
     assert "The same verdicts as the source, on test" in html
     assert "worded anew" in html and AVOID in html and "yes = fault" in html
 
