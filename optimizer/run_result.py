@@ -148,7 +148,8 @@ def keep_verdicts(
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
-                    question = shared.get(each.question) or seen.polarity(each.example, each.question)
+                    same = None if each.example in seen.own_checklists else shared.get(each.question)
+                    question = same or seen.polarity(each.example, each.question)
                     wanted[each.example, each.question] = question.p_good(value)
     rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
     _write(bench.run, "reference", rows)
