@@ -17,7 +17,8 @@ from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
 from .optimizer.modes.mode import mode_of
-from .optimizer.options import AlignOptions
+from .optimizer.options import AlignOptions, MigrateOptions
+from .optimizer.phrasings.step import most_calls
 from .optimizer.runner import run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .report.run import write_report
@@ -201,6 +202,8 @@ class RunEstimate:
 
     fixed: Estimate
     """Judging all splits once with the starting prompt, and the reference's verdicts."""
+    wording_calls: int
+    """Calls at most of wording the questions anew and trying the new checklist; 0 where they stay."""
     iteration_calls: int
     """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
     written anew are taken to be as many as those that they replace."""
@@ -236,6 +239,11 @@ def estimate_run(job: Job) -> RunEstimate:
         questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
         iteration = again + explanations + helpers + trials + tries * one_version + questions
         pruning = options.max_lessons * one_version if options.prune else 0
-        return RunEstimate(fixed, iteration, (len(splits.test) + len(splits.development)) * a_version + pruning)
+        words = 0
+        if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
+            words = most_calls(len(job.checklist.questions), len(splits.development)) + one_version
+        if isinstance(options, MigrateOptions) and options.update == "questions":
+            iteration = 0
+        return RunEstimate(fixed, words, iteration, (len(splits.test) + len(splits.development)) * a_version + pruning)
 
     return run_sync(estimate())

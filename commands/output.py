@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..evaluation.shown import Rows, Shown
-    from ..memory.result_file import CalibratedRecord, EditRecord, LessonRecord, MeasureRecord, RunRecord
+    from ..memory.result_file import CalibratedRecord, EditRecord, LessonRecord, MeasureRecord, ParityRecord, RunRecord
     from ..optimizer.runner import RunResult
     from ..prompts.verdicts import Verdict
 
@@ -187,6 +187,13 @@ def run_summary(done: RunResult) -> None:
     for tried in result.rejected_edits:
         names = ", ".join(tried.lessons) or "new questions"
         out.print(f"Rejected: {names}: {tried.reason}", style="dim", markup=False, soft_wrap=True)
+    for worded in result.reworded:
+        assert worded.after is not None, "an accepted wording is one"
+        out.print(f"\nWorded anew ({worded.question}): {worded.reason}", markup=False, soft_wrap=True)
+        out.print(f"  - {worded.before.criterion}", style="red", markup=False, soft_wrap=True)
+        out.print(f"  + {worded.after.criterion}", style="green", markup=False, soft_wrap=True)
+    for split, sides in result.parity.items():
+        _parity(out, split, sides)
     _lessons(out, result.lessons)
     if result.calibration:
         _calibration(out, result.calibration)
@@ -194,6 +201,27 @@ def run_summary(done: RunResult) -> None:
     out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
     if (judge := done.directory / JUDGE_FILE).is_file():
         out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)
+
+
+def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None:
+    """How often the judge says what the source says, question by question."""
+    before, after = sides["baseline"], sides["best"]
+    out.print(f"\nThe same verdicts as the source, on {split} (share; kappa):")
+    named = {"all questions": (before, after)}
+    named |= {name: (was, after.questions[name]) for name, was in before.questions.items()}
+    print_rows(
+        [
+            {
+                "question": name,
+                "n": was.same.n,
+                "at the start": Figure.of(was.same),
+                "accepted": Figure.of(now.same),
+                "kappa at the start": Figure.of(was.kappa),
+                "kappa accepted": Figure.of(now.kappa),
+            }
+            for name, (was, now) in named.items()
+        ]
+    )
 
 
 def _why_none(result: RunRecord) -> str:

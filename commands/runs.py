@@ -93,14 +93,16 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
             {
                 "calls": estimate.fixed.calls,
                 "tokens": estimate.fixed.tokens,
+                "wording_calls_at_most": estimate.wording_calls,
                 "calls_per_iteration_at_most": estimate.iteration_calls,
                 "last_calls": estimate.last_calls,
             }
         )
         return
+    words = f"at most {estimate.wording_calls} calls to word the questions anew, " if estimate.wording_calls else ""
     click.echo(
         f"{estimate.fixed.calls} calls (about {estimate.fixed.tokens:,} tokens) to judge all splits with the starting "
-        f"prompt, and at most {estimate.iteration_calls} calls for each of at most {job.options.max_iterations} "
+        f"prompt, {words}and at most {estimate.iteration_calls} calls for each of at most {job.options.max_iterations} "
         f"iterations; then at most {estimate.last_calls} for pruning and for the test examples with an accepted "
         "prompt. Nothing was bought."
     )

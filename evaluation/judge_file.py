@@ -176,7 +176,6 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     if best.checklist is not None:
         written = best.checklist.model_dump(mode="json", exclude_unset=True)
         checklist = validate_row(Checklist, written, f"{where}: result.json, field 'best.checklist'")
-    before = {(each.id, each.text) for each in start.questions}
     calibration = None
     if best.read_by is not None:
         calibration = validate_row(Calibration, best.read_by, f"{where}: result.json, field 'best.read_by'")
@@ -194,14 +193,31 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             validation=_accepted_on(best, best.validation),
             test=_accepted_on(best, best.test),
         ),
-        origins={
-            each.id: QuestionOrigin.model_validate(
-                best.origins.get(each.id) or {"from": "start" if (each.id, each.text) in before else "reworded"}
-            )
-            for each in checklist.questions
-        },
+        origins=_origins(result, start, checklist),
         made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
     )
+
+
+def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[str, QuestionOrigin]:
+    """Where each question came from; of one that was worded anew what it was before, and what that is worth."""
+    before = {(each.id, each.text, each.good) for each in start.questions}
+    reworded = {each.question: each for each in result.reworded}
+    origins = {}
+    for each in checklist.questions:
+        if each.id in result.best.origins:
+            origins[each.id] = QuestionOrigin.model_validate(result.best.origins[each.id])
+            continue
+        row: dict[str, Any] = {"from": "start" if (each.id, each.text, each.good) in before else "reworded"}
+        found = reworded.get(each.id)
+        if found is not None and found.after is not None:
+            row |= {"text": found.before.text, "good": found.before.good, "n": found.after.n}
+            row |= {"agreement": _short(found.after.correlation), "agreement_before": _short(found.before.correlation)}
+        origins[each.id] = QuestionOrigin.model_validate(row)
+    return origins
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def _judge_of_files(path: Path) -> KeptJudge:

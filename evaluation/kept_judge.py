@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..prompts.checklist import Checklist, dump_checklist, dump_texts, read_texts
+from ..prompts.checklist import Checklist, GoodAnswer, dump_checklist, dump_texts, read_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
@@ -60,6 +60,15 @@ class QuestionOrigin(_Part):
     """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()
     """What people wrote of them."""
+    text: str | None = None
+    """What was asked before it was worded anew."""
+    good: GoodAnswer | None = None
+    """Which answer spoke for the output then; people's answers to the question mean this one."""
+    agreement: float | None = None
+    """Rank correlation with the judge that it was worded after, on ``n`` development examples."""
+    agreement_before: float | None = None
+    """That of the old wording on the same examples."""
+    n: int | None = None
 
 
 class AcceptedOn(_Part):

@@ -18,6 +18,7 @@ FinishReason = Literal[
     "converged",
     "nothing_fails",
     "calibrated",
+    "questions_worded",
     "no_disagreements",
     "no_evidence",
     "no_gain",
@@ -33,6 +34,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "converged": "what is improved agrees with its reference as well as was asked for",
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
+    "questions_worded": "nothing but the questions was to change (--update questions)",
     "no_disagreements": "no disagreement is left to learn from",
     "no_evidence": "all comments are read, and nothing else is left that questions could come from",
     "no_gain": "no edit was accepted for as many iterations as --patience allows",
@@ -215,6 +217,56 @@ class PrunedRecord(_Record):
     """Of the prompt without it."""
 
 
+class WordingRecord(_Record):
+    """One wording of a question; ``correlation`` is its rank correlation with the source on ``n`` examples."""
+
+    text: str
+    good: str = "yes"
+    correlation: float | None = None
+    n: int = 0
+    dropped: str | None = None
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that yes is a fault where it is one."""
+        return marked(self.text, self.good)
+
+
+class QuestionWordingsRecord(_Record):
+    """A question of which other wordings were tried."""
+
+    question: str
+    before: WordingRecord
+    after: WordingRecord | None = None
+    """What replaced it, or would have, had the gate taken it."""
+    reason: str
+    gain: float | None = None
+    bias: float | None = None
+    tried: tuple[WordingRecord, ...] = ()
+    accepted: bool = False
+
+
+class StatisticRecord(_Record):
+    """A figure with its 95 % interval."""
+
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+class ParityRecord(_Record):
+    """How far a judge says what its reference says: shares of same answers, kappa, rank correlation of P(good)."""
+
+    same: StatisticRecord
+    kappa: StatisticRecord
+    spearman: StatisticRecord
+    gain: GainRecord | None = None
+    """Of ``same`` over the first version's."""
+    questions: dict[str, ParityRecord] = {}
+
+
 class LessonRecord(Lesson):
     """A lesson as it stood when the run ended."""
 
@@ -264,6 +316,7 @@ class RunRecord(_Record):
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]
     pruned_edits: tuple[PrunedRecord, ...] = ()
+    wordings: tuple[QuestionWordingsRecord, ...] = ()
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first."""
@@ -281,6 +334,13 @@ class RunRecord(_Record):
     """By side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
     drift: dict[str, DriftRecord] = {}
     """By side."""
+    parity: dict[str, dict[str, ParityRecord]] = {}
+    """With the source's verdicts, by split and side."""
+
+    @property
+    def reworded(self) -> tuple[QuestionWordingsRecord, ...]:
+        """The questions that the accepted judge is asked in other words."""
+        return tuple(each for each in self.wordings if each.accepted)
 
     @property
     def changed(self) -> bool:

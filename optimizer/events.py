@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..models.budget import Budget
     from ..prompts.lessons import Disagreement, Lesson
     from ..stats.differences import Difference
+    from .phrasings.wordings import QuestionWordings
     from .trial import TrialResult
 
 
@@ -60,6 +61,14 @@ class ExamplesSplit(Event):
     development: Sequence[str]
     validation: Sequence[str]
     test: Sequence[str]
+
+
+@dataclass(frozen=True)
+class QuestionWorded(Event):
+    """Other wordings of a question were tried on the development examples."""
+
+    kind = "wordings"
+    result: QuestionWordings
 
 
 @dataclass(frozen=True)
@@ -280,6 +289,8 @@ def _sentence(event: Event) -> str | None:
         case ExamplesSplit():
             counts = [len(part) for part in (event.development, event.validation, event.test)]
             return "{} development, {} validation and {} test examples".format(*counts)
+        case QuestionWorded(result):
+            return result.sentence
         case DisagreementsFound():
             found = f"{event.found} disagreements on {event.verdicts} verdicts, reading {len(event.read)}"
             return f"iteration {event.iteration}: {found}"

@@ -66,7 +66,12 @@ class Loop:
         self._events.measured(yardstick.value(baseline.scores), yardstick.name)
         outcome = Outcome(baseline, baseline, "max_iterations", 0, contest.tried)
         try:
-            await self._iterate(outcome)
+            if self._set_up.questions_first is not None:
+                outcome.best = await self._set_up.questions_first.challenge(baseline, contest, outcome.wordings)
+            if self._set_up.edits:
+                await self._iterate(outcome)
+            else:
+                outcome.finish_reason = "questions_worded"
             if self._options.prune and outcome.best is not baseline:
                 outcome.best = await prune(outcome.best, baseline, contest, yardstick, outcome.pruned)
         except BudgetExceededError as error:
@@ -223,9 +228,9 @@ def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
 def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
     model = bench.helper("updater", set_up.helper)
     limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
-    if bench.job.options.update != "rewrite":
-        return EditByEdit(Updater(bench.gateway, model, **limits), bench.events)
-    return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events)
+    if bench.job.options.update == "rewrite":
+        return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events)
+    return EditByEdit(Updater(bench.gateway, model, **limits), bench.events)
 
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:

@@ -33,10 +33,10 @@ class LoopOptions(JudgeOptions):
     note_samples: int = Field(1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept.")
     contrast: bool = Field(False, description="Show the note-taker a case on which both sides agree, beside each.")
     critique: bool = Field(False, description="Have every lesson checked by a second, short call.")
-    update: Literal["auto", "edits", "rewrite", "questions", "examples"] = Field(
+    update: Literal["auto", "edits", "rewrite", "questions"] = Field(
         "auto",
-        description="What may change: questions first and then edits (auto), one edit a lesson, all lessons in one rewrite, "
-        "or questions alone.",
+        description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: the "
+        "prompt, all lessons at once; questions: the checklist alone.",
     )
     max_questions: int = Field(6, ge=1, description="Questions that may join the checklist in one iteration at most.")
     trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
@@ -66,7 +66,14 @@ class LoopOptions(JudgeOptions):
         """What ``paper`` sets unless it is set otherwise."""
         if not isinstance(values, dict) or not values.get("paper"):
             return values
-        return {"trial": False, "racing": False, "prune": False, "max_notes": 1000, "patience": 1} | values
+        return {
+            "update": "edits",
+            "trial": False,
+            "racing": False,
+            "prune": False,
+            "max_notes": 1000,
+            "patience": 1,
+        } | values
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> LoopOptions:
@@ -78,6 +85,7 @@ class LoopOptions(JudgeOptions):
 class MigrateOptions(LoopOptions):
     """Settings of ``migrate``."""
 
+    writer: ModelName = Field(None, description="Model that words the questions anew for the target.")
     roles: Literal["cross", "self"] = Field(
         "cross", description="Who takes the roles that have no model of their own: the source, or the target."
     )
@@ -90,6 +98,11 @@ class MigrateOptions(LoopOptions):
     tolerance: float = Field(
         0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
     )
+
+    @property
+    def words_questions(self) -> bool:
+        """Whether the questions are worded anew, before anything else."""
+        return self.update in ("auto", "questions")
 
 
 class AlignOptions(LoopOptions):
@@ -119,3 +132,9 @@ class TuneOptions(LoopOptions):
     )
     max_output_tokens: int = Field(1024, ge=1, description="Longest output of the generator, in tokens.")
     generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
+
+    @model_validator(mode="after")
+    def _can_update_so(self) -> TuneOptions:
+        if self.update == "questions":
+            raise ValueError("update: tune changes the generator's prompt alone; choose auto, edits or rewrite")
+        return self

@@ -89,6 +89,7 @@ def build_result(
         "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
         "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
         "pruned_edits": [each.to_dict() for each in outcome.pruned],
+        **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.lessons],
         **budget.to_dict(),
         "cost_usd": _money(budget.cost_usd),
@@ -131,6 +132,8 @@ def keep_verdicts(
         signal: What the verdicts should have been, as far as it knows.
         yardstick: What the test was measured with.
 
+    P(yes) of ``reference.jsonl`` is that of the best version's question, where a question was turned round.
+
     ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
     each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
     question, ``outputs.jsonl`` what a generator wrote, by version, and ``questions.jsonl`` the questions that only
@@ -141,6 +144,8 @@ def keep_verdicts(
     """
     wanted: dict[tuple[str, str], float] = {}
     versions = {version.number: version for version in (outcome.baseline, outcome.best)}
+    asked = outcome.best.draft.checklist
+    shared = {} if asked is None else {question.id: question for question in asked.questions}
     for number, version in versions.items():
         for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
             if seen is None:
@@ -149,7 +154,8 @@ def keep_verdicts(
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
                 if value is not None:
-                    question = seen.polarity(each.example, each.question)
+                    same = None if each.example in seen.own_checklists else shared.get(each.question)
+                    question = same or seen.polarity(each.example, each.question)
                     wanted[each.example, each.question] = question.p_good(value)
     rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
     _write(bench.run, "reference", rows)

@@ -104,6 +104,9 @@ class CrossModelSignal:
     P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. And they
     are read in the order of what their leniency does not explain: where the source says no to nearly everything, its
     no is a reason to look only on examples that it likes less than most.
+
+    A draft may ask a question the other way round (the same id, another ``good``). The source's verdicts belong to its
+    own checklist; they are turned to the draft's question before the two are compared.
     """
 
     source: Evaluator
@@ -128,7 +131,7 @@ class CrossModelSignal:
         """Widest gap first, questions taking turns, so that one question does not use up all notes."""
         pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in seen.verdicts:
-            source = self._known.get((verdict.example, verdict.question))
+            source = self._said(draft, verdict.example, verdict.question)
             if not verdict.replicate and source and source.p_yes is not None and verdict.p_yes is not None:
                 pairs.setdefault(verdict.question, []).append((verdict, source))
         found = [sorted(self._compare(group), key=lambda each: -each.gap) for group in pairs.values()]
@@ -140,15 +143,15 @@ class CrossModelSignal:
         The means are soft; the paper's other condition, a target that scores at least as high as the source, is left
         out: a judge that says yes to everything would meet it at once.
         """
-        scores = score_examples(self.examples, self.source.checklist, seen.verdicts)
+        scores = score_examples(self.examples, seen.checklist or self.source.checklist, seen.verdicts)
         means = dimension_means(scores, self._means)
         pairs = [(mean, self._means[dimension]) for dimension, mean in means.items()]
         return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """The source's P(good)."""
+        """The source's P(good), of the question as it was put to the source."""
         verdict = self._known.get((example, question))
-        return draft.questions.question(question).p_good(verdict.p_yes) if verdict else None
+        return self.source.checklist.question(question).p_good(verdict.p_yes) if verdict else None
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Both judges' explanations."""
@@ -157,6 +160,13 @@ class CrossModelSignal:
         mine = await explanations(self.target(draft), disputed(seen, disagreements), self.examples)
         verdicts = [self._known[each.example, each.question] for each in disagreements]
         return Reasons(mine, await explanations(self.source, verdicts, self.examples))
+
+    def _said(self, draft: Draft, example: str, question: str) -> Verdict | None:
+        """What the source says, in answer to the draft's question."""
+        verdict = self._known.get((example, question))
+        if verdict is None or draft.questions.question(question).good == self.source.checklist.question(question).good:
+            return verdict
+        return verdict.turned()
 
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
         """The disagreements on one question; gaps are what is left once each judge's mean is taken out."""

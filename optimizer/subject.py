@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from ..stats.differences import Difference
+    from .phrasings.wordings import QuestionWordings
 
 
 Pair = tuple[str, str]
@@ -177,5 +178,7 @@ class Outcome:
     iterations: int
     tried: list[TriedEdits] = field(default_factory=list)
     pruned: list[PrunedEdit] = field(default_factory=list)
+    wordings: list[QuestionWordings] = field(default_factory=list)
+    """What became of each question, where they were worded anew."""
     seen: dict[int, Observation] = field(default_factory=dict)
     """What versions did on the development examples, by number, as far as they were looked at."""

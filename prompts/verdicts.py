@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,6 +43,14 @@ class Verdict:
         if self.answer is None:
             return None
         return self.p_yes if soft else float(self.answer)
+
+    def turned(self) -> Verdict:
+        """The same said in answer to the opposite question: yes for no, and 1 - P(yes); its own inverse."""
+        return replace(
+            self,
+            answer=None if self.answer is None else not self.answer,
+            p_yes=None if self.p_yes is None else 1.0 - self.p_yes,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields in the order of the verdicts file."""

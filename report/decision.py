@@ -77,7 +77,11 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
     size = f"{on}, its {what} is {number(abs(gain.value))}"
     span = f"The 95 % interval of the difference, {interval(gain.low, gain.high)},"
     if gain.low > 0:
-        return "adopt", "Adopt the new prompt", f"{size} higher than the starting prompt's. {span} is all above zero."
+        return (
+            "adopt",
+            f"Adopt the new {_changed(result)}",
+            f"{size} higher than the starting prompt's. {span} is all above zero.",
+        )
     if gain.high < 0:
         return (
             "keep",
@@ -93,6 +97,13 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
         f"{measured}, but that may be chance. {span} has zero in it: the new prompt may be better or worse. "
         f"{UNDECIDED_ADVICE}",
     )
+
+
+def _changed(result: RunRecord) -> str:
+    """What is new: the prompt, the questions, or both."""
+    questions = result.best.checklist is not None
+    prompt = result.best.prompt != result.baseline.prompt
+    return " and ".join(name for name, new in (("prompt", prompt or not questions), ("questions", questions)) if new)
 
 
 def _nothing_accepted(result: RunRecord) -> str:
@@ -168,6 +179,11 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
         said.append(
             f"The new prompt's own correlation on test is not clearly above zero ({number(test.spearman)}, "
             f"{interval(test.low, test.high)})."
+        )
+    if result.reworded:
+        said.append(
+            f"{count(len(result.reworded), 'question')} {'is' if len(result.reworded) == 1 else 'are'} asked in other "
+            "words: judge.yaml holds them, the prompt alone does not."
         )
     said += _calibration_is_enough(result)
     said += _fallen_dimensions(result)

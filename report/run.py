@@ -23,6 +23,7 @@ from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import calibrations, parity, severity, spreads, together
 from .run_data import read_run
+from .same_verdicts import same_verdicts, wordings
 from .scores import Scale, measured_name, scores
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
         "spreads": spreads(data),
         "severity": severity(data),
         "calibrations": calibrations(data),
+        "same_verdicts": same_verdicts(data),
+        "wordings": wordings(data),
         "changes": changes(data),
         "example_data": example_data(data),
     }

@@ -14,7 +14,7 @@ from ..prompts.rows import read_rows
 from ..prompts.verdicts import read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from ..memory.result_file import RunRecord
@@ -86,23 +86,33 @@ def read_run(path: Path) -> RunData:
     result = directory.read_result()
     events = read_events(path / "journal.jsonl")
     finished = [event for event in events if event.get("event") == "finished"]
-    kept = read_kept(path, int(finished[-1].get("best", 0)) if finished else 0)
+    checklist = path / "inputs" / "checklist.yaml"
+    asked = load_checklist(checklist) if checklist.exists() else None
+    kept = read_kept(path, int(finished[-1].get("best", 0)) if finished else 0, _turned(result, asked))
     wanted = {
         row["example"] for event in events if event.get("event") == "disagreements" for row in event.get("read", ())
     }
     wanted.update(each.example for each in worst_first(kept.scored)[:SHOWN_TESTS])
-    checklist = path / "inputs" / "checklist.yaml"
     return RunData(
         name=path.resolve().name,
         config=header["config"],
         fingerprint=str(header["fingerprint"]),
         result=result,
         events=events,
-        checklist=load_checklist(checklist) if checklist.exists() else None,
+        checklist=asked,
         examples=_examples(path / "inputs" / "examples.jsonl", wanted),
         kept=kept,
         has_judge=(path / JUDGE_FILE).is_file(),
     )
+
+
+def _turned(result: RunRecord, start: Checklist | None) -> set[str]:
+    """Ids of the questions that the last version asks the other way round."""
+    new = result.best.checklist
+    if new is None or start is None:
+        return set()
+    before = {each.id: each.good for each in start.questions}
+    return {each.id for each in new.questions if before.get(each.id, each.good) != each.good}
 
 
 def worst_first(scored: Sequence[Scored]) -> list[Scored]:
@@ -171,8 +181,10 @@ class Kept:
         return self.verdicts.get((version, split), ())
 
 
-def read_kept(run: Path, best: int) -> Kept:
+def read_kept(run: Path, best: int, turned: Collection[str] = ()) -> Kept:
     """Read what a run kept; runs of older versions kept nothing.
+
+    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks.
 
     Raises:
         InputError: A file is damaged.
@@ -185,7 +197,10 @@ def read_kept(run: Path, best: int) -> Kept:
         for split in ("development", "test"):
             file = folder / f"{version:03d}-{split}.jsonl"
             if file.exists() and file.stat().st_size:
-                verdicts[version, split] = read_verdicts(file)
+                found = read_verdicts(file)
+                verdicts[version, split] = (
+                    [each.turned() if each.question in turned else each for each in found] if version != best else found
+                )
     return Kept(
         0,
         best,

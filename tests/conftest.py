@@ -84,6 +84,7 @@ class World:
             "accept_level": 0.2,
             "trial": False,
             "prune": False,
+            "update": "edits",
         }
 
     def flaw(self, example: str, question: str) -> str | None:

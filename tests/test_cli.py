@@ -160,6 +160,7 @@ def test_a_config_file_sets_everything_with_paths_relative_to_itself(
         "api-base": server.url,
         "run": "../runs/one",
         "embedder": "words",
+        "update": "edits",
         "max_iterations": 3,
         "split": [0.3, 0.3, 0.4],
         "model": "openai/target",

@@ -1,1 +1,1 @@
-"""Who writes questions from what people said."""
+"""Who writes questions: from what people said, and anew for another judge."""

@@ -75,7 +75,7 @@ ARMS: dict[str, Arm] = {
     "pure noise": Arm(world=NOISE),
     "pure noise, paper": Arm(options={"paper": True}, world=NOISE),
     "pure noise, any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, world=NOISE, seeds=40),
-    "migrate": Arm("migrate", seeds=40),
+    "migrate": Arm("migrate", options={"update": "edits"}, seeds=40),
     "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
 }
 

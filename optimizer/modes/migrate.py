@@ -1,4 +1,7 @@
-"""``migrate``: move an evaluator prompt to another model (BinEval §3.3, Algorithm 1)."""
+"""``migrate``: move an evaluator prompt to another model (BinEval §3.3, Algorithm 1).
+
+Beyond the paper the questions are worded anew first, as the target may not understand them as the source does.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
+from ...agents.questions.rephraser import Rephraser
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
+from ...evaluation.parity import SaidGood, parity
 from ...evaluation.scoring import human_targets, score_examples, source_targets
 from ...prompts.errors import InputError
-from ...prompts.examples import human_dimensions
+from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import load_prompt
+from ...stats.resampling import Resampling
 from ..job import Job, model_name
 from ..options import MigrateOptions
+from ..phrasings.step import WordQuestions
 from ..signals import CrossModelSignal
 from ..yardsticks import CorrelationYardstick
 from .judge import judge_set_up, judge_subject, strata_of_people
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Prompt
     from ...prompts.verdicts import Verdict
     from ..job import SplitExamples
+    from ..subject import Observation, Outcome, Subject
+    from ..yardsticks import Yardstick
     from .bench import Bench
     from .mode import SetUp
 
@@ -107,6 +116,20 @@ class Migrate:
             tolerance=options.tolerance,
         )
         set_up = judge_set_up(bench, subject, signal, targets, default)
+        measured, extras = _wants_source_targets(job) or options.words_questions, set_up.extras
+        assert extras is not None, "judges have them"
+
+        async def with_parity(
+            yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
+        ) -> dict[str, Any]:
+            return await extras(yardstick, outcome, tests) | {"parity": await _parity(bench, their, outcome, tests)}
+
+        set_up = replace(
+            set_up,
+            extras=with_parity if measured else extras,
+            questions_first=_word_questions(bench, subject, verdicts, default) if options.words_questions else None,
+            edits=options.update != "questions",
+        )
 
         async def at_the_test() -> CorrelationYardstick:
             events.phase(f"the source judges {len(splits.test)} test examples")
@@ -120,7 +143,8 @@ class Migrate:
         """Source and target, each on what it judges once."""
         judging = job.options.judging
         source, target = models.get(job.models["source"]), models.get(job.models["target"])
-        judged = job.examples if _wants_source_targets(job) else splits.development
+        options = job.options_as(MigrateOptions)
+        judged = job.examples if _wants_source_targets(job) or options.words_questions else splits.development
         theirs = Evaluator(gateway, source, job.prompts["source_prompt"], job.questions, judging).estimate(judged)
         return theirs + Evaluator(gateway, target, job.prompt, job.questions, judging).estimate(job.examples)
 
@@ -132,6 +156,48 @@ def _wants_source_targets(job: Job) -> bool:
     """Whether held-out scores are compared with the source's and not with people's."""
     reference = job.options_as(MigrateOptions).reference
     return not human_dimensions(job.examples, job.questions) if reference == "auto" else reference == "source"
+
+
+def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], helper: Model) -> WordQuestions:
+    options, development = bench.job.options, bench.splits.development
+    seen = {example.id for example in development}
+    return WordQuestions(
+        Rephraser(bench.gateway, bench.helper("writer", helper), seed=options.seed),
+        subject,
+        {(each.example, each.question): each for each in source if not each.replicate and each.example in seen},
+        development,
+        bench.events,
+        Resampling(documents(development), options.resamples, seed=options.seed),
+        together=options.judging.mode == "each",
+    )
+
+
+async def _parity(
+    bench: Bench, source: Evaluator, outcome: Outcome, tests: Mapping[int, Observation]
+) -> dict[str, dict[str, Any]]:
+    """How far the first and the best version say what the source says, on validation and on test, question by question.
+
+    Raises:
+        BudgetExceededError: A cap was reached before the source had judged both.
+    """
+    options, found = bench.job.options, {}
+    for split, examples in (("validation", bench.splits.validation), ("test", bench.splits.test)):
+        bench.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")
+        theirs = SaidGood.of(source.checklist, await source.judge(examples, bench.events.advance), examples)
+        before, after = (
+            SaidGood.of(
+                version.draft.questions,
+                version.verdicts if split == "validation" else tests[version.number].verdicts,
+                examples,
+            )
+            for version in (outcome.baseline, outcome.best)
+        )
+        how: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
+        found[split] = {
+            "baseline": parity(theirs, before, examples, **how),
+            "best": parity(theirs, after, examples, before=before, **how),
+        }
+    return found
 
 
 def _targets(job: Job, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
     from ..job import Job, SplitExamples
     from ..options import LoopOptions
+    from ..phrasings.step import WordQuestions
     from ..pruning import QuestionsAgain
     from ..questions.learner import QuestionLearner
     from ..screening import Screening
@@ -45,6 +46,10 @@ class SetUp:
     classify: bool = False
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"
+    questions_first: WordQuestions | None = None
+    """Words the questions anew before the first iteration."""
+    edits: bool = True
+    """Whether the prompt is edited at all."""
     questions_again: QuestionsAgain | None = None
     learner: QuestionLearner | None = None
     """Learns questions before the prompt is edited; None where the checklist is to stay."""

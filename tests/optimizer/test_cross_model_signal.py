@@ -131,3 +131,32 @@ async def test_no_reason_is_bought_where_none_is_wanted() -> None:
     target = seen(verdicts(x_a=0.9))
     reasons = await silent.reasons(DRAFT, target, silent.disagreements(DRAFT, target))
     assert (reasons.mine, reasons.theirs, asked) == ({}, {}, [])
+
+
+def turned(rows: list[Verdict], question: str) -> list[Verdict]:
+    return [each.turned() if each.question == question else each for each in rows]
+
+
+def test_a_question_that_the_target_is_asked_the_other_way_round_differs_on_the_same_examples() -> None:
+    fault = CHECKLIST.question("a").model_copy(update={"text": "Not A?", "good": "no"})
+    checklist = CHECKLIST.model_copy(update={"questions": (fault, CHECKLIST.questions[1])})
+    source = verdicts(x_a=0.1, y_a=0.3, z_a=0.8, x_b=0.9, y_b=0.2)
+    target = verdicts(x_a=0.8, y_a=0.2, z_a=0.9, x_b=0.4, y_b=0.3)
+    other = turned(target, "a")
+    draft = Draft(Prompt("Judge."), checklist)
+    observed = Observation(EXAMPLES, other, score_examples(EXAMPLES, checklist, other), checklist)
+    held = signal(source)
+    plain, new = held.disagreements(DRAFT, seen(target)), held.disagreements(draft, observed)
+    assert [each.key for each in plain] == [each.key for each in new]
+    for one, two in zip(plain, new, strict=True):
+        assert one.gap == pytest.approx(two.gap)
+        if one.question == "a":
+            assert (two.target, two.reference) == (not one.target, not one.reference)
+            assert two.target_p_yes == pytest.approx(1 - (one.target_p_yes or 0))
+            assert two.reference_p_yes == pytest.approx(1 - (one.reference_p_yes or 0))
+        else:
+            assert one == two
+    assert held.reference(draft, "x", "a") == held.reference(DRAFT, "x", "a") == 0.1
+    same = turned(source, "a")
+    assert held.agrees(Observation(EXAMPLES, same, score_examples(EXAMPLES, checklist, same), checklist))
+    assert not held.agrees(observed)

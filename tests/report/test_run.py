@@ -85,6 +85,7 @@ def finished(tmp_path_factory):
         source_prompt=Prompt("Be strict."),
         run=run,
         embedder="words",
+        update="edits",
         max_notes=4,
         max_iterations=3,
         resamples=200,

@@ -1,0 +1,119 @@
+"""Parity of verdicts: how often, and how well, one judge says of each question what another says.
+
+Judges may be asked the same question in other words and the other way round: what is compared is which answer is good
+for the output, never yes with yes. Means are not compared: two judges that say yes equally often may never agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.examples import documents
+from ..stats.agreement import agreement_hits, cohen_kappa, observed_agreement
+from ..stats.correlation import correlate, per_group, statistic_dict
+from ..stats.differences import difference_dict, mean_difference
+from ..stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
+    from ..stats.differences import Difference
+    from ..stats.resampling import Statistic
+
+Column = list[float | None]
+
+
+@dataclass(frozen=True)
+class SaidGood:
+    """What one judge said of every question: the good answer or the other, and P(good); None where it said nothing."""
+
+    answers: Mapping[str, Column]
+    """By question, 1 for the good answer and 0 for the other, one for each example."""
+    p_good: Mapping[str, Column]
+
+    @classmethod
+    def of(cls, checklist: Checklist, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> SaidGood:
+        """The first replicates of the verdicts on some examples; others are not looked at."""
+        known = {(each.example, each.question): each for each in verdicts if each.replicate == 0}
+        answers: dict[str, Column] = {}
+        p_good: dict[str, Column] = {}
+        for question in checklist.questions:
+            mine = [known.get((example.id, question.id)) for example in examples]
+            said = [None if each is None else question.is_good(each.answer) for each in mine]
+            answers[question.id] = [None if each is None else float(each) for each in said]
+            p_good[question.id] = [None if each is None else question.p_good(each.p_yes) for each in mine]
+        return cls(answers, p_good)
+
+
+@dataclass(frozen=True)
+class VerdictParity:
+    """Of one question, or of all together."""
+
+    same: Statistic
+    """Share of the examples on which both give the good answer, or both the other."""
+    kappa: Statistic
+    """Cohen's, of the same answers; undefined where one judge gives one answer only."""
+    spearman: Statistic
+    """Rank correlation of P(good); over all questions the mean of theirs, n being the questions."""
+    gain: Difference | None = None
+    """Of the share of same answers over that of another judge; None without one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        row = {name: statistic_dict(getattr(self, name)) for name in ("same", "kappa", "spearman")}
+        return row if self.gain is None else row | {"gain": difference_dict(self.gain)}
+
+
+def parity(
+    reference: SaidGood,
+    judge: SaidGood,
+    examples: Sequence[Example],
+    *,
+    before: SaidGood | None = None,
+    resamples: int = 2000,
+    seed: int = 42,
+) -> dict[str, Any]:
+    """Parity over all questions and on each, with intervals, as in ``result.json``.
+
+    Args:
+        reference: The judge to be matched.
+        judge: The judge that is to match it.
+        examples: What both judged; those of one document (``metadata.document``) are resampled together.
+        before: The judge that ``judge`` replaces; its share of same answers is then compared, on the same examples.
+        resamples: Bootstrap resamples.
+        seed: Of the resamples.
+    """
+    groups = documents(examples) or [example.id for example in examples]
+    by_document = Resampling(groups, resamples, seed=seed)
+
+    def one(names: Sequence[str], resampling: Resampling) -> VerdictParity:
+        theirs, mine, was = (
+            None if side is None else [value for name in names for value in side.answers[name]]
+            for side in (reference, judge, before)
+        )
+        assert theirs is not None and mine is not None
+        gain = None
+        if was is not None:
+            gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
+        wanted, ranked = ([value for name in names for value in side.p_good[name]] for side in (reference, judge))
+        rank = (
+            correlate(ranked, wanted, resampling).spearman
+            if len(names) == 1
+            else per_group(
+                ranked,
+                wanted,
+                [name for name in names for _ in examples],
+                resampling=Resampling(resamples=resamples, seed=seed),
+            ).average
+        )
+        same = observed_agreement(mine, theirs, resampling)
+        return VerdictParity(same, cohen_kappa(mine, theirs, resampling), rank, gain)
+
+    names = list(reference.answers)
+    every = Resampling([group for _ in names for group in groups], resamples, seed=seed)
+    questions = {name: one([name], by_document).to_dict() for name in names}
+    return one(names, every).to_dict() | {"questions": questions}

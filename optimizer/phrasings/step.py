@@ -1,0 +1,142 @@
+"""The first step of a migration: every question is worded anew for the target, by the source's verdicts on development.
+
+It costs one short call an example and wording, and leaves every other verdict as it is. Wordings are chosen on
+development alone, by successive halving; the whole new checklist goes through the gate once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...agents.questions.rephraser import KINDS, MOST_WORDINGS
+from ...models.base import ModelError
+from ...prompts.checklist import Checklist
+from ..events import QuestionWorded
+from ..subject import Draft
+from .choose import Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
+from .wordings import QuestionWordings, WordingTried
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...agents.questions.rephraser import Rephraser
+    from ...prompts.checklist import Question
+    from ...prompts.examples import Example
+    from ...prompts.verdicts import Verdict
+    from ...stats.resampling import Resampling
+    from ..contest import Contest
+    from ..events import Teller
+    from ..subject import Subject, Version
+    from .choose import Answers
+
+
+@dataclass(frozen=True)
+class WordQuestions:
+    """Proposes a checklist whose questions the target understands as the source does its own."""
+
+    writer: Rephraser
+    subject: Subject
+    source: Mapping[tuple[str, str], Verdict]
+    """The source's verdicts on the development examples, by example and question."""
+    examples: Sequence[Example]
+    """The development examples."""
+    events: Teller
+    resampling: Resampling
+    together: bool = True
+    """Whether wordings may be asked side by side: True where each question is a call of its own."""
+
+    async def challenge(self, version: Version, contest: Contest, found: list[QuestionWordings]) -> Version:
+        """Word every question anew; returns the version with the new checklist where the gate takes it.
+
+        What became of each question is added to ``found``.
+
+        Raises:
+            BudgetExceededError: A cap was reached; ``version`` stands.
+            ModelError: An endpoint refuses every call.
+        """
+        old = version.draft.questions
+        for number, question in enumerate(old.questions, 1):
+            self.events.phase(f"wording question {number} of {len(old.questions)}: {question.text}")
+            outcome = await self._word(version.draft, question)
+            found.append(outcome)
+            self.events.emit(QuestionWorded(outcome))
+        by_id = {each.question: each for each in found}
+        new = old.model_copy(update={"questions": tuple(by_id[each.id].of(each) for each in old.questions)})
+        if new == old:
+            return version
+        winner = await contest.challenge(version, (), 0, Draft(version.prompt, new))
+        found[:] = [each.decided(accepted=winner is not version) for each in found]
+        return winner
+
+    async def _word(self, draft: Draft, question: Question) -> QuestionWordings:
+        source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
+        asked = WordingTried(question.text, question.good)
+        reason = nothing_to_tell(source)
+        if reason is not None:
+            return QuestionWordings(question.id, asked, reason)
+        try:
+            texts = await self.writer.write(question)
+        except ModelError as error:
+            if error.fatal:
+                raise
+            return QuestionWordings(question.id, asked, f"no other wordings could be had: {error}")
+        wanted = {name: question.p_good(each.p_yes) for name, each in source.items() if each.p_yes is not None}
+        order = in_turns([each.id for each in self.examples if each.id in wanted], source)
+        return await self._choose(draft, Trying(question, wanted), texts, order)
+
+    async def _choose(
+        self, draft: Draft, trying: Trying, texts: Sequence[str], order: Sequence[str]
+    ) -> QuestionWordings:
+        """Successive halving: all wordings on a few examples, the better half on more."""
+        by_id = {example.id: example for example in self.examples}
+        own: Answers = {}
+        left: dict[str, Answers] = {text: {} for text in texts}
+        dropped: list[WordingTried] = []
+        start = 0
+        for rung in rungs(len(order)):
+            judged = await self._judge(
+                draft, trying.question, [trying.question.text, *left], [by_id[each] for each in order[start:rung]]
+            )
+            own = {**own, **judged[0]}
+            left = {text: {**known, **new} for (text, known), new in zip(left.items(), judged[1:], strict=True)}
+            tried = {text: trying.other(text, answers) for text, answers in left.items()}
+            lost = {text: "the target left too many unanswered" for text in left if unanswered(left[text])}
+            if rung < len(order):
+                rest = [tried[text] for text in left if text not in lost]
+                keep = better_half(rest)
+                lost |= {
+                    each.text: f"not in the better half after {rung} examples" for each in rest if each.text not in keep
+                }
+            dropped += [replace(tried[text], dropped=why) for text, why in lost.items()]
+            left = {text: answers for text, answers in left.items() if text not in lost}
+            start = rung
+        return trying.choose(own, left, dropped, self.resampling)
+
+    async def _judge(
+        self, draft: Draft, question: Question, texts: Sequence[str], examples: Sequence[Example]
+    ) -> list[dict[str, float | None]]:
+        """The target's P(yes) to each wording, by example."""
+        asked = [question.model_copy(update={"text": text, "weight": 1.0}) for text in texts]
+        if self.together:
+            named = tuple(each.model_copy(update={"id": str(place)}) for place, each in enumerate(asked))
+            verdicts = await self._observe(draft, named, examples)
+            return [{each.example: each.p_yes for each in verdicts if each.question == one.id} for one in named]
+        alone = [await self._observe(draft, (one,), examples) for one in asked]
+        return [{each.example: each.p_yes for each in verdicts} for verdicts in alone]
+
+    async def _observe(
+        self, draft: Draft, questions: tuple[Question, ...], examples: Sequence[Example]
+    ) -> list[Verdict]:
+        part = Draft(draft.prompt, Checklist(task=draft.questions.task, questions=questions))
+        seen = await self.subject.observe(part, examples, self.events.advance)
+        return [each for each in seen.verdicts if each.replicate == 0]
+
+
+def most_calls(questions: int, examples: int) -> int:
+    """Calls at most before the gate: written, and judged with the source's wording as often as the last look asks."""
+    wordings, start, calls = MOST_WORDINGS * len(KINDS), 0, len(KINDS)
+    for rung in rungs(examples):
+        calls += (rung - start) * (wordings + 1)
+        start, wordings = rung, (wordings + 1) // 2
+    return questions * calls
