@@ -95,9 +95,7 @@ class Desk:
 
         return ScriptedModel(script, name="desk/judge")
 
-    def align(
-        self, run: Path, before: Callable[[Request], None] | None = None, **options: Any
-    ) -> askance.RunResult:
+    def align(self, run: Path, before: Callable[[Request], None] | None = None, **options: Any) -> askance.RunResult:
         settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
         return askance.align(
             self.rows,
