@@ -46,7 +46,8 @@ def learned_questions(out: Console, result: RunRecord) -> None:
     if left:
         out.print("\nProposed, and not learned:", style="dim")
     for each in left[:MOST_SET_ASIDE]:
-        tell(f"{each.criterion} [{each.id}]: {each.reason}", 2, "dim")
+        why = "it went to the gate, see below" if each.was_tried and result.rejected_edits else each.reason
+        tell(f"{each.criterion} [{each.id}]: {why}", 2, "dim")
     if more := len(left[MOST_SET_ASIDE:]):
         tell(f"and {more} more; all of them are in result.json and report.html", 2, "dim")
     if result.why_no_questions and (result.changed or result.thing == "prompt"):

@@ -34,7 +34,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "no_disagreements": "no disagreement is left to learn from",
-    "no_evidence": "all comments are read, and nothing else is left that questions could come from",
+    "no_evidence": "nothing is left to read that questions could come from",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
@@ -115,6 +115,7 @@ class QuestionRecord(_Record):
     text: str
     dimension: str = ""
     good: str = "yes"
+    weight: float = 1.0
 
     @property
     def criterion(self) -> str:
@@ -346,11 +347,12 @@ class RunRecord(_Record):
             said.append(
                 f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
             )
-        if questions and not any(each.was_tried for each in self.questions):
-            proposed = count(questions, "question")
-            said.append(
-                f"{proposed} {'was' if questions == 1 else 'were'} proposed and none withstood the development examples"
-            )
+        went = sum(each.was_tried for each in self.questions)
+        if questions and not went:
+            proposed = f"{count(questions, 'question')} {'was' if questions == 1 else 'were'} proposed"
+            said.append(f"{proposed} and none withstood the development examples")
+        elif went and not tried:
+            said.append(f"the run ended before the gate could decide on {count(went, 'question')}")
         if failed and not tried:
             lessons = (
                 f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"
