@@ -22,6 +22,7 @@ from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from ..prompts.verdicts import dump_verdicts
 from ..prompts.words import Figure
+from .learned import learned_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..evaluation.shown import Rows, Shown
-    from ..memory.result_file import CalibratedRecord, EditRecord, LessonRecord, MeasureRecord, ParityRecord, RunRecord
+    from ..memory.result_file import EditRecord, LessonRecord, MeasureRecord, ParityRecord, RunRecord
     from ..optimizer.runner import RunResult
     from ..prompts.verdicts import Verdict
 
@@ -156,28 +157,35 @@ def print_rows(rows: Rows) -> None:
         for name, cell in row.items():
             if isinstance(cell, Figure) and cell.value is None and cell.reason:
                 reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
+    if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
+        table.collapse_padding, table.show_edge = True, False
     out.print(table)
     for reason, where in reasons.items():
         out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", markup=False, soft_wrap=True)
 
 
 def run_summary(done: RunResult) -> None:
-    """What a run came to: the gain, whether to adopt the prompt, the edits and the lessons behind them."""
+    """What a run came to: what was learned, the figures, whether anything was accepted, the edits and their lessons."""
     out = Console(highlight=False)
     result = done.record
+    learned_questions(out, result)
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
     for split, before, after, gain in result.splits:
         row = {"split": split, "n": before and before.n, "at the start": _measure(before), "accepted": _measure(after)}
-        same = None if result.changed else "the same prompt"
+        same = None if result.changed else f"the same {result.thing}"
         rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
     print_rows(rows)
     lessons = {lesson.id: lesson for lesson in result.lessons}
     if result.finish_reason != "calibrated" and not result.changed:
-        out.print(f"No edit passed the gate: {_why_none(result)}. The prompt stays as it was.", soft_wrap=True)
+        why = result.why_unchanged
+        out.print(f"Nothing was accepted: {why}. The {result.thing} stays as it was.", soft_wrap=True, markup=False)
+    elif result.changed and result.same_prompt:
+        out.print("The prompt stays as it was; the questions and how they are read are new.")
     for tried in result.accepted_edits:
-        out.print(f"\nAccepted: {tried.reason}", soft_wrap=True)
+        which = "" if tried.edits else f"{result.name_of(tried)}: "
+        out.print(f"\nAccepted: {which}{tried.reason}", markup=False, soft_wrap=True)
         for edit in tried.edits:
             _edit(out, edit, lessons)
     for pruned in result.pruned_edits:
@@ -185,8 +193,7 @@ def run_summary(done: RunResult) -> None:
         names = ", ".join(pruned.edit.lessons)
         out.print(f"{verb}: {names}: {pruned.reason}", style="dim", markup=False, soft_wrap=True)
     for tried in result.rejected_edits:
-        names = ", ".join(tried.lessons) or "new questions"
-        out.print(f"Rejected: {names}: {tried.reason}", style="dim", markup=False, soft_wrap=True)
+        out.print(f"Rejected: {result.name_of(tried)}: {tried.reason}", style="dim", markup=False, soft_wrap=True)
     for worded in result.reworded:
         assert worded.after is not None, "an accepted wording is one"
         out.print(f"\nWorded anew ({worded.question}): {worded.reason}", markup=False, soft_wrap=True)
@@ -196,10 +203,12 @@ def run_summary(done: RunResult) -> None:
         _parity(out, split, sides)
     _lessons(out, result.lessons)
     if result.calibration:
-        _calibration(out, result.calibration)
+        _calibration(out, result)
     out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
-    out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
-    if (judge := done.directory / JUDGE_FILE).is_file():
+    judge = done.directory / JUDGE_FILE
+    if not (judge.is_file() and result.changed and result.same_prompt):
+        out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
+    if judge.is_file():
         out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)
 
 
@@ -224,17 +233,6 @@ def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None
     )
 
 
-def _why_none(result: RunRecord) -> str:
-    """What became of the lessons of a run that accepted no edit."""
-    count, failed = len(result.rejected_edits), result.failed_trials
-    if count:
-        return f"{count} candidate{'s were' if count > 1 else ' was'} tried and rejected"
-    if failed:
-        lessons = "1 lesson failed its trial" if failed == 1 else f"{failed} lessons failed their trial"
-        return f"{lessons} on the development examples, before validation was paid for"
-    return "no candidate was proposed"
-
-
 def _measured(result: RunRecord) -> str:
     """What the numbers of a run are."""
     return f"Spearman with {result.whose}" if result.yardstick == "Spearman" else result.yardstick.capitalize()
@@ -255,19 +253,25 @@ def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
                 out.print(f"      {lesson.reason}", style="dim", markup=False, soft_wrap=True)
 
 
-def _calibration(out: Console, calibration: Mapping[str, Mapping[str, CalibratedRecord]]) -> None:
+def _calibration(out: Console, result: RunRecord) -> None:
     """What thresholds and Platt scaling alone would have done, on the test examples."""
-    baseline = calibration["baseline"]
-    best = calibration.get("best", baseline)
-    out.print("\nWithout an edit, calibrated on the development examples (test examples):")
+    baseline = result.calibration["baseline"]
+    best = result.calibration.get("best", baseline)
+    what = "The starting judge alone" if result.thing == "judge" else "Without an edit"
+    out.print(f"\n{what}, calibrated on the development examples (test examples):")
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
     rows = [
-        {"prompt": name, "reading": reading, "Spearman": _measure(row)}
+        {result.thing: name, "reading": reading, "Spearman": _measure(row)}
         | {"mean error": Figure(row.errors.mean_absolute), "drift": Figure(row.errors.drift, form="+.3f")}
         for name, side in sides.items()
         for reading, row in side.items()
     ]
     print_rows(rows)
+    if result.best.read_by is not None:
+        out.print(READ_ALREADY, style="dim", soft_wrap=True)
+
+
+READ_ALREADY = "The accepted judge is calibrated already: it is read against accepted outputs."
 
 
 def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,19 @@ import click
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, why
+from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
 from ..models.budget import count
 from ..optimizer.runner import RunResult
 from ..prompts.errors import InputError
 from ..prompts.text import excerpt, shorten
 from ..prompts.words import Figure
+from .learned import folded, question_lines
 from .output import echo_json, run_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import networkx as nx
 
     from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
@@ -53,28 +56,38 @@ def write_graph(run: str, file: str) -> None:
 
 
 def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
-    """Answer where a sentence of the prompt comes from.
+    """Answer where a sentence of the prompt, or a question, comes from.
 
     Raises:
-        InputError: There is no run, or nothing in it says the sentence.
+        InputError: There is no run, nothing in it says the sentence, or several questions are meant.
     """
     graph = build_graph(run)
-    found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
+    found = _reason_for(graph, sentence)
     if as_json:
         echo_json(found.to_dict())
         return
-    width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 100))
-    for indent, text in _Telling(found, graph.graph).lines():
-        margin, hanging = " " * indent, " " * (indent + 2)
-        folded = textwrap.wrap(
-            text,
-            width,
-            initial_indent=margin,
-            subsequent_indent=hanging,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        click.echo("\n".join(folded))
+    lines = question_lines(found) if isinstance(found, QuestionStory) else _Telling(found, graph.graph).lines()
+    width = shutil.get_terminal_size((100, 24)).columns
+    for indent, text in lines:
+        click.echo(folded(text, indent, width))
+
+
+def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
+    """What is known of a learned question, by its id; of a sentence of the prompt; or of a question that says this."""
+    if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
+        return why_question(graph, sentence)
+    try:
+        found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
+        if found.found == "in the prompt":
+            return found
+    except InputError as error:
+        question = find_question(graph, sentence)
+        if question is None:
+            known = learned_ids(graph)
+            raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
+        return why_question(graph, question)
+    question = find_question(graph, sentence)
+    return found if question is None else why_question(graph, question)
 
 
 Line = tuple[int, str]
@@ -228,9 +241,17 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
 @click.command(name="show")
 @click.argument("run")
 @click.option("--diff", is_flag=True, help="Print the changes of the prompt instead.")
-@click.option("--why", "sentence", metavar="SENTENCE", help="Say where a sentence of the prompt comes from.")
 @click.option(
-    "--graph", "file", metavar="FILE", help="Write the graph from disagreements to versions: .json or .graphml."
+    "--why",
+    "sentence",
+    metavar="SENTENCE|ID",
+    help="Say where a sentence of the prompt, or a learned question (its id), comes from.",
+)
+@click.option(
+    "--graph",
+    "file",
+    metavar="FILE",
+    help="Write the graph from disagreements and comments to versions: .json or .graphml.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print result.json; with --why the answer as JSON.")
 def command(run: str, diff: bool, sentence: str | None, file: str | None, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where a prompt comes from, as a graph: disagreement → lesson → edit → version.
+"""Where a judge comes from, as a graph: disagreement → lesson → edit → version, and comment → question → version.
 
 It is read from a run directory, finished or not. Nodes are named ``kind:name`` (``disagreement:e7/facts``, ``lesson:L3``,
 ``edit:2``, ``version:4``) and have ``kind`` among their attributes; so have edges. Attributes:
@@ -14,8 +14,14 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
 - **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all that it has), ``accepted``, ``reason``, validation ``gain`` over its parent,
   ``judged`` (validation examples), ``iteration``.
+- **comment**: ``text``, and the ``examples`` of the questions made of it that it was written of, as far as the run's
+  inputs have them.
+- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where it is one), ``good`` (the answer that speaks for
+  the output), ``origin`` (``comment``, ``contrast``, or ``start`` for those of the checklist that the run began with),
+  ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set aside``, ``waiting``),
+  ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is finished.
 
-Edges: ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
+Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the gate with it), ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
 (lesson → edit, with the words and the evidence that the lesson had then), ``applied`` and ``taken out`` (edit →
 version), ``parent`` (version → the version made from it).
 
@@ -30,6 +36,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..prompts.checklist import marked
 from ..prompts.errors import InputError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import networkx as nx
+
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
 
 
 Row = dict[str, Any]
@@ -88,6 +98,8 @@ class _Builder:
         self._pruning_tried: set[int] = set()
         self._best = 0
         self._iteration = 0
+        self._comments: dict[str, str] = {}
+        """Comment to its node."""
         start = directory.path / "inputs" / "prompt.md"
         if not start.is_file():
             raise InputError(f"{start}: missing, so it cannot be said what the prompt was at the start.")
@@ -181,6 +193,30 @@ class _Builder:
             self._best = number
             self._in_prompt += edits
 
+        if not edits:
+            self._decide_questions(number, event)
+
+    def _on_question(self, event: Row) -> None:
+        problem = event["problem"]
+        known = {name: event[name] for name in ("text", "good", "origin", "effect", "iteration")}
+        known |= {"criterion": marked(event["text"], event["good"] or "yes"), "sources": list(event["sources"])}
+        status = {"status": "set aside" if problem else "waiting", "reason": problem}
+        node = self._node("question", event["id"], **known, **status)
+        for text in event["comments"]:
+            number = len(self._comments) + 1
+            if text not in self._comments:
+                self._comments[text] = self._node("comment", number, text=text, examples=[])
+            self._graph.add_edge(self._comments[text], node, kind="proposed")
+
+    def _decide_questions(self, version: int, event: Row) -> None:
+        """What became of the questions that waited for the gate."""
+        for node, row in self._graph.nodes(data=True):
+            if row["kind"] == "question" and row["status"] == "waiting":
+                taken = event["accepted"]
+                row |= {"status": "accepted" if taken else "rejected"}
+                row |= {"reason": None if taken else f"not accepted: {event['reason']}"}
+                self._graph.add_edge(node, f"version:{version}", kind="asked")
+
     def _on_pruning(self, event: Row) -> None:
         edit = next(
             number
@@ -245,6 +281,7 @@ class _Builder:
         examples, checklist, _ = directory.read_inputs()
         questions |= {each.id: each.criterion for each in checklist.questions} if checklist else {}
         by_id = {example.id: example for example in examples}
+        self._add_questions(checklist, by_id)
         for _, row in graph.nodes(data=True):
             if row["kind"] != "disagreement":
                 continue
@@ -254,6 +291,26 @@ class _Builder:
                 texts = {"input": example.input, "context": example.context, "output": example.output}
                 row.update({name: text for name, text in texts.items() if text})
         return graph
+
+    def _add_questions(self, checklist: Checklist | None, examples: Mapping[str, Example]) -> None:
+        """The worth of those that were learned, the examples of their comments, and the questions of the start."""
+        graph = self._graph
+        if self._directory.finished:
+            for learned in self._directory.read_result().questions:
+                if f"question:{learned.id}" in graph:
+                    worth = {split: gain.to_dict() for split, gain in learned.worth if gain}
+                    graph.nodes[f"question:{learned.id}"].update(worth=worth)
+        for text, comment in self._comments.items():
+            named = dict.fromkeys(name for question in graph[comment] for name in graph.nodes[question]["sources"])
+            said = {
+                name: [" ".join(each.text.split()) for each in examples[name].comment]
+                for name in named
+                if name in examples
+            }
+            graph.nodes[comment]["examples"] = [name for name, texts in said.items() if text in texts]
+        for each in checklist.questions if checklist else ():
+            about = {"text": each.text, "criterion": each.criterion, "good": each.good, "origin": "start"}
+            self._node("question", each.id, **about, status="accepted")
 
 
 def edit_of(graph: nx.DiGraph, number: int) -> Edit:

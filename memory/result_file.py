@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ..models.budget import spending_of
+from ..models.budget import count, spending_of
 from ..prompts.checklist import marked
 from ..prompts.lessons import Edit, Lesson
 
@@ -36,8 +36,8 @@ FINISH_SENTENCES: dict[str, str] = {
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "questions_worded": "nothing but the questions was to change (--update questions)",
     "no_disagreements": "no disagreement is left to learn from",
-    "no_evidence": "all comments are read, and nothing else is left that questions could come from",
-    "no_gain": "no edit was accepted for as many iterations as --patience allows",
+    "no_evidence": "nothing is left to read that questions could come from",
+    "no_gain": "nothing was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
     "max_calls": "the budget of calls is used up (--max-calls)",
@@ -117,6 +117,7 @@ class QuestionRecord(_Record):
     text: str
     dimension: str = ""
     good: str = "yes"
+    weight: float = 1.0
 
     @property
     def criterion(self) -> str:
@@ -142,9 +143,13 @@ class SideRecord(_Record):
     """Why there is no test."""
     checklist: ChecklistRecord | None = None
     read_by: dict[str, Any] | None = None
-    """The calibration that turns its verdicts into those that are scored, where it has one."""
+    """The calibration that its verdicts are read by, where it has one."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
+
+
+NOT_ACCEPTED = "not accepted: "
+"""How the reason of a question begins that the gate refused."""
 
 
 class WorthRecord(_Record):
@@ -152,6 +157,12 @@ class WorthRecord(_Record):
 
     validation: GainRecord | None = None
     test: GainRecord | None = None
+
+    @property
+    def last(self) -> tuple[str, GainRecord] | None:
+        """The split and the gain on it: on test, else on validation."""
+        found = {"test": self.test, "validation": self.validation}
+        return next(((split, gain) for split, gain in found.items() if gain is not None), None)
 
 
 class LearnedRecord(_Record):
@@ -178,6 +189,11 @@ class LearnedRecord(_Record):
     def criterion(self) -> str:
         """The text, and that yes is a fault where it is one."""
         return marked(self.text, self.good or "yes")
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether it came as far as the gate."""
+        return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
 
 
 class EditRecord(Edit):
@@ -320,6 +336,8 @@ class RunRecord(_Record):
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first."""
+    why_no_questions: str | None = None
+    """Why none was proposed, where the run was to learn questions."""
     calls: int
     cached_calls: int
     tokens: int
@@ -344,13 +362,67 @@ class RunRecord(_Record):
 
     @property
     def changed(self) -> bool:
-        """Whether an edit was accepted."""
+        """Whether a candidate was accepted."""
         return bool(self.accepted_edits)
 
     @property
     def learned(self) -> list[LearnedRecord]:
         """The questions that the accepted judge has learned."""
         return [each for each in self.questions if each.joined]
+
+    @property
+    def not_learned(self) -> list[LearnedRecord]:
+        """The questions that were proposed and did not join."""
+        return [each for each in self.questions if not each.joined]
+
+    @property
+    def thing(self) -> str:
+        """What a user takes away, or keeps: a ``judge`` where questions were learned or tried, or else a ``prompt``."""
+        if self.changed:
+            return "judge" if self.learned or self.best.checklist else "prompt"
+        return "judge" if self.questions or self.finish_reason == "no_evidence" else "prompt"
+
+    @property
+    def same_prompt(self) -> bool:
+        """Whether the accepted version has the prompt of the first."""
+        return self.baseline.prompt == self.best.prompt
+
+    def questions_of(self, tried: TriedRecord) -> list[LearnedRecord]:
+        """The learned questions that a candidate brought to the gate; none where it is one of edits."""
+        if tried.edits:
+            return []
+        return [each for each in self.questions if each.was_tried and each.iteration == tried.iteration]
+
+    def name_of(self, tried: TriedRecord) -> str:
+        """What a candidate is known by: its lessons, or its questions."""
+        asked = ", ".join(each.id for each in self.questions_of(tried))
+        return ", ".join(tried.lessons) or (f"questions {asked}" if asked else "new questions")
+
+    @property
+    def why_unchanged(self) -> str:
+        """What became of all that was proposed, where nothing was accepted; without a full stop."""
+        tried, failed, questions = len(self.rejected_edits), self.failed_trials, len(self.questions)
+        said = []
+        if tried:
+            said.append(
+                f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
+            )
+        went = sum(each.was_tried for each in self.questions)
+        if questions and not went:
+            proposed = f"{count(questions, 'question')} {'was' if questions == 1 else 'were'} proposed"
+            said.append(f"{proposed} and none withstood the development examples")
+        elif went and not tried:
+            said.append(f"the run ended before the gate could decide on {count(went, 'question')}")
+        if failed and not tried:
+            lessons = (
+                f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"
+            )
+            said.append(f"{lessons}, so none came to validation")
+        if said:
+            return "; ".join(said)
+        if self.thing == "judge" and self.why_no_questions:
+            return f"no question was proposed, as {self.why_no_questions}"
+        return "no candidate came as far as being tried"
 
     @property
     def splits(self) -> tuple[OnSplit, OnSplit]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from pydantic_core import to_jsonable_python
 
 from ..prompts.checklist import marked
+from ..prompts.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -310,16 +311,24 @@ def _sentence(event: Event) -> str | None:
             verb = "accepted" if event.accepted else "rejected"
             return f"version {event.version} with {', '.join(event.lessons) or 'new questions'} {verb}: {event.reason}"
         case QuestionJudged():
-            kept = f"not used: {event.problem}" if event.problem else f"from {_counted(event.sources)}"
-            return f"question {event.id}, {kept}: {marked(event.text, event.good or 'yes')}"
+            fate = f"is set aside, as {event.problem}" if event.problem else "goes to the gate"
+            return f"question {event.id} {fate}: {marked(event.text, event.good or 'yes')}{_origin(event)}"
         case EditPruned():
             verb = "is taken out again" if event.removed else "stays"
             return f"the edit of {', '.join(event.lessons)} {verb}: {event.reason}"
     return None
 
 
-def _counted(sources: Sequence[str]) -> str:
-    return f"{len(sources)} examples" if len(sources) > 1 else "1 example"
+QUOTED = 60
+"""Characters of a comment in a sentence."""
+
+
+def _origin(event: QuestionJudged) -> str:
+    """Whose words a question comes from."""
+    said = [f"“{shorten(' '.join(text.split()), QUOTED)}”" for text in event.comments[:1]]
+    said += [f"{len(event.comments) - 1} more"] if event.comments[1:] else []
+    on = f" on {len(event.sources)} example{'s' if len(event.sources) > 1 else ''}"
+    return f" (from {' and '.join(said)}{on})" if said else f" (from{on.removeprefix(' on')})"
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ DOING = {
     "edit": "writing edits",
     "no_edit": "writing edits",
     "trial": "trying lessons",
-    "question": "trying questions",
+    "question": "judging with new questions",
     "decision": "judging validation examples",
     "pruning": "trying to take edits out again",
     "stopped": "ending",
@@ -42,6 +42,8 @@ DOING = {
     "finished": "writing the result",
 }
 """What a run does after an event of each kind, as a rule."""
+LEARNING = "judging with the start, then reading comments and trying questions"
+"""The same at the start of a run that learns questions; nothing of it is noted before the questions are judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,11 @@ class RunProgress:
         """The present piece of work, as a rule: the journal notes what is done, not what is begun."""
         if self.written:
             return "finished"
-        return DOING.get(self.events[-1]["event"], "working") if self.events else DOING["split"]
+        last = self.events[-1]["event"] if self.events else "split"
+        learns = self.config.get("command") == "align" and self.config.get("update") in ("auto", "questions")
+        if learns and last == "split" and not self.config.get("calibrate"):
+            return LEARNING
+        return DOING.get(last, "working")
 
     @property
     def decided(self) -> tuple[int, int]:
@@ -104,8 +110,14 @@ class RunProgress:
         return sum(decisions), len(decisions) - sum(decisions)
 
     @property
+    def questions(self) -> tuple[int, int]:
+        """Questions that were proposed, and those of them that went to the gate."""
+        problems = [row["problem"] for row in self.events if row["event"] == "question"]
+        return len(problems), problems.count(None)
+
+    @property
     def gain(self) -> float | None:
-        """Of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+        """Of the accepted version over the starting one, on validation; None before anything was accepted."""
         kept = [row.get("gain") or {} for row in self.events if row.get("accepted") or row.get("removed")]
         gains = [gain["value"] for gain in kept if gain.get("value") is not None]
         return sum(gains) if gains else None
@@ -160,8 +172,10 @@ class RunProgress:
         accepted, rejected = self.decided
         most = self.config.get("max_iterations")
         parts = [f"iteration {self.iteration}{f' of {most}' if most else ''}" if self.iteration else "at the start"]
+        proposed, tried = self.questions
+        asked = [f"{proposed} questions proposed, {tried} to the gate"] if proposed else []
         gain = "" if self.gain is None else f", validation {self.gain:+.3f}"
-        parts += [self.doing, f"{accepted} accepted, {rejected} rejected{gain}"]
+        parts += [self.doing, *asked, f"{accepted} accepted, {rejected} rejected{gain}"]
         bought = self.bought()
         if bought is not None:
             money = f", ${bought.cost_usd:.4f}" if bought.cost_usd else ""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.shown import View
 from ..memory.result_file import RunRecord
 from ..models.budget import count
-from ..prompts.words import number_text
+from ..prompts.text import shorten
+from ..prompts.words import Figure, number_text
 from ..stats.differences import difference_dict
+from .events import QUOTED
 from .yardsticks import CorrelationYardstick
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..evaluation.scoring import ExampleScore
-    from ..memory.result_file import GainRecord, MeasureRecord, TriedRecord
+    from ..memory.result_file import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
     from ..memory.run_directory import RunDirectory
     from ..models.budget import RoleLedger
     from ..prompts.prompt import Prompt
@@ -210,7 +212,7 @@ def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> N
 
 
 def run_view(directory: Path, result: RunRecord) -> View:
-    """The measures, the edits and the lessons of ``result.json``."""
+    """What was learned, the measures, the edits and the lessons of ``result.json``."""
     measured = [("at the start", each.split, each.before) for each in result.splits]
     measured += [("accepted", each.split, each.after) for each in result.splits]
     scores = [
@@ -226,10 +228,13 @@ def run_view(directory: Path, result: RunRecord) -> View:
         | {"support": lesson.support}
         for lesson in result.lessons
     ]
+    questions = [_question(each) for each in result.questions]
+    asked = _asked(result)
     report = directory / "report.html"
     gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
     counted = f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected"
     lines = [
+        *asked,
         f"It ended because {result.why_it_ended}.",
         f"{counted}; {count(len(lessons), 'lesson')}.",
         *gains,
@@ -241,10 +246,60 @@ def run_view(directory: Path, result: RunRecord) -> View:
         "scores": lambda: scores,
         "edits": lambda: edits,
         "lessons": lambda: lessons,
+        "questions": lambda: questions,
+        "learned": lambda: [_learned(each) for each in result.learned],
         "overall": lambda: overall,
     }
     gain = gains[-1] if gains else "Nothing was accepted"
-    return View(f"{result.mode} in {directory}", lines, tables, ("overall", "edits"), f"{gain}; {counted}.")
+    shown = ("learned", "overall", "edits")
+    return View(f"{result.mode} in {directory}", lines, tables, shown, f"{gain}; {counted}.")
+
+
+def _asked(result: RunRecord) -> list[str]:
+    """What became of questions from comments, in a sentence; none where the run was not to learn any."""
+    learned, proposed = result.learned, len(result.questions)
+    if learned:
+        same = " Its prompt is what it was: what to keep is the judge." if result.same_prompt else ""
+        listed = ", ".join(each.id for each in learned)
+        return [
+            f"The judge has learned {count(len(learned), 'question')} from comments, of {proposed}: {listed}.{same}"
+        ]
+    if proposed:
+        return [f"No question was learned from comments: of {count(proposed, 'question')} none joined the judge."]
+    return [f"No question was learned, as {result.why_no_questions}."] if result.why_no_questions else []
+
+
+def _learned(row: LearnedRecord) -> dict[str, Any]:
+    """A question that joined, as people are to see it."""
+    split, worth = row.worth.last or (None, None)
+    said = shorten(" ".join(row.comments[0].split()), QUOTED) if row.comments else None
+    return {
+        "question": row.criterion,
+        "worth": worth and Figure.of(worth, "+.3f"),
+        "on": split,
+        "examples": len(row.sources),
+        "comment": said,
+    }
+
+
+def _question(row: LearnedRecord) -> dict[str, Any]:
+    """``worth`` with its interval is that on ``split``: test, or where that was not judged, validation."""
+    split, worth = row.worth.last or (None, None)
+    return {
+        "id": row.id,
+        "text": row.text,
+        "good": row.good,
+        "joined": row.joined,
+        "worth": worth and worth.value,
+        "low": worth and worth.low,
+        "high": worth and worth.high,
+        "split": split,
+        "n": worth and worth.n,
+        "effect": row.effect,
+        "comments": list(row.comments),
+        "examples": list(row.sources),
+        "reason": row.reason,
+    }
 
 
 def _score(version: str, split: str, dimension: str, row: MeasureRecord) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
-from .questions.account import learned_rows
+from .questions.account import learned_rows, why_no_questions
 from .run_result import build_result, keep_verdicts, prompt_diff, run_view
 from .subject import Outcome
 
@@ -200,7 +200,8 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
     if set_up.learner is not None:
         validation, soft = bench.splits.validation, bench.job.options.soft
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
-        extras = {**extras, "questions": rows}
+        why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
+        extras = {**extras, "questions": rows, "why_no_questions": why}
     scores = {number: seen.scores for number, seen in tests.items()}
     result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
     run.write("prompt.md", outcome.best.prompt.text)
@@ -222,7 +223,8 @@ async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[i
     tests: dict[int, Observation] = {}
     # the best first: where it asks the starting questions too, those are not bought again, and an example's prompt once
     for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
-        name = "the starting prompt" if version is outcome.baseline else "the accepted prompt"
+        thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
+        name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
         bench.events.phase(f"looking at the test examples, once, with {name}")
         tests[version.number] = await set_up.subject.observe(version.draft, bench.splits.test, bench.events.advance)
     return tests

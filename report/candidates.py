@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..memory.result_file import GainRecord, PrunedRecord, RunRecord
+    from ..memory.result_file import GainRecord, LearnedRecord, PrunedRecord, RunRecord
     from .run_data import RunData
 
 
@@ -32,7 +32,7 @@ class EditView:
 
 @dataclass(frozen=True)
 class ShownCandidate:
-    """A prompt that went through the gate."""
+    """A version that went through the gate."""
 
     iteration: int
     accepted: bool
@@ -43,16 +43,15 @@ class ShownCandidate:
     """Validation examples that were judged before the decision."""
     dropped: bool
     """Whether it was dropped before all of them were judged."""
+    name: str
+    """What it is known by: its lessons, or its questions."""
+    questions: Sequence[LearnedRecord] = ()
+    """Learned questions that it brought; none where it is one of edits."""
 
     @property
     def lessons(self) -> list[str]:
         """Ids of the lessons behind its edits, each once."""
         return list(dict.fromkeys(lesson for edit in self.edits for lesson in edit.lessons))
-
-    @property
-    def name(self) -> str:
-        """What it is known by: its lessons."""
-        return ", ".join(self.lessons) or "new questions"
 
 
 def candidates(data: RunData) -> list[ShownCandidate]:
@@ -78,7 +77,19 @@ def candidates(data: RunData) -> list[ShownCandidate]:
             pruning = pruned.get(edit.key) if passed else None
             edits.append(EditView(label, pieces, edit.lessons, trials.get(edit.lessons), pruning))
         dropped = not passed and row.judged is not None and size is not None and row.judged < size
-        made.append(ShownCandidate(row.iteration, passed, row.reason, row.gain, edits, row.judged or None, dropped))
+        made.append(
+            ShownCandidate(
+                row.iteration,
+                passed,
+                row.reason,
+                row.gain,
+                edits,
+                row.judged or None,
+                dropped,
+                ", ".join(dict.fromkeys(row.lessons)) or result.name_of(row),
+                result.questions_of(row),
+            )
+        )
     return made
 
 

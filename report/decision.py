@@ -1,4 +1,4 @@
-"""Whether to adopt a run's prompt, in words: read off the test difference and its interval, and off nothing else."""
+"""Whether to adopt a run's prompt, or its judge where questions were learned, in words: read off the test difference and its interval, and off nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..prompts.words import interval, number, signed
 from .scores import CALIBRATIONS, measured_name
 
 if TYPE_CHECKING:
-    from ..memory.result_file import RunRecord
+    from ..memory.result_file import LearnedRecord, RunRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 
@@ -20,7 +20,7 @@ TOO_FEW = 10
 """Test examples below which a bootstrap interval is not trusted to decide anything."""
 ENOUGH = 0.5
 """Share of the test examples that must have a score from both prompts for the test to decide."""
-UNDECIDED_ADVICE = "Until more test examples settle it, the starting prompt is the safer choice."
+UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,33 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
     """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
 
     An interval with zero in it, or none, leaves it undecided; so do fewer than ``TOO_FEW`` examples, or fewer than
-    the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted edit there is nothing to adopt.
+    the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted candidate there is nothing to adopt.
     """
-    return Advice(*_choose(result, test_size), tuple(_cautions(result, test_size)))
+    choice, headline, why = _choose(result, test_size)
+    return Advice(choice, headline, f"{_what_was_learned(result)}{why}", tuple(_cautions(result, test_size)))
+
+
+def _what_was_learned(result: RunRecord) -> str:
+    learned = len(result.learned)
+    if not learned:
+        return ""
+    same = ", and its prompt is what it was" if result.same_prompt else ""
+    return f"The new judge asks {count(learned, 'question')} more, learned from people's comments{same}. "
 
 
 def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]:
     if result.finish_reason == "calibrated":
         return "keep", "The prompt is unchanged: only a calibration was fitted", _calibration_found(result)
     if not result.changed:
-        return "keep", "Keep the starting prompt", _nothing_accepted(result)
-    gain = result.gain.test
+        return "keep", f"Keep the starting {result.thing}", _nothing_accepted(result)
+    gain, thing, advice = result.gain.test, result.thing, UNDECIDED_ADVICE.format(result.thing)
     if gain is None:
         why = result.best.reason or "the test examples were not judged"
         return (
             "undecided",
             "Undecided: not tested",
-            f"An edit passed on validation, but {why.rstrip('.')}. Validation alone is no proof: the edit was chosen "
-            "because it looked good there. Until the test is judged, the starting prompt is the safer choice; "
+            f"The new {thing} passed on validation, but {why.rstrip('.')}. Validation alone is no proof: it was chosen "
+            f"because it looked good there. Until the test is judged, the starting {thing} is the safer choice; "
             "askance resume with a larger budget goes on from here.",
         )
     on = f"On {count(gain.n, 'test example')} that no earlier step had looked at"
@@ -64,57 +73,43 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
         return (
             "undecided",
             "Undecided: the difference cannot be measured",
-            f"{on}, the difference in {what} is undefined ({gain.reason or 'no interval'}). {UNDECIDED_ADVICE}",
+            f"{on}, the difference in {what} is undefined ({gain.reason or 'no interval'}). {advice}",
         )
     if gain.n < max(TOO_FEW, ENOUGH * (test_size or 0)):
         of_all = f"of {count(test_size, 'test example')}" if test_size else "test examples"
         return (
             "undecided",
             "Undecided: too few test examples",
-            f"Only {gain.n} {of_all} have a score from both prompts. The difference on them is "
-            f"{signed(gain.value)}, but so few say little about the rest. {UNDECIDED_ADVICE}",
+            f"Only {gain.n} {of_all} have a score from both {thing}s. The difference on them is "
+            f"{signed(gain.value)}, but so few say little about the rest. {advice}",
         )
     size = f"{on}, its {what} is {number(abs(gain.value))}"
     span = f"The 95 % interval of the difference, {interval(gain.low, gain.high)},"
     if gain.low > 0:
         return (
             "adopt",
-            f"Adopt the new {_changed(result)}",
-            f"{size} higher than the starting prompt's. {span} is all above zero.",
+            f"Adopt the new {thing}",
+            f"{size} higher than the starting {thing}'s. {span} is all above zero.",
         )
     if gain.high < 0:
         return (
             "keep",
-            "Keep the starting prompt",
-            f"{size} lower than the starting prompt's. {span} is all below zero: what passed on validation did not "
+            f"Keep the starting {thing}",
+            f"{size} lower than the starting {thing}'s. {span} is all below zero: what passed on validation did not "
             "hold on new examples.",
         )
     way = "higher" if gain.value > 0 else "lower"
-    measured = f"{size} {way} than the starting prompt's" if gain.value else f"{on}, {what} is unchanged"
+    measured = f"{size} {way} than the starting {thing}'s" if gain.value else f"{on}, {what} is unchanged"
     return (
         "undecided",
         "Undecided: the test does not settle it",
-        f"{measured}, but that may be chance. {span} has zero in it: the new prompt may be better or worse. "
-        f"{UNDECIDED_ADVICE}",
+        f"{measured}, but that may be chance. {span} has zero in it: the new {thing} may be better or worse. {advice}",
     )
 
 
-def _changed(result: RunRecord) -> str:
-    """What is new: the prompt, the questions, or both."""
-    questions = result.best.checklist is not None
-    prompt = result.best.prompt != result.baseline.prompt
-    return " and ".join(name for name, new in (("prompt", prompt or not questions), ("questions", questions)) if new)
-
-
 def _nothing_accepted(result: RunRecord) -> str:
-    tried = len(result.rejected_edits)
-    if tried:
-        gate = f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
-    else:
-        failed = result.failed_trials
-        lessons = f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"
-        gate = f"{lessons}, so none came to validation" if failed else "No candidate came as far as being tried"
-    return f"Nothing was gained: {gate}, so the prompt is what it was before. {finish_sentence(result)}"
+    why = result.why_unchanged
+    return f"Nothing was gained: {why}, so the {result.thing} is what it was before. {finish_sentence(result)}"
 
 
 def _calibration_found(result: RunRecord) -> str:
@@ -145,8 +140,8 @@ def _calibration_is_enough(result: RunRecord) -> list[str]:
     if best is None or known[best] < test.spearman:
         return []
     return [
-        f"Calibration alone does as well: with {best}, the starting prompt reaches a Spearman of {number(known[best])} "
-        f"on test, the new prompt {number(test.spearman)}. It needs no other prompt (--calibrate)."
+        f"Calibration alone does as well: with {best}, the starting {result.thing} reaches a Spearman of "
+        f"{number(known[best])} on test, the new {result.thing} {number(test.spearman)}. It needs nothing new (--calibrate)."
     ]
 
 
@@ -161,23 +156,23 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     if result.changed and result.reference == "source":
         said.append(
             "The yardstick is the source judge, not people: the data were compared with the source's scores. Whether "
-            "people agree more with the new prompt was not measured."
+            f"people agree more with the new {result.thing} was not measured."
         )
     if gain and test_size is not None and 0 < gain.n < test_size:
         said.append(
-            f"Of {count(test_size, 'test example')}, {gain.n} have a score from both prompts; the others may differ."
+            f"Of {count(test_size, 'test example')}, {gain.n} have a score from both {result.thing}s; the others may differ."
         )
     if gain and result.changed and 0 < gain.n < FEW:
         said.append(f"There are few test examples ({gain.n}), so the interval is wide and may shift with new data.")
     undefined = [each for each in (result.baseline.test, test) if each and each.value is None]
     if undefined and gain and gain.value is not None:
         said.append(
-            f"For one of the two prompts the {measured_name(result)} on test is undefined ({undefined[0].reason}). A judge "
+            f"For one of the two {result.thing}s the {measured_name(result)} on test is undefined ({undefined[0].reason}). A judge "
             "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
         )
     if result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0:
         said.append(
-            f"The new prompt's own correlation on test is not clearly above zero ({number(test.spearman)}, "
+            f"The new {result.thing}'s own correlation on test is not clearly above zero ({number(test.spearman)}, "
             f"{interval(test.low, test.high)})."
         )
     if result.reworded:
@@ -187,6 +182,11 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
         )
     said += _calibration_is_enough(result)
     said += _fallen_dimensions(result)
+    if result.changed and result.learned and (single := [each for each in result.learned if _may_harm(each)]):
+        names = ", ".join(each.id for each in single)
+        said.append(
+            f"Measured lower with than without, on test: {names}. Read these questions before adopting the judge."
+        )
     if result.coverage < 1:
         said.append(
             f"Of the verdicts, {missing_share(result.coverage)} are missing; an example with a missing verdict has "
@@ -197,8 +197,14 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     return said
 
 
+def _may_harm(each: LearnedRecord) -> bool:
+    """Whether the judge measured lower on test with a question than without it."""
+    worth = each.worth.test
+    return worth is not None and worth.value is not None and worth.value < 0
+
+
 def _fallen_dimensions(result: RunRecord) -> list[str]:
-    """Dimensions on which the new prompt measured lower on test, when there are several."""
+    """Dimensions on which the new version measured lower on test, when there are several."""
     before, after = result.baseline.test, result.best.test
     if not (result.changed and before and after) or len(after.dimensions) < 2:
         return []

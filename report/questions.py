@@ -36,7 +36,7 @@ class QuestionRow:
     text: str
     dimension: str
     before: float | None
-    """Mean P(yes) of the starting prompt on the split of :class:`Parity`."""
+    """Mean P(yes) of the starting version on the split of :class:`Parity`."""
     after: float | None
     wanted: float | None
     """Mean of what it should have been, over the same examples."""
@@ -46,7 +46,7 @@ class QuestionRow:
 
     @property
     def gap(self) -> float:
-        """How far the last prompt is from what was wanted; 0 where that is not known."""
+        """How far the last version is from what was wanted; 0 where that is not known."""
         last = self.before if self.after is None else self.after
         return 0.0 if last is None or self.wanted is None else abs(last - self.wanted)
 
@@ -123,7 +123,7 @@ class Together:
 
 
 def together(data: RunData) -> Together | None:
-    """Phi of every pair of questions, on the test answers of the last prompt; None where there are no two to compare."""
+    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to compare."""
     verdicts = data.kept.of(data.kept.best, "test") or data.kept.of(data.kept.first, "test")
     if not verdicts or has_own_questions(data):
         return None
@@ -178,7 +178,7 @@ class Spread:
 
 
 def spreads(data: RunData) -> list[Spread]:
-    """The distributions of the wanted scores, of the starting and of the new prompt, on the same examples."""
+    """The distributions of the wanted scores, of the starting and of the new version, on the same examples."""
     whole = [
         each
         for each in data.kept.scored
@@ -191,8 +191,8 @@ def spreads(data: RunData) -> list[Spread]:
     reference = data.result.whose[0].upper() + data.result.whose[1:]
     columns = [
         (reference, "people", [each.wanted for each in whole]),
-        ("Starting prompt", "before", [each.before for each in whole]),
-        ("New prompt", "after", [each.after for each in whole]),
+        (f"Starting {data.result.thing}", "before", [each.before for each in whole]),
+        (f"New {data.result.thing}", "after", [each.after for each in whole]),
     ]
     known = [(name, kind, [value for value in values if value is not None]) for name, kind, values in columns]
     known = [each for each in known if each[2]]
@@ -223,20 +223,21 @@ def severity(data: RunData) -> list[Severity]:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One way to read the verdicts of one prompt."""
+    """One way to read the verdicts of one version."""
 
-    prompt: str
+    side: str
+    """``starting`` or ``new``."""
     reading: str
     measure: CalibratedRecord
 
 
 def calibrations(data: RunData) -> Sequence[Calibrated]:
-    """The verdicts as they are, with thresholds, and Platt-scaled; of the starting and of the new prompt."""
+    """The verdicts as they are, with thresholds, and Platt-scaled; of both versions."""
     found = data.result.calibration
     sides = [("starting", "baseline"), *([("new", "best")] if data.result.changed else [])]
     return [
-        Calibrated(prompt, label, found[side][name])
-        for prompt, side in sides
+        Calibrated(which, label, found[side][name])
+        for which, side in sides
         if side in found
         for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
     ]

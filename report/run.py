@@ -19,6 +19,7 @@ from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
 from .decision import decide, finish_sentence, missing_share
 from .examples import changes, example_data
+from .learned import what_was_learned
 from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import calibrations, parity, severity, spreads, together
@@ -64,6 +65,8 @@ def render_report(data: RunData) -> str:
         SCRIPTS,
         data=data,
         result=data.result,
+        thing=data.result.thing,
+        learned=what_was_learned(data),
         who=who(data),
         decision=decide(data.result, data.split_size("test")),
         finish=finish_sentence(data.result),
@@ -167,7 +170,12 @@ class Iteration:
     """What happened in one round of the loop."""
 
     number: int
-    found: int
+    proposed: int
+    """Questions that were proposed."""
+    withstood: int
+    """Those of them that the development examples spoke for, so that they went to the gate."""
+    found: int | None
+    """None where nobody looked for disagreements, as the questions sufficed."""
     read: int
     notes: int
     new_lessons: int
@@ -185,34 +193,42 @@ class Iteration:
             return f"{count(accepted, 'candidate')} accepted"
         if self.tried:
             return "nothing accepted"
+        if self.found is None:
+            return "no question withstood the development examples"
         if self.trials and not self.passed:
             return "no lesson passed its trial"
         return "no candidate" if self.read else "nothing left to read"
 
 
 def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
-    """Rounds of the loop, as the journal tells them."""
-    rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = []
+    """Rounds of the loop in which something was found, proposed or tried, as the journal tells them."""
+    rounds: dict[int, dict[str, list[dict[str, Any]]]] = {}
+    last = 0
     for event in data.events:
-        if event.get("event") == "disagreements":
-            rounds.append((event, [], []))
-        elif event.get("event") == "lesson" and rounds:
-            rounds[-1][1].append(event)
-        elif event.get("event") == "trial" and rounds:
-            rounds[-1][2].append(event)
-    return [
-        Iteration(
-            number=event["iteration"],
-            found=event["found"],
-            read=len(event["read"]),
-            notes=len(notes),
-            new_lessons=sum(note["relation"] == "new" for note in notes),
-            trials=len(trials),
-            passed=sum(trial["result"]["passed"] for trial in trials),
-            tried=[each for each in tried if each.iteration == event["iteration"]],
-        )
-        for event, notes, trials in rounds
-    ]
+        kind = str(event.get("event"))
+        if kind in ("disagreements", "question", "decision") and event.get("iteration"):
+            last = event["iteration"]
+        if last and kind in ("disagreements", "question", "decision", "lesson", "trial"):
+            rounds.setdefault(last, {}).setdefault(kind, []).append(event)
+    return [_iteration(number, events, tried) for number, events in rounds.items()]
+
+
+def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: Sequence[ShownCandidate]) -> Iteration:
+    found, questions, notes, trials = (
+        events.get(name, []) for name in ("disagreements", "question", "lesson", "trial")
+    )
+    return Iteration(
+        number=number,
+        proposed=len(questions),
+        withstood=sum(each["problem"] is None for each in questions),
+        found=sum(each["found"] for each in found) if found else None,
+        read=sum(len(each["read"]) for each in found),
+        notes=len(notes),
+        new_lessons=sum(note["relation"] == "new" for note in notes),
+        trials=len(trials),
+        passed=sum(trial["result"]["passed"] for trial in trials),
+        tried=[each for each in tried if each.iteration == number],
+    )
 
 
 def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
@@ -228,7 +244,7 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
         size = data.split_size(split)
         accepted = [("accepted", after, result.best)] if result.changed else []
         for label, measure, side in [("starting", before, result.baseline), *accepted]:
-            where = f"{split.capitalize()}, {label} prompt"
+            where = f"{split.capitalize()}, {label} {result.thing}"
             if measure is None:
                 said.append(f"{where}: {side.reason or 'not judged'}.")
                 continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
+from ..prompts.comments import read_comments
 from ..prompts.errors import InputError
 from ..prompts.rows import read_rows
 from ..prompts.verdicts import read_verdicts
@@ -43,6 +44,8 @@ class RunData:
     examples: Mapping[str, Mapping[str, Any]]
     """Input, output and the like of those examples that may be shown, by id."""
     kept: Kept
+    comments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What was written of the examples that learned questions come from, by id, spaces made one."""
     has_judge: bool = False
     """Whether the directory has a ``judge.yaml``, which older runs have not."""
 
@@ -93,6 +96,8 @@ def read_run(path: Path) -> RunData:
         row["example"] for event in events if event.get("event") == "disagreements" for row in event.get("read", ())
     }
     wanted.update(each.example for each in worst_first(kept.scored)[:SHOWN_TESTS])
+    sources = {name for each in result.learned for name in each.sources}
+    inputs = _examples(path / "inputs" / "examples.jsonl", wanted | sources)
     return RunData(
         name=path.resolve().name,
         config=header["config"],
@@ -100,8 +105,13 @@ def read_run(path: Path) -> RunData:
         result=result,
         events=events,
         checklist=asked,
-        examples=_examples(path / "inputs" / "examples.jsonl", wanted),
+        examples={name: row for name, row in inputs.items() if name in wanted},
         kept=kept,
+        comments={
+            name: [" ".join(each.text.split()) for each in read_comments(row.get("comment"))]
+            for name, row in inputs.items()
+            if name in sources
+        },
         has_judge=(path / JUDGE_FILE).is_file(),
     )
 

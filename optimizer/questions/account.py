@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...memory.result_file import NOT_ACCEPTED
+from ...models.budget import count
 from ...stats.differences import difference_dict
+from .learner import FEWEST_ACCEPTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from ...stats.differences import Difference
     from ..subject import Draft, Observation, Outcome
     from ..yardsticks import Yardstick
-    from .learner import Learned
+    from .learner import Learned, QuestionLearner
 
 
 def learned_rows(
@@ -41,7 +44,7 @@ def learned_rows(
     for each in sorted(learned, key=lambda one: one.id not in best.draft.origins):
         joined = each.id in best.draft.origins
         found, candidate = each.standing, each.candidate
-        reason = None if joined else each.problem or f"not accepted: {refused.get(each.iteration, 'the run ended')}"
+        reason = None if joined else each.problem or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
         rows.append(
             {
                 "id": each.id,
@@ -63,6 +66,44 @@ def learned_rows(
             }
         )
     return rows
+
+
+def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], finish_reason: str) -> str | None:
+    """Why none was proposed, as in "None, as …"; None where some were.
+
+    Args:
+        learner: What it saw: its development examples.
+        examples: All examples of the run.
+        finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
+    """
+    if learner.learned or finish_reason in ("calibrated", "converged"):
+        return None
+    if not any(each.comment for each in examples):
+        return "no example has a comment"
+    wanted, names = learner.targets.wanted, learner.targets.dimensions
+    known = [
+        {each.id: value for each in learner.development if (value := wanted[each.id].get(name)) is not None}
+        for name in names
+    ]
+    sides = [{each: value >= sum(row.values()) / len(row) for each, value in row.items()} for row in known if row]
+    able = [side for side in sides if sum(side.values()) >= FEWEST_ACCEPTED and not all(side.values())]
+    if not able:
+        most = max((sum(side.values()) for side in sides), default=0)
+        few = (
+            f"only {count(most, 'development example')} are accepted" if most < FEWEST_ACCEPTED else "none is rejected"
+        )
+        return f"{few}, and comments are read of rejected outputs, held against accepted ones"
+    rejected = {each for side in able for each, fine in side.items() if not fine}
+    remarks = {
+        " ".join(one.text.split()) for each in learner.development if each.id in rejected for one in each.comment
+    }
+    if not remarks:
+        return "none of the comments is on a rejected development example"
+    if finish_reason in ("max_calls", "max_tokens", "max_cost"):
+        return "the run ended before it came to the comments"
+    one = len(remarks) == 1
+    which = "the one comment" if one else f"all {len(remarks)} different comments"
+    return f"{which} on rejected development examples came to no usable question"
 
 
 def _worth(

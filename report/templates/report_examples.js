@@ -40,6 +40,6 @@
       thousandths(value, name === "better"),
       name === "better" && value !== null && Math.abs(value) >= 50 ? (value < 0 ? "n worse" : "n better") : "n",
     ],
-    note: (left) => `${left.toLocaleString("en")} of ${data.ids.length.toLocaleString("en")} examples, ${first.length.toLocaleString("en")} verdicts${changed ? " of each prompt" : ""}. A name opens its questions.`,
+    note: (left) => `${left.toLocaleString("en")} of ${data.ids.length.toLocaleString("en")} examples, ${first.length.toLocaleString("en")} verdicts${changed ? " of each version" : ""}. A name opens its questions.`,
   });
 })();

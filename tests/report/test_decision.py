@@ -73,7 +73,7 @@ def test_without_an_accepted_edit_it_says_that_nothing_was_gained_and_why_the_ru
 
 
 def test_without_a_single_candidate_it_says_so():
-    assert "No candidate came as far" in decide(result(accepted_edits=[], rejected_edits=[])).why
+    assert "no candidate came as far" in decide(result(accepted_edits=[], rejected_edits=[])).why
 
 
 def test_a_prompt_that_was_never_tested_is_not_adopted():

@@ -18,7 +18,6 @@ from askance.models.base import ModelError, Request
 from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
 from askance.prompts.checklist import Checklist, Question
-from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
 from askance.runs import estimate_run
 from askance.testing import Reply, ScriptedModel
@@ -260,7 +259,7 @@ def test_the_report_compares_answers_to_one_and_the_same_question(done: askance.
     assert all(each.p_yes == pytest.approx(1 - said[each.example]) for each in first)
     assert row.wanted == pytest.approx(sum(1 - p for p in source_says(data)) / 30, abs=1e-4)
     html = (done.directory / "report.html").read_text()
-    assert "Adopt the new questions" in html and "judge.yaml holds them, the prompt alone does not" in html
+    assert "Adopt the new judge" in html and "judge.yaml holds them, the prompt alone does not" in html
     assert "The same verdicts as the source, on test" in html
     assert "worded anew" in html and AVOID in html and "yes = fault" in html
 
@@ -405,8 +404,3 @@ def test_questions_come_first_by_default_and_not_in_the_papers_loop(hearing: Hea
     assert prepared(hearing).options.update == "auto"
     assert prepared(hearing).options.words_questions
     assert not prepared(hearing, paper=True).options.words_questions
-
-
-def test_migrate_shows_no_examples(hearing: Hearing) -> None:
-    with pytest.raises(InputError, match="update: migrate shows the target no examples"):
-        prepared(hearing, update="examples")

@@ -1,0 +1,121 @@
+"""What a run has learned from people's comments, for a terminal: the questions, whose words they are, and their worth."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from ..models.budget import count
+from ..prompts.text import shorten
+from ..prompts.words import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+    from ..memory.result_file import LearnedRecord, RunRecord
+    from ..memory.why_question import QuestionStory
+
+MOST_SET_ASIDE = 5
+"""Questions that did not join which are shown; the others are counted."""
+MOST_NAMES = 3
+"""Examples that are named."""
+MOST_QUOTED = 100
+"""Characters of a comment."""
+MOST_ON = 8
+"""Examples of a comment that are named in a question's history."""
+
+
+def learned_questions(out: Console, result: RunRecord) -> None:
+    """The questions that joined, those that did not with the reasons, or why none was proposed."""
+
+    def tell(text: str, indent: int, style: str | None = None) -> None:
+        out.print(folded(text, indent, out.width), style=style, markup=False, soft_wrap=True)
+
+    if result.learned:
+        out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:", markup=False)
+    for each in result.learned:
+        tell(f"{each.criterion} [{each.id}]", 2)
+        tell(f"worth {worth_text(each)}", 6)
+        tell(origin_text(each), 6)
+    if result.learned:
+        said = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
+        tell(said, 0, "dim")
+    left = result.not_learned
+    if left:
+        out.print("\nProposed, and not learned:", style="dim")
+    for each in left[:MOST_SET_ASIDE]:
+        why = "it went to the gate, see below" if each.was_tried and result.rejected_edits else each.reason
+        tell(f"{each.criterion} [{each.id}]: {why}", 2, "dim")
+    if more := len(left[MOST_SET_ASIDE:]):
+        tell(f"and {more} more; all of them are in result.json and report.html", 2, "dim")
+    if result.why_no_questions and (result.changed or result.thing == "prompt"):
+        out.print()
+        tell(f"No question was learned, as {result.why_no_questions}.", 0, "dim")
+
+
+def worth_text(each: LearnedRecord) -> str:
+    """What a question that joined was worth on test, or else on validation."""
+    last = each.worth.last
+    return "was not measured" if last is None else f"{Figure.of(last[1], '+.3f')} on {last[0]}, n = {last[1].n}"
+
+
+def origin_text(each: LearnedRecord) -> str:
+    """Whose comments a question comes from, the first one quoted."""
+    quoted = [f"“{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in each.comments[:1]]
+    others = len(each.comments) - 1
+    quoted += [count(others, "more comment")] if others > 0 else []
+    on = f"{count(len(each.sources), 'example')} ({named(each.sources)})"
+    return f"from {' and '.join(quoted)}, on {on}" if quoted else f"from {on}"
+
+
+def named(examples: Sequence[str]) -> str:
+    """The first examples by id, and how many there are more."""
+    more = len(examples) - MOST_NAMES
+    return ", ".join(examples[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def folded(text: str, indent: int, width: int) -> str:
+    """A paragraph on lines of a terminal; those after the first are set two further in."""
+    return textwrap.fill(
+        text,
+        max(40, min(width, 100)),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
+    """The history of a question, as paragraphs with their indents: comments, development examples, gate, worth."""
+    yield 0, f"{story.criterion} [{story.id}]"
+    if story.origin == "start":
+        yield 0, "It stood in the checklist that the run began with."
+        return
+    fate = {"accepted": "Learned", "waiting": "Not decided yet"}.get(story.status, f"Not learned: {story.reason}")
+    yield 0, f"{fate}. It was proposed in iteration {story.iteration}."
+    for comment in story.comments:
+        on = f", on {', '.join(comment.examples[:MOST_ON])}" if comment.examples else ""
+        more = f" and {len(comment.examples) - MOST_ON} more" if len(comment.examples) > MOST_ON else ""
+        yield 2, f"From the comment “{comment.text}”{on}{more}"
+    if story.good is not None:
+        nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
+        yield 2, f"Development examples: those outputs are nearer to {nearer} than accepted ones, so yes is {means}"
+    if story.effect is not None:
+        yield (
+            2,
+            f"Against other rejected outputs it speaks {story.effect:+.2f} more than against accepted ones (1 at most)",
+        )
+    for version in story.measured:
+        verb = "accepted" if version.accepted else "rejected"
+        others = f", together with {', '.join(version.together)}" if version.together else ""
+        yield 2, f"Gate, version {version.version} {verb}{others}: {version.reason}{_interval(version.gain)}"
+    for split, gain in story.worth.items():
+        yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
+
+
+def _interval(gain: Mapping[str, Any] | None) -> str:
+    span = Figure.of(gain, "+.3f").span("-") if gain else None
+    return f", 95% interval [{', '.join(span)}]" if span else ""
