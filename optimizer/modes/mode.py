@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..subject import Draft, Observation, Outcome, Subject
     from ..yardsticks import Drift, Yardstick
     from .bench import Bench
+    from .plain_lines import PlainLines
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class SetUp:
     helper: Model
     """Takes the roles that have no model of their own."""
     batches: BatchNoteTaker | None = None
+    plain_lines: PlainLines | None = None
+    """States what fails in its own words, before notes are taken; None where only a note-taker is asked."""
     classify: bool = False
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"

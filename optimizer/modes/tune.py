@@ -8,7 +8,7 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.generator import Generator
-from ...agents.generator_notes import GeneratorNoteTaker
+from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
 from ...prompts.checklist import Checklist, load_checklist
@@ -24,6 +24,7 @@ from .checker import load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
+from .plain_lines import PlainLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -150,6 +151,7 @@ class Tune:
             drift=QuestionDrift(options.max_drift),
             note_taker=note_taker,
             helper=helper,
+            plain_lines=_plain_lines(bench, options, helper),
             classify=True,
             agreed="nothing_fails",
         )
@@ -169,6 +171,14 @@ class Tune:
         questions = 6 * len(job.examples) * options.repeat
         length = sum(len(each.input) + len(prompt.text) for each in job.examples) // 4 + 50
         return found + Estimate(questions, questions + len(job.examples), 0, 7 * length)
+
+
+def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:
+    """Who states requirements plainly; nobody in the papers' loop, or where it was not wanted."""
+    if options.paper or not options.plain_first:
+        return None
+    writer = RequirementWriter(bench.gateway, bench.helper("note_taker", helper), seed=options.seed)
+    return PlainLines(writer, bench.job.checklist, bench.memory, bench.events)
 
 
 MODE = Tune()
