@@ -132,7 +132,9 @@ class GeneratorNoteTaker(NoteAgent):
 
 MOST_REASONS = 3
 """Reasons of a checker that are told; further ones differ in numbers, as a rule."""
-_NEGATION = re.compile(r"\b(?:not|no|never|without|avoid\w*|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|without|avoid\w*|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b", re.IGNORECASE
+)
 
 
 class StatedRequirement(BaseModel):

@@ -271,7 +271,9 @@ def _sentence(event: Event) -> str | None:
             found = f"{event.found} disagreements on {event.verdicts} verdicts, reading {len(event.read)}"
             return f"iteration {event.iteration}: {found}"
         case RequirementStated(lesson):
-            return f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
+            return (
+                f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
+            )
         case LessonLearned(lesson):
             about = "" if lesson.promptable else ", the prompt cannot fix it"
             return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"

@@ -25,14 +25,17 @@ _ATTACHED = r"(?!(?:of|to|for|from|that|which|who|whose|and|or|as|given|generate
 """Nor something that still belongs to the subject: "the reply to a complaint"."""
 _VERB = r"(?!(?:with|in|on|at|by|about|under|after|before|between|into)\b)(?!\w+ing\b|(?!need|feed|exceed|heed|proceed|embed)\w+ed\b)"
 _CONDITION = re.compile(r"(?P<when>(?:if|when|where|for|in case)\b[^,?]+,)\s*(?P<rest>.+)", re.IGNORECASE)
-_DOES = re.compile(rf"(?:does|do|did)\s+(?P<who>{_SUBJECT}|it)\s+{_BOUND}{_ATTACHED}{_VERB}(?P<what>\S.*)", re.IGNORECASE)
+_DOES = re.compile(
+    rf"(?:does|do|did)\s+(?P<who>{_SUBJECT}|it)\s+{_BOUND}{_ATTACHED}{_VERB}(?P<what>\S.*)", re.IGNORECASE
+)
 _IS = re.compile(rf"(?:is|are|was)\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
 _HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_ATTACHED}(?P<what>\S.*)", re.IGNORECASE)
 _THERE = re.compile(r"(?:is|are)\s+there\s+(?P<what>\S.*)", re.IGNORECASE)
-_STATES = frozenset(
-    "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect remain stay "
-    "last make show agree comply know think fall cost".split()
+_STATING = (
+    "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect remain "
+    "stay last make show agree comply know think fall cost"
 )
+_STATES = frozenset(_STATING.split())
 """Verbs that say how the output is, not what its writer does; "make" is both ("make sense"). A verb alone ("Greet.") is
 not taken for an order either."""
 _DROPPED = re.compile(r"^(?:ever|actually|really|in fact|anywhere)\s+", re.IGNORECASE)

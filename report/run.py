@@ -165,7 +165,10 @@ class Iteration:
 
     number: int
     found: int
+    stated: int
+    """Requirements that were stated in their own words."""
     read: int
+    """Failures that a note-taker read; none where the requirements' own words gained something."""
     notes: int
     new_lessons: int
     trials: int
@@ -184,31 +187,34 @@ class Iteration:
             return "nothing accepted"
         if self.trials and not self.passed:
             return "no lesson passed its trial"
-        return "no candidate" if self.read else "nothing left to read"
+        return "no candidate" if self.read or self.stated else "nothing left to read"
 
 
 def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
     """Rounds of the loop, as the journal tells them."""
-    rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = []
+    rounds: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]] = []
     for event in data.events:
         if event.get("event") == "disagreements":
-            rounds.append((event, [], []))
+            rounds.append((event, [], [], []))
         elif event.get("event") == "lesson" and rounds:
             rounds[-1][1].append(event)
+        elif event.get("event") in ("reasons", "requirement") and rounds:
+            rounds[-1][3].append(event)
         elif event.get("event") == "trial" and rounds:
             rounds[-1][2].append(event)
     return [
         Iteration(
             number=event["iteration"],
             found=event["found"],
-            read=len(event["read"]),
+            stated=sum(each["event"] == "requirement" for each in told),
+            read=len(event["read"]) if not told or any(each["event"] == "reasons" for each in told) else 0,
             notes=len(notes),
             new_lessons=sum(note["relation"] == "new" for note in notes),
             trials=len(trials),
             passed=sum(trial["result"]["passed"] for trial in trials),
             tried=[each for each in tried if each.iteration == event["iteration"]],
         )
-        for event, notes, trials in rounds
+        for event, notes, trials, told in rounds
     ]
 
 

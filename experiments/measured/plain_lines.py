@@ -1,8 +1,8 @@
 """What a generator's prompt leaves out, stated in its own words first: the gain of ``tune``, and of each line.
 
-Run ``python -m askance.experiments.measured.plain_lines`` (the embedded 1.5B model writes and judges; ten minutes a seed on two
-cores). A made-up ferry company's prompt says nothing of six house rules: two are questions for the judge, one of which
-looks for a fault, and four are checks in code. ``--notes-only`` leaves the plain lines out, for comparison.
+Run ``python -m askance.experiments.measured.plain_lines`` (the embedded 1.5B model writes; ten minutes a seed on two busy cores). A
+made-up ferry company's prompt says nothing of its house rules, six of which are checks in code. With ``--judged SEED`` the same
+model also judges two rules as questions, one of which looks for a fault; ``--notes-only SEED`` leaves the plain lines out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DATA = Path(__file__).parents[1] / "ferry"
 RESULT = RESULTS / "plain_lines.json"
 MODEL = "local/qwen2.5-coder-1.5b-instruct"
 SETTINGS: dict[str, Any] = {
-    "max_output_tokens": 70,
+    "max_output_tokens": 80,
     "max_iterations": 1,
     "max_notes": 4,
     "split": (0.25, 0.3, 0.45),
@@ -41,6 +41,7 @@ SETTINGS: dict[str, Any] = {
     "embedder": "words",
 }
 CHECKS_ARE_IN = "askance.experiments.measured.plain_lines"
+ARMS = ("plain lines", "judged", "notes only")
 SHOWN = 4
 """Test messages whose replies before and after are kept in the result."""
 
@@ -48,26 +49,36 @@ SHOWN = 4
 def checks(example: Example) -> list[Check]:
     """The house rules that code can check; their names are the rules."""
     reply = (example.output or "").strip()
+    begins, ends = re.match(r"dear traveller\b", reply, re.I), re.search(r"your harbour desk\W*$", reply, re.I)
     return [
-        Check("Does the reply begin with the words Dear traveller?", bool(re.match(r"dear traveller\b", reply, re.I))),
-        Check("Does the reply end with the words Your harbour desk?", bool(re.search(r"your harbour desk\W*$", reply, re.I))),
+        Check("Does the reply begin with the words Dear traveller?", bool(begins)),
+        Check("Does the reply end with the words Your harbour desk?", bool(ends)),
         Check("Does the reply give the phone number 555 0134?", "555 0134" in reply.replace("-", " ")),
+        Check("Does the reply thank the traveller for the message?", bool(re.search(r"\bthank", reply, re.I))),
         Check("Is the reply free of exclamation marks?", "!" not in reply),
+        Check("asks_for_date", "date" in reply.lower(), "it does not ask the traveller for the date of the crossing"),
     ]
 
 
-def run_once(seed: int, folder: Path, *, notes_only: bool = False, model: str = MODEL) -> dict[str, Any]:
+def run_once(arm: str, seed: int, folder: Path, *, model: str = MODEL) -> dict[str, Any]:
     """One run of ``tune`` in a directory of its own; it goes on where it stopped.
+
+    Args:
+        arm: One of ``ARMS``.
+        seed: Of the split and of everything else.
+        folder: The run's directory.
+        model: Writes, and judges where the arm has questions.
 
     Returns:
         The start's and the accepted prompt's mean score on test with the gain, and each instruction with its effect.
     """
-    settings = SETTINGS | {"seed": seed, "plain_first": not notes_only}
+    settings = SETTINGS | {"seed": seed, "plain_first": arm != "notes only"}
+    judged = arm == "judged"
     job = tune.prepare(
         DATA / "messages.jsonl",
-        DATA / "checklist.yaml",
+        DATA / "checklist.yaml" if judged else None,
         model,
-        model,
+        model if judged else None,
         DATA / "prompt.md",
         None,
         f"{CHECKS_ARE_IN}:{checks.__name__}",
@@ -79,8 +90,8 @@ def run_once(seed: int, folder: Path, *, notes_only: bool = False, model: str = 
     row = found.to_dict()
     outputs = _outputs(folder)
     return {
+        "arm": arm,
         "seed": seed,
-        "plain_first": not notes_only,
         "finish_reason": found.finish_reason,
         "iterations": found.iterations,
         "test": {side: row[side]["test"] for side in ("baseline", "best")} | {"gain": row["gain"]["test"]},
@@ -88,7 +99,7 @@ def run_once(seed: int, folder: Path, *, notes_only: bool = False, model: str = 
         | {"gain": row["gain"]["validation"]},
         "instructions": row.get("instructions", []),
         "candidates": [each.to_dict() for each in (*found.accepted_edits, *found.rejected_edits)],
-        "lessons": [each.to_dict() for each in found.lessons],
+        "lessons": row["lessons"],
         "prompt": done.prompt,
         "calls": found.calls,
         "tokens": found.tokens,
@@ -117,16 +128,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds and write the result."""
     parser = argparse.ArgumentParser(description="What plain lines gain on a prompt that leaves its house rules out.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--notes-only", nargs="*", type=int, default=[], metavar="SEED", help="seeds without plain lines")
+    parser.add_argument("--judged", nargs="*", type=int, default=[], metavar="SEED", help="with questions, too")
+    parser.add_argument("--notes-only", nargs="*", type=int, default=[], metavar="SEED", help="without plain lines")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--runs", type=Path, default=Path("plain-lines-runs"), help="directory of the runs")
     parser.add_argument("--output", type=Path, default=RESULT)
     parsed = parser.parse_args(arguments)
-    arms = [(seed, False) for seed in parsed.seeds] + [(seed, True) for seed in parsed.notes_only]
+    arms = dict(zip(ARMS, (parsed.seeds, parsed.judged, parsed.notes_only), strict=True))
     runs = []
-    for seed, notes_only in arms:
-        folder = parsed.runs / f"{'notes' if notes_only else 'plain'}-{seed}"
-        runs.append(run_once(seed, folder, notes_only=notes_only, model=parsed.model))
+    for arm, seed in ((arm, seed) for arm, seeds in arms.items() for seed in seeds):
+        folder = parsed.runs / f"{arm.replace(' ', '-')}-{seed}"
+        runs.append(run_once(arm, seed, folder, model=parsed.model))
         write_result(
             parsed.output,
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
@@ -12,6 +13,7 @@ from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
 from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import load_examples
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from ..job import SplitExamples
     from .bench import Bench
     from .checker import CheckFunction
+
+logger = logging.getLogger(__name__)
 
 FOLLOW = "Follow the instruction."
 """The task in the note-taker's eyes where no checklist says more."""
@@ -68,6 +72,10 @@ def prepare(
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     _check_who_judges(questions, judge, checker, settings)
+    if questions is not None and checker is None:
+        stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
+        if stray is not None:
+            logger.warning("%s", stray)
     prompts = {"prompt": load_generator_prompt(prompt)}
     models: dict[str, str | Model] = {"generator": generator}
     if judge is not None:
@@ -146,7 +154,10 @@ class Tune:
         return SetUp(
             start=Draft(job.prompt, job.checklist),
             subject=subject,
-            signal=FailureSignal(subject.evaluator if options.explain != "never" else None),
+            signal=FailureSignal(
+                subject.evaluator if options.explain != "never" else None,
+                {each.id: each.comment for each in bench.splits.development},
+            ),
             yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
             drift=QuestionDrift(options.max_drift),
             note_taker=note_taker,
@@ -154,6 +165,7 @@ class Tune:
             plain_lines=_plain_lines(bench, options, helper),
             classify=True,
             agreed="nothing_fails",
+            effects=True,
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
