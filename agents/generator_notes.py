@@ -133,7 +133,8 @@ class GeneratorNoteTaker(NoteAgent):
 MOST_REASONS = 3
 """Reasons of a checker that are told; further ones differ in numbers, as a rule."""
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|without|avoid\w*|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b", re.IGNORECASE
+    r"\b(?:not|no|never|without|avoid\w*|free of|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b",
+    re.IGNORECASE,
 )
 
 
@@ -162,14 +163,15 @@ class RequirementWriter(Agent):
             ModelError: No reply.
         """
         kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
-        told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]]
+        told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
         case = render(
             "state_requirement_case",
             kind=kind,
             requirement=check or requirement.text,
-            reasons=f"What failed outputs were told: {'; '.join(told)}" if check and told else "",
+            reasons=f"What was wrong with outputs that failed: {'; '.join(told)}" if told else "",
         )
-        source = " ".join([check.replace("_", " "), *told] if check else [requirement.text])
+        named = requirement.text if check is None else check.replace("_", " ").replace("-", " ")
+        source = " ".join([named, *told])
 
         def says_it(reply: StatedRequirement) -> None:
             line = reply.line.strip()
@@ -177,10 +179,11 @@ class RequirementWriter(Agent):
                 raise ValueError('"line" must be an instruction in one sentence that begins with a capital letter')
             if not content_stems(line) & content_stems(source):
                 raise ValueError('"line" must use the words of the requirement')
-            negated = bool(_NEGATION.search(line)) != bool(_NEGATION.search(source))
-            if check is None and negated != requirement.is_fault:
-                wanted = "must say what not to do" if requirement.is_fault else "turns the requirement round"
-                raise ValueError(f'"line" {wanted}')
+            negated, wanted = bool(_NEGATION.search(line)), bool(_NEGATION.search(named)) != requirement.is_fault
+            if negated and not wanted:
+                raise ValueError('"line" forbids what is required; say what to do')
+            if wanted and not negated and check is None:
+                raise ValueError('"line" must say what not to do')
 
         reply = await self._ask(template("state_requirement"), case, StatedRequirement, max_tokens=80, check=says_it)
         line = " ".join(reply.line.split())

@@ -159,6 +159,7 @@ class Loop:
         lessons = lessons[: self._room(best)]
         if not lessons:
             return best
+        lessons.reverse()  # each line is put right after the same place, so the last one written stands first
         written = add_lines(best.prompt, lessons, self._max_prompt_chars, self._events)
         for lesson, reason in written.refused.items():
             self._reject([lesson], reason)

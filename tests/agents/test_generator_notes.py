@@ -183,6 +183,17 @@ async def test_a_check_is_stated_from_its_name_and_what_failed_outputs_were_told
     line, model = await state("Use at least 15 words.", text="Does it pass?", check="long_enough", reasons=reasons)
     assert line == "Use at least 15 words."
     shown = model.requests[0].messages[-1][1]
+    assert "What was wrong with outputs that failed: 3 words; at least 15 are wanted; 4 words" in shown
     assert "Requirement (a check to be passed): long_enough" in shown
     assert "5 words" in shown
     assert "6 words" not in shown
+
+
+async def test_a_check_is_not_turned_into_its_opposite_by_the_reasons_of_those_that_failed() -> None:
+    reasons = ["it does not ask for the date"]
+    wrong, right = "Do not ask for the date.", "Ask for the date."
+    line, model = await state(wrong, right, text="Does it pass?", check="asks_for_date", reasons=reasons)
+    assert line == right
+    assert "forbids what is required" in model.requests[1].messages[-1][1]
+    line, _ = await state("Use no bullets.", text="Does it pass?", check="no_lists", reasons=["2 bullets found"])
+    assert line == "Use no bullets."
