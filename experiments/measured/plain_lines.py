@@ -25,6 +25,7 @@ from ..command_line import RESULTS, says_errors, write_result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...models.base import Model
     from ...optimizer.events import Event
     from ...prompts.examples import Example
 
@@ -60,7 +61,7 @@ def checks(example: Example) -> list[Check]:
     ]
 
 
-def run_once(arm: str, seed: int, folder: Path, *, model: str = MODEL) -> dict[str, Any]:
+def run_once(arm: str, seed: int, folder: Path, *, model: str | Model = MODEL) -> dict[str, Any]:
     """One run of ``tune`` in a directory of its own; it goes on where it stopped.
 
     Args:
