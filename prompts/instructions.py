@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .checklist import Question
 
+_WRITTEN = "output|reply|response|answer|summary|translation|generation"
+"""Names of what the writer writes, and of nothing that it is given."""
 _OUTPUTS = (
-    "output|reply|response|answer|summary|text|e-?mail|letter|message|post|tweet|description|article|translation|review|"
-    "note|report|paragraph|headline|story|poem|essay|recipe|announcement|explanation|notice|caption|abstract|generation"
+    f"{_WRITTEN}|text|e-?mail|letter|message|post|tweet|description|article|review|"
+    "note|report|paragraph|headline|story|poem|essay|recipe|announcement|explanation|notice|caption|abstract"
 )
 _PARTS = "title|subject|tone|length|body|opening|closing|style|ending|format|beginning|start|line|section|header|part"
 _SUBJECT = rf"(?:the|this|your)\s+(?:[a-z-]+\s+)?(?:{_OUTPUTS})"
@@ -41,6 +43,8 @@ not taken for an order either."""
 _DROPPED = re.compile(r"^(?:ever|actually|really|in fact|anywhere)\s+", re.IGNORECASE)
 _FORGETS = re.compile(r"^(?:fail|forget|neglect|omit)\s+to\s+", re.IGNORECASE)
 _NOT = re.compile(r"^not\s+", re.IGNORECASE)
+_IS_WRITTEN = re.compile(rf"it|.*\b(?:{_WRITTEN})", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither|without)\b|n't\b", re.IGNORECASE)
 _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
 
 
@@ -72,27 +76,31 @@ def _turned(text: str, is_fault: bool) -> str | None:
         return _must(found["who"], "be", found["what"], is_fault)
     if found := _HAS.fullmatch(text):
         return _must(found["who"], "have", found["what"], is_fault)
-    if found := _THERE.fullmatch(text):
+    if (found := _THERE.fullmatch(text)) and not (is_fault and _NEGATED.search(found["what"])):
         return f"There must {'not be' if is_fault else 'be'} {found['what']}"
     return None
 
 
-def _what_it_does(who: str, what: str, is_fault: bool) -> str:
+def _what_it_does(who: str, what: str, is_fault: bool) -> str | None:
     what = _DROPPED.sub("", what)
     if is_fault and _FORGETS.match(what):
         what, is_fault = _FORGETS.sub("", what), False
     elif _NOT.match(what):
         what, is_fault = _NOT.sub("", what), not is_fault
+    if is_fault and _NEGATED.search(what):
+        return None
     verb = what.split()[0].lower()
-    if verb in _STATES or verb == what.lower() or _REFERS_BACK.search(what):
+    if verb in _STATES or verb == what.lower() or _REFERS_BACK.search(what) or not _IS_WRITTEN.fullmatch(who):
         subject = "the output" if who.lower() == "it" else who
         return _capital(f"{subject} must {'not ' if is_fault else ''}{what}")
     return f"Do not {what}" if is_fault else _capital(what)
 
 
-def _must(who: str, verb: str, what: str, is_fault: bool) -> str:
+def _must(who: str, verb: str, what: str, is_fault: bool) -> str | None:
     if _NOT.match(what):
         what, is_fault = _NOT.sub("", what), not is_fault
+    if is_fault and _NEGATED.search(what):
+        return None
     return _capital(f"{who} must {'not ' if is_fault else ''}{verb} {what}")
 
 

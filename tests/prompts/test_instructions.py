@@ -27,6 +27,8 @@ from askance.prompts.instructions import as_it_stands, instruction_of
             "If the customer complains, the reply must apologise.",
         ),
         ("When a date is asked for, does the reply give one?", "When a date is asked for, give one."),
+        ("Does the message give the date?", "The message must give the date."),
+        ("Does the customer review get an answer?", "The customer review must get an answer."),
         ("Is there a greeting in the reply?", "There must be a greeting in the reply."),
         ("Has the reply named the writer?", "The reply must have named the writer."),
     ],
@@ -82,3 +84,12 @@ def test_the_quotation_says_which_answer_is_wanted() -> None:
     fault = question.model_copy(update={"good": "no"})
     assert as_it_stands(fault) == 'For what you write, the answer to this must be no: "Can a child follow it?"'
     assert as_it_stands(question, "not too\nshort") == "What you write must pass this check: not too short."
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Does the reply name no price?", "Is the reply without a greeting?", "Is there nothing on the fee in the reply?"],
+)
+def test_a_fault_that_is_itself_a_negation_is_not_negated_again(question: str) -> None:
+    assert instruction_of(question, is_fault=True) is None
+    assert instruction_of(question, is_fault=False) is not None
