@@ -17,7 +17,7 @@ from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
 from .optimizer.modes.mode import mode_of
-from .optimizer.options import AlignOptions, MigrateOptions
+from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.runner import run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
@@ -208,7 +208,8 @@ class RunEstimate:
     """Calls of one iteration at most, if every edit has to be tried alone and every helper be asked twice. Questions
     written anew are taken to be as many as those that they replace."""
     last_calls: int
-    """Calls for the test and, to calibrate, development examples with the accepted prompt, and for pruning at most."""
+    """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is done once:
+    pruning, and stating what fails in its own words."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
@@ -244,6 +245,9 @@ def estimate_run(job: Job) -> RunEstimate:
             words = most_calls(len(job.checklist.questions), len(splits.development)) + one_version
         if isinstance(options, MigrateOptions) and options.update == "questions":
             iteration = 0
-        return RunEstimate(fixed, words, iteration, (len(splits.test) + len(splits.development)) * a_version + pruning)
+        states = isinstance(options, TuneOptions) and options.plain_first and not options.paper
+        lines = (most_tries(options.max_lessons) * one_version + 2 * options.max_lessons) if states else 0
+        ends = (len(splits.test) + len(splits.development)) * a_version
+        return RunEstimate(fixed, words, iteration, ends + pruning + lines)
 
     return run_sync(estimate())

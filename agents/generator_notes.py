@@ -1,4 +1,7 @@
-"""The note-taker of ``tune``: from an output that fails a check to an instruction for the generator (BinEval §3.4)."""
+"""Who writes instructions for the generator of ``tune``: its note-taker, from an output that fails a check (BinEval §3.4).
+
+Before a note is taken, a requirement may be stated as it is; where its words cannot simply be turned round, a model does it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from ..prompts.prompt import Prompt, frame
-from ..prompts.templates import render
-from ..prompts.text import copied_names, copied_quote, copied_words, topic_words
+from ..prompts.templates import render, template
+from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
+from .agent import Agent
 from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
-from .rules import LONGEST_RULE, STRICTER, echoed, is_truism
+from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..prompts.checklist import Question
     from .notes import Case
 
 REQUEST_RUN = 8
@@ -121,3 +128,63 @@ class GeneratorNoteTaker(NoteAgent):
             or copied_names(text, [*outputs, *requests], self._task)
             or next(iter(topic_words(text, " ".join([*outputs, *requests]), f"{self._task} {_FORM_WORDS}")), None)
         )
+
+
+MOST_REASONS = 3
+"""Reasons of a checker that are told; further ones differ in numbers, as a rule."""
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|without|avoid\w*|free of|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b",
+    re.IGNORECASE,
+)
+
+
+class StatedRequirement(BaseModel):
+    """A requirement as an instruction."""
+
+    line: str = Field(min_length=8, max_length=LONGEST_RULE)
+
+
+class RequirementWriter(Agent):
+    """A model that turns a requirement into one plain line, where its words cannot be turned round by a rule."""
+
+    role = "note_taker"
+
+    async def write(self, requirement: Question, check: str | None, reasons: Sequence[str]) -> str:
+        """One sentence, in the requirement's own words.
+
+        Args:
+            requirement: The question; for a check, the one that was made of its name.
+            check: The check's name; None for a question.
+            reasons: What a checker said of outputs that failed.
+
+        Raises:
+            ParseError: The model's second line was no instruction either, said something else than the requirement, or the
+                opposite of it.
+            ModelError: No reply.
+        """
+        kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
+        told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
+        case = render(
+            "state_requirement_case",
+            kind=kind,
+            requirement=check or requirement.text,
+            reasons=f"What was wrong with outputs that failed: {'; '.join(told)}" if told else "",
+        )
+        named = requirement.text if check is None else check.replace("_", " ").replace("-", " ")
+        source = " ".join([named, *told])
+
+        def says_it(reply: StatedRequirement) -> None:
+            line = reply.line.strip()
+            if "?" in line or not line[:1].isupper() or len(line.splitlines()) > 1:
+                raise ValueError('"line" must be an instruction in one sentence that begins with a capital letter')
+            if not content_stems(line) & content_stems(source):
+                raise ValueError('"line" must use the words of the requirement')
+            negated, wanted = bool(_NEGATION.search(line)), bool(_NEGATION.search(named)) != requirement.is_fault
+            if negated and not wanted:
+                raise ValueError('"line" forbids what is required; say what to do')
+            if wanted and not negated and check is None:
+                raise ValueError('"line" must say what not to do')
+
+        reply = await self._ask(template("state_requirement"), case, StatedRequirement, max_tokens=80, check=says_it)
+        line = " ".join(reply.line.split())
+        return line if line.endswith((".", "!")) else f"{line}."

@@ -171,6 +171,17 @@ def split_parts(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def last_instruction(text: str) -> tuple[int, int] | None:
+    """The span of the part after which further instructions belong; None where no part may be edited.
+
+    It is the last bullet, where there are bullets, or else the last part that announces nothing ("Summary:").
+    """
+    spans = split_parts(text)
+    bullets = [span for span in spans if _BULLET.match(text, text.rfind("\n", 0, span[0]) + 1)]
+    plain = [span for span in spans if not text[slice(*span)].endswith(":")]
+    return next((each[-1] for each in (bullets, plain, spans) if each), None)
+
+
 def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str) -> Edit:
     """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once."""
     start, end = span

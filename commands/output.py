@@ -20,8 +20,9 @@ from ..evaluation.shown import cell_text, columns
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
+from ..prompts.text import shorten
 from ..prompts.verdicts import dump_verdicts
-from ..prompts.words import Figure
+from ..prompts.words import Figure, percent
 from .learned import learned_questions
 
 if TYPE_CHECKING:
@@ -188,6 +189,8 @@ def run_summary(done: RunResult) -> None:
         out.print(f"\nAccepted: {which}{tried.reason}", markup=False, soft_wrap=True)
         for edit in tried.edits:
             _edit(out, edit, lessons)
+    if result.instructions:
+        _instructions(out, result)
     for pruned in result.pruned_edits:
         verb = "Taken out again" if pruned.removed else "Kept"
         names = ", ".join(pruned.edit.lessons)
@@ -285,6 +288,20 @@ def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -
         lesson = lessons[name]
         seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}"
         out.print(f"      lesson {name}: {lesson.text} From {seen}", markup=False, soft_wrap=True)
+
+
+def _instructions(out: Console, result: RunRecord) -> None:
+    """What each accepted instruction did to the outputs that pass its requirement."""
+    out.print("\nOutputs that pass what each instruction is about, at the start and with the accepted prompt:")
+    rows: list[dict[str, Any]] = []
+    for each in result.instructions:
+        row: dict[str, Any] = {"lesson": each.lesson, "instruction": shorten(each.text, 60)}
+        for split, rates in (("validation", each.validation), ("test", each.test)):
+            row[split] = (
+                "not judged" if rates is None else f"{percent(rates.before)} → {percent(rates.after)}, n = {rates.n}"
+            )
+        rows.append(row)
+    print_rows(rows)
 
 
 def _measure(row: MeasureRecord | None) -> Figure | str:

@@ -159,6 +159,10 @@ class _Telling:
         self._told.add(lesson.id)
         if lesson.reason and lesson.status != "applied" and lesson.reason not in told:
             yield indent + 2, f"{(lesson.status or 'because').capitalize()}: {lesson.reason}"
+        if lesson.requirement:
+            words = next((each.question_text for each in lesson.cases if each.question_text), None)
+            asked = f'"{words}"' if words else lesson.requirement
+            yield indent + 2, f"It states what failed in its own words, before a note was taken: {asked}"
         earlier, later = ([each for each in lesson.cases if each.later is late] for late in (False, True))
         for case in earlier[:MOST_CASES]:
             yield indent + 2, f"From {case.key}" + (f': "{case.question_text}"' if case.question_text else "")
@@ -171,6 +175,8 @@ class _Telling:
     def _answers(self, case: CaseStory) -> list[str]:
         """What each side said; which sides there are, the mode decides."""
         about, mode = self._about, self._about.get("mode")
+        if case.target is None:
+            return ["it failed; it was counted and not read"]
         if mode == "tune":  # what fails should not, and the reason is that of the judge or checker
             return [f"judged: {_answer(case.target, case.target_p_yes, case.reference_says)}"]
         mine = _answer(case.target, case.target_p_yes, case.target_says)

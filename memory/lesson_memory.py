@@ -44,10 +44,12 @@ class LessonMemory:
         """Lessons that may say the same: near in meaning, of the same dimension and direction.
 
         A rule that makes the judge stricter and one that makes it more lenient are never the same lesson, however
-        alike their words are; measured, opposites have higher cosines than paraphrases.
+        alike their words are; measured, opposites have higher cosines than paraphrases. A requirement's own words that
+        gained nothing are left out: a note-taker's other words for it are not the same.
         """
         same = (lesson.direction, lesson.dimension)
-        return [each for each in self._near(lesson) if (each.direction, each.dimension) == same][:k]
+        near = [each for each in self._near(lesson) if not (each.requirement and each.is_closed)]
+        return [each for each in near if (each.direction, each.dimension) == same][:k]
 
     def opposed(self, lesson: Lesson, k: int = 3) -> list[Lesson]:
         """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""

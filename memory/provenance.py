@@ -8,7 +8,8 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
   reasons), ``gap``, and the example's ``input``, ``context`` and ``output`` as far as the run's inputs have them.
   ``no_note`` says why no lesson could be drawn from it.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
-  ``reason``, ``support``. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why
+  ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by`` (``words``,
+  ``model`` or ``quotation``), where no note-taker drew it. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why
   no edit for it passed the guards.
 - **edit**: ``number``, ``old``, ``new``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``failed its trial``,
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
@@ -144,13 +145,23 @@ class _Builder:
         self._node("lesson", event["id"], status="absorbed", reason=f"{what} {event['kept_as']}")
         self._graph.add_edge(note, kept, kind=event["relation"])
 
+    def _on_requirement(self, event: Row) -> None:
+        """A requirement that became a lesson as it stands; its failures were counted and not read."""
+        row = event["lesson"]
+        lesson, question = self._set_lesson(row | {"stated_by": event["by"]}), row["requirement"]
+        for key in row["evidence"]:
+            of = {"example": key.removesuffix(f"/{question}"), "question": question, "iteration": self._iteration}
+            self._graph.add_edge(self._node("disagreement", key, **of), lesson, kind="evidence")
+
     def _on_learned(self, event: Row) -> None:
         self._set_lesson(event["lesson"])
 
-    def _set_lesson(self, row: Row) -> None:
+    def _set_lesson(self, row: Row) -> str:
         known = {name: row.get(name) for name in ("text", "direction", "dimension", "status", "reason")}
+        known |= {name: row[name] for name in ("requirement", "stated_by") if row.get(name)}
         known |= {"class": row.get("kind", "promptable"), "class_reason": row.get("kind_reason")}
-        self._node("lesson", row["id"], evidence=list(row["evidence"]), support=len(row["evidence"]), **known)
+        evidence = list(row["evidence"])
+        return self._node("lesson", row["id"], evidence=evidence, support=len(evidence), **known)
 
     def _on_retired(self, event: Row) -> None:
         self._node("lesson", event["id"], status="retired", reason=event["reason"])

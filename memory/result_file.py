@@ -296,6 +296,28 @@ class GainsRecord(_Record):
     test: GainRecord | None = None
 
 
+class PassRatesRecord(_Record):
+    """How many outputs pass a requirement, in [0, 1], over the examples on which both sides are known."""
+
+    before: float | None
+    after: float | None
+    n: int
+    gain: GainRecord | None = None
+
+
+class InstructionRecord(_Record):
+    """What an accepted instruction did to a requirement that it is about."""
+
+    lesson: str
+    text: str
+    requirement: str
+    """Id of the question, or name of the check."""
+    asked: str
+    """Its words."""
+    validation: PassRatesRecord | None = None
+    test: PassRatesRecord | None = None
+
+
 class RoleRecord(_Record):
     """What one role of the run bought."""
 
@@ -338,6 +360,8 @@ class RunRecord(_Record):
     """Those that were proposed; those that joined first."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
+    instructions: tuple[InstructionRecord, ...] = ()
+    """Of a generator: each instruction in the best prompt with its effect."""
     calls: int
     cached_calls: int
     tokens: int

@@ -87,6 +87,8 @@ class LessonStory:
     status: str | None
     reason: str | None
     support: int | None
+    requirement: str | None
+    """The question or check that it states in its own words; None where a note-taker drew it."""
     cases: tuple[CaseStory, ...]
 
 

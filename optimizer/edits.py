@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ..agents.updater import Proposal, last_instruction, make_edit
 from ..models.base import CallError
-from ..prompts.prompt import EditRefusedError, check_length
+from ..prompts.prompt import EditRefusedError, check_length, literal
 from .events import EditProposed, EditRefused
 
 if TYPE_CHECKING:
@@ -62,6 +63,38 @@ class EditByEdit:
             await _propose(self.updater.propose(prompt, lesson, texts), [lesson.id], written, self.events)
             self.events.advance(number, len(lessons))
         return written
+
+
+def add_lines(prompt: Prompt, lessons: Sequence[Lesson], max_chars: int | None, events: Teller) -> WrittenEdits:
+    """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
+
+    A small model follows a short list there best. The end is the last line that may be edited and announces nothing
+    ("Summary:"), so a protected part stays the last and an example's input keeps its label.
+
+    Args:
+        prompt: What is edited.
+        lessons: Each becomes an edit of this prompt that can be applied alone.
+        max_chars: Longest prompt; None where there is no limit.
+        events: Told of each.
+    """
+    written = WrittenEdits()
+    part = last_instruction(prompt.text)
+    for lesson in lessons:
+        line = literal(lesson.text)
+        problem = "all of the prompt is protected" if part is None else None
+        if line in prompt.text:
+            problem = "the prompt says it already, word for word"
+        if part is not None and problem is None:
+            proposal = Proposal.model_construct(part=1, action="add", text=line)
+            edit = make_edit(prompt.text, part, proposal, lesson.id)
+            problem = problem_of(prompt, edit, max_chars)
+            if problem is None:
+                events.emit(EditProposed(edit.old, edit.new, edit.lessons))
+                written.edits.append(edit)
+                continue
+        events.emit(EditRefused([lesson.id], str(problem)))
+        written.refused[lesson.id] = f"no edit: {problem}"
+    return written
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic_core import to_jsonable_python
 
@@ -81,7 +81,7 @@ class DisagreementsFound(Event):
     found: int
     verdicts: int
     read: Sequence[Disagreement]
-    """Those that the note-taker reads."""
+    """Those that the note-taker reads, unless the requirements' own words gain something first."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,16 @@ class ReasonsGiven(Event):
     kind = "reasons"
     target: Mapping[str, str]
     reference: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RequirementStated(Event):
+    """A requirement that fails became a lesson as it stands, before any note was taken."""
+
+    kind = "requirement"
+    lesson: Lesson
+    by: Literal["words", "model", "quotation"]
+    """How: its own words turned round, a model's short sentence, or the requirement quoted."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +305,10 @@ def _sentence(event: Event) -> str | None:
         case DisagreementsFound():
             found = f"{event.found} disagreements on {event.verdicts} verdicts, reading {len(event.read)}"
             return f"iteration {event.iteration}: {found}"
+        case RequirementStated(lesson):
+            return (
+                f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
+            )
         case LessonLearned(lesson):
             about = "" if lesson.promptable else ", the prompt cannot fix it"
             return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"

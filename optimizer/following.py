@@ -27,6 +27,7 @@ DOING = {
     "split": "judging with the starting prompt",
     "disagreements": "asking for reasons",
     "reasons": "drawing lessons",
+    "requirement": "judging validation examples",
     "no_note": "drawing lessons",
     "lesson": "drawing lessons",
     "learned": "writing edits",

@@ -16,7 +16,7 @@ from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
 from .acceptance import HeldOutGate, PairedGate
 from .contest import Contest
-from .edits import EditByEdit, WholeRewrite
+from .edits import EditByEdit, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
 from .pruning import prune
@@ -26,7 +26,7 @@ from .trial import LessonTrial
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..prompts.lessons import Edit, Lesson
+    from ..prompts.lessons import Disagreement, Edit, Lesson
     from .acceptance import Acceptance
     from .edits import EditWriter
     from .modes.bench import Bench
@@ -50,6 +50,7 @@ class Loop:
         self._learner = set_up.learner
         self._trial = LessonTrial(set_up.subject, set_up.signal) if self._options.trial else None
         self.contest = _contest(bench, set_up)
+        self._max_prompt_chars = bench.max_prompt_chars
         self._looked_at: set[tuple[int, str]] = set()
         """Version number and disagreement: with another prompt the same one may have another reason."""
         self._trials: dict[str, TrialResult] = {}
@@ -105,9 +106,8 @@ class Loop:
     async def _round(self, outcome: Outcome) -> tuple[Version, FinishReason | None]:
         """One round; returns the best version after it, and the reason to stop where there is one."""
         events, best, iteration = self._events, outcome.best, outcome.iterations
-        subject, signal, waiting = self._set_up.subject, self._set_up.signal, self.contest.waiting
-        room = self._options.max_lessons - len({each for edit in best.edits for each in edit.lessons} | waiting.lessons)
-        if room <= 0:
+        subject, signal = self._set_up.subject, self._set_up.signal
+        if self._room(best) <= 0:
             return best, "max_lessons"
         events.phase(f"iteration {iteration}: judging the development examples")
         seen = await subject.observe(best.draft, self._development, events.advance)
@@ -126,26 +126,64 @@ class Loop:
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]
         events.emit(DisagreementsFound(iteration, len(found), len(seen.verdicts), chosen))
+        stated = await self._state_plainly(best, seen, found, iteration)
+        if stated is not best:
+            self._save_lessons()
+            return stated, None
         if not chosen:
             return best, "no_disagreements"
+        if self._room(best) <= 0:
+            return best, "max_lessons"
         self._looked_at.update((best.number, each.key) for each in chosen)
         events.phase("asking for reasons")
         reasons = await signal.reasons(best.draft, seen, chosen)
         events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
         lessons = await self._desk.learn(best.draft, seen, chosen, reasons)
+        waiting = self.contest.waiting
         unsaid = [
             each
             for each in lessons
             if each.promptable and each.text not in best.prompt.text and each.id not in waiting.lessons
         ]
-        edits = await self._edits(best, unsaid[:room], seen)
+        edits = await self._edits(best, unsaid[: self._room(best)], seen)
         winner = await self.contest.settle(best, edits, iteration)
         self._mark([*waiting.edits, *edits], winner)
         if self._set_up.questions_again is not None and winner is not best:
             winner = await self._set_up.questions_again.challenge(winner, self.contest, iteration)
-        if not events.journal.replaying:
-            self._run.save_lessons(self._desk.memory.lessons)
+        self._save_lessons()
         return winner, None
+
+    def _save_lessons(self) -> None:
+        if not self._events.journal.replaying:
+            self._run.save_lessons(self._desk.memory.lessons)
+
+    def _room(self, best: Version) -> int:
+        """How many lessons may still be written into the prompt."""
+        held = {each for edit in best.edits for each in edit.lessons} | self.contest.waiting.lessons
+        return self._options.max_lessons - len(held)
+
+    async def _state_plainly(
+        self, best: Version, seen: Observation, failures: Sequence[Disagreement], iteration: int
+    ) -> Version:
+        """What fails, tried in its own words, all of it together first; returns the best version afterwards.
+
+        The gate decides on these lines as on any edit. They have no trial before it: there are few of them, and each is
+        tried once.
+        """
+        plain, waiting = self._set_up.plain_lines, self.contest.waiting
+        lessons = [] if plain is None else await plain.learn(seen, failures, waiting.lessons)
+        lessons = lessons[: self._room(best)]
+        if not lessons:
+            return best
+        lessons.reverse()  # each line is put right after the same place, so the last one written stands first
+        written = add_lines(best.prompt, lessons, self._max_prompt_chars, self._events)
+        for lesson, reason in written.refused.items():
+            self._reject([lesson], reason)
+        if not written.edits:
+            return best
+        winner = await self.contest.settle(best, written.edits, iteration)
+        self._mark([*waiting.edits, *written.edits], winner)
+        return winner
 
     async def _edits(self, best: Version, lessons: Sequence[Lesson], seen: Observation) -> list[Edit]:
         """Edits that carry the lessons and have passed their trial; those refused before are left out."""

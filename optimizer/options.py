@@ -130,6 +130,9 @@ class TuneOptions(LoopOptions):
     score_as: Literal["all", "mean"] = Field(
         "mean", description="An output's score: 1 only if it passes everything, or the share that it passes."
     )
+    plain_first: bool = Field(
+        True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
+    )
     max_output_tokens: int = Field(1024, ge=1, description="Longest output of the generator, in tokens.")
     generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
 

@@ -13,6 +13,7 @@ from ..evaluation.shown import Shown, View
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
+from .effects import instruction_effects
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .loop import Loop
@@ -202,6 +203,10 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
         why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
         extras = {**extras, "questions": rows, "why_no_questions": why}
+    if set_up.effects:
+        options = bench.job.options
+        sampling = {"resamples": options.resamples, "seed": options.seed}
+        extras["instructions"] = instruction_effects(outcome, bench.memory, bench.splits, tests, **sampling)
     scores = {number: seen.scores for number, seen in tests.items()}
     result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
     run.write("prompt.md", outcome.best.prompt.text)

@@ -51,6 +51,8 @@ class Lesson(BaseModel):
     kind: Literal["promptable", "computational"] = "promptable"
     """A prompt can make a model attend to something; it cannot make it count, sort or keep a ratio."""
     kind_reason: str | None = None
+    requirement: str | None = None
+    """The question or check whose own words it states; None where a note-taker drew it from disagreements."""
 
     @property
     def promptable(self) -> bool:

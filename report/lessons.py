@@ -40,6 +40,10 @@ class LessonView:
     """Keys of the disagreements that are not shown."""
     edit: int | None
     """Number of the accepted edit that carries it."""
+    requirement: str | None = None
+    """The question or check that it states; None where a note-taker drew it."""
+    asked: str | None = None
+    """The words of that question; None of a check, whose name says it."""
     trial: Mapping[str, Any] | None = None
     """Its last trial on its own disagreements and on controls."""
 
@@ -54,6 +58,7 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
     evidence = evidence_by_key(data)
     joined = [event["kept_as"] for event in data.of("lesson")]
     trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
+    words = {each.id: each.criterion for each in data.checklist.questions} if data.checklist else {}
     made = []
     for number, row in enumerate(data.result.lessons, 1):
         status, reason, edit = _fate(row, tried)
@@ -74,6 +79,8 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
                 cases=cases[:SHOWN_EXAMPLES],
                 further=[key for key in row.evidence if key not in shown],
                 edit=edit,
+                requirement=row.requirement,
+                asked=words.get(row.requirement or ""),
                 trial=trials.get(row.id),
             )
         )

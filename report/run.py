@@ -176,7 +176,10 @@ class Iteration:
     """Those of them that the development examples spoke for, so that they went to the gate."""
     found: int | None
     """None where nobody looked for disagreements, as the questions sufficed."""
+    stated: int
+    """Requirements that were stated in their own words."""
     read: int
+    """Failures that a note-taker read; none where the requirements' own words gained something."""
     notes: int
     new_lessons: int
     trials: int
@@ -197,7 +200,7 @@ class Iteration:
             return "no question withstood the development examples"
         if self.trials and not self.passed:
             return "no lesson passed its trial"
-        return "no candidate" if self.read else "nothing left to read"
+        return "no candidate" if self.read or self.stated else "nothing left to read"
 
 
 def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
@@ -208,21 +211,23 @@ def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration
         kind = str(event.get("event"))
         if kind in ("disagreements", "question", "decision") and event.get("iteration"):
             last = event["iteration"]
-        if last and kind in ("disagreements", "question", "decision", "lesson", "trial"):
+        if last and kind in ("disagreements", "question", "decision", "lesson", "trial", "reasons", "requirement"):
             rounds.setdefault(last, {}).setdefault(kind, []).append(event)
     return [_iteration(number, events, tried) for number, events in rounds.items()]
 
 
 def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: Sequence[ShownCandidate]) -> Iteration:
-    found, questions, notes, trials = (
-        events.get(name, []) for name in ("disagreements", "question", "lesson", "trial")
+    found, questions, notes, trials, stated = (
+        events.get(name, []) for name in ("disagreements", "question", "lesson", "trial", "requirement")
     )
+    were_read = not stated or "reasons" in events
     return Iteration(
         number=number,
         proposed=len(questions),
         withstood=sum(each["problem"] is None for each in questions),
         found=sum(each["found"] for each in found) if found else None,
-        read=sum(len(each["read"]) for each in found),
+        stated=len(stated),
+        read=sum(len(each["read"]) for each in found) if were_read else 0,
         notes=len(notes),
         new_lessons=sum(note["relation"] == "new" for note in notes),
         trials=len(trials),

@@ -221,6 +221,11 @@ class Letters:
         "brief": "Leave out whatever is not needed.",
         "length": "Count the words and stop at the number that is wanted.",
     }
+    PLAIN: ClassVar = {
+        "greeting": ("The letter must greet.", "Write a greeting."),
+        "signature": ("The letter must be signed.", "Write a signature."),
+    }
+    """The requirements' own words: a question's, and what a model makes of a check's name. They help where ``plain``."""
     CHECKER = """
 from askance import Check
 
@@ -235,8 +240,9 @@ def check(example):
     return checks or [Check("there", bool(example.output))]
 """
 
-    def __init__(self, size: int = 40, *, count: bool = False, harm: float = 0.0) -> None:
-        """``harm``: share of the notes that order the letters to be brief."""
+    def __init__(self, size: int = 40, *, count: bool = False, harm: float = 0.0, plain: Sequence[str] = ()) -> None:
+        """``harm``: share of the notes that order the letters to be brief; ``plain``: what its own words cure."""
+        self.plain = plain
         self.ids = [f"e{number:03d}" for number in range(size)]
         self.count = count
         self.harm = harm
@@ -260,7 +266,8 @@ def check(example):
         parts = [f"This is [{example_ids([('user', request)]).pop()}]."]
         if self.CURES["brief"] not in prompt:
             for name, (mark, _) in self.WANTS.items():
-                if self.CURES[name] in prompt or share("natural", request, name) < 0.25:
+                stated = name in self.plain and any(line in prompt for line in self.PLAIN[name])
+                if stated or self.CURES[name] in prompt or share("natural", request, name) < 0.25:
                     parts.append(f"{mark}.")
         return " ".join(parts)
 
@@ -277,6 +284,9 @@ def check(example):
             asked = [text for name, (_, text) in self.WANTS.items() if name in messages[1][1]]
             questions = [{"text": text, "violation": "A part is missing."} for text in asked or ["Is it a letter?"]]
             return json.dumps({"questions": questions})
+        if "line" in fields:
+            name = next((name for name in self.WANTS if f": {name}\n" in everything), None)
+            return json.dumps({"line": self.PLAIN[name][1] if name else "Count the length in words."})
         if "instruction" in fields:
             cure = self.CURES["length"]
             for name, (_, text) in self.WANTS.items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 from ...agents.evaluator import Evaluator
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...prompts.checklist import Checklist, Question
+from ...prompts.comments import comments_on, told
 from ...prompts.errors import InputError
 from ...prompts.lessons import Disagreement
 from ...prompts.verdicts import Verdict
@@ -19,12 +20,13 @@ from ..subject import Draft, Observation, Pair
 from .checker import run_checker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...agents.example_questions import ExampleQuestions
     from ...agents.generator import Generated, Generator
     from ...agents.judging import Judging
     from ...models.base import Model
+    from ...prompts.comments import Comment
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
     from .checker import Checker
@@ -197,6 +199,8 @@ class FailureSignal:
     judge: Callable[[Draft, str], Evaluator | None] | None
     """Gives the judge of one example's questions, None where a checker alone looks at it; None itself where no
     explanations are bought. What a checker says is read in any case."""
+    comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
+    """What people wrote, by example id, about an output that was there for the same request before."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""
@@ -228,11 +232,17 @@ class FailureSignal:
         return 1.0
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """Why the judge says what speaks against the output, or the checker no."""
+        """Why the judge says what speaks against the output, or the checker no; and what people said of an earlier one."""
         theirs: dict[str, str] = {}
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:
                 theirs[f"{verdict.example}/{verdict.question}"] = verdict.explanation
             elif self.judge and (judge := self.judge(draft, verdict.example)) is not None:
                 theirs |= await explanations(judge, [verdict], seen.examples)
+        for each in disagreements:
+            checklist = seen.own_checklists.get(each.example, seen.checklist)
+            remarks = self.comments.get(each.example, ())
+            if checklist is not None and (said := told(comments_on(remarks, each.question, checklist))):
+                about = f'People said of an earlier output for this request: "{said}"'
+                theirs[each.key] = f"{theirs[each.key]} {about}" if each.key in theirs else about
         return Reasons(theirs=theirs)

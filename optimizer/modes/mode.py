@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..subject import Draft, Observation, Outcome, Subject
     from ..yardsticks import Drift, Yardstick
     from .bench import Bench
+    from .plain_lines import PlainLines
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class SetUp:
     helper: Model
     """Takes the roles that have no model of their own."""
     batches: BatchNoteTaker | None = None
+    plain_lines: PlainLines | None = None
+    """States what fails in its own words, before notes are taken; None where only a note-taker is asked."""
     classify: bool = False
     """Whether lessons are asked for that no prompt can carry."""
     agreed: FinishReason = "converged"
@@ -57,6 +60,8 @@ class SetUp:
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None
     """Further parts of ``result.json``, from the yardstick and the observations of the test, bought at the very end."""
+    effects: bool = False
+    """Whether questions are requirements on outputs, so that each instruction has an effect on those it is about."""
     screening: Screening | None = None
     """Judges a candidate on a part of the questions; None where they cannot be asked one by one."""
     improve: bool = True

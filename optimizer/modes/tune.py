@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.generator import Generator
-from ...agents.generator_notes import GeneratorNoteTaker
+from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
 from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import load_examples
@@ -24,6 +26,7 @@ from .checker import load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
+from .plain_lines import PlainLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from ..job import SplitExamples
     from .bench import Bench
     from .checker import CheckFunction
+
+logger = logging.getLogger(__name__)
 
 FOLLOW = "Follow the instruction."
 """The task in the note-taker's eyes where no checklist says more."""
@@ -67,6 +72,10 @@ def prepare(
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     _check_who_judges(questions, judge, checker, settings)
+    if questions is not None and checker is None:
+        stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
+        if stray is not None:
+            logger.warning("%s", stray)
     prompts = {"prompt": load_generator_prompt(prompt)}
     models: dict[str, str | Model] = {"generator": generator}
     if judge is not None:
@@ -145,13 +154,18 @@ class Tune:
         return SetUp(
             start=Draft(job.prompt, job.checklist),
             subject=subject,
-            signal=FailureSignal(subject.evaluator if options.explain != "never" else None),
+            signal=FailureSignal(
+                subject.evaluator if options.explain != "never" else None,
+                {each.id: each.comment for each in bench.splits.development},
+            ),
             yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
             drift=QuestionDrift(options.max_drift),
             note_taker=note_taker,
             helper=helper,
+            plain_lines=_plain_lines(bench, options, helper),
             classify=True,
             agreed="nothing_fails",
+            effects=True,
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
@@ -169,6 +183,14 @@ class Tune:
         questions = 6 * len(job.examples) * options.repeat
         length = sum(len(each.input) + len(prompt.text) for each in job.examples) // 4 + 50
         return found + Estimate(questions, questions + len(job.examples), 0, 7 * length)
+
+
+def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:
+    """Who states requirements plainly; nobody in the papers' loop, or where it was not wanted."""
+    if options.paper or not options.plain_first:
+        return None
+    writer = RequirementWriter(bench.gateway, bench.helper("note_taker", helper), seed=options.seed)
+    return PlainLines(writer, bench.job.checklist, bench.memory, bench.events)
 
 
 MODE = Tune()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from askance.agents.critique import RefusedRuleError
-from askance.agents.generator_notes import GeneratorNoteTaker
+from askance.agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from askance.agents.notes import ONE_CALL, Case, Note, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
@@ -144,3 +144,56 @@ async def test_an_instruction_that_repeats_what_the_note_taker_was_told_is_refus
     assert "repeats what you were told" in model.requests[1].messages[-1][1]
     with pytest.raises(ParseError, match="repeats what you were told"):
         await write(echo, echo)
+
+
+async def state(*lines: str, text: str, good: str = "yes", check: str | None = None, reasons: Any = ()) -> Any:
+    left = iter(lines)
+    model = ScriptedModel(lambda _: json.dumps({"line": next(left)}))
+    requirement = Question(id="q", text=text, good=good)
+    return await RequirementWriter(Gateway(), model).write(requirement, check, reasons), model
+
+
+async def test_a_requirement_is_stated_in_one_line() -> None:
+    line, model = await state("Write so that a child  can follow", text="Can a child follow it?")
+    assert line == "Write so that a child can follow."
+    assert len(model.requests) == 1
+    assert model.requests[0].parameters.temperature == 0
+    assert "Requirement (yes is good): Can a child follow it?" in model.requests[0].messages[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text", "good", "right"),
+    [
+        ("Blame every reader.", "Is any reader blamed?", "no", "Do not blame any reader."),
+        ("Do not let a child follow it.", "Can a child follow it?", "yes", "Let a child follow it."),
+        ("Should a child follow it?", "Can a child follow it?", "yes", "Let a child follow it."),
+        ("Be as helpful as possible.", "Can a child follow it?", "yes", "Let a child follow it."),
+    ],
+)
+async def test_a_line_that_says_something_else_is_asked_for_again(wrong: str, text: str, good: str, right: str) -> None:
+    line, model = await state(wrong, right, text=text, good=good)
+    assert line == right
+    assert len(model.requests) == 2
+    with pytest.raises(ParseError):
+        await state(wrong, wrong, text=text, good=good)
+
+
+async def test_a_check_is_stated_from_its_name_and_what_failed_outputs_were_told() -> None:
+    reasons = [f"{n} words; at least 15 are wanted" for n in (3, 4, 5, 6)]
+    line, model = await state("Use at least 15 words.", text="Does it pass?", check="long_enough", reasons=reasons)
+    assert line == "Use at least 15 words."
+    shown = model.requests[0].messages[-1][1]
+    assert "What was wrong with outputs that failed: 3 words; at least 15 are wanted; 4 words" in shown
+    assert "Requirement (a check to be passed): long_enough" in shown
+    assert "5 words" in shown
+    assert "6 words" not in shown
+
+
+async def test_a_check_is_not_turned_into_its_opposite_by_the_reasons_of_those_that_failed() -> None:
+    reasons = ["it does not ask for the date"]
+    wrong, right = "Do not ask for the date.", "Ask for the date."
+    line, model = await state(wrong, right, text="Does it pass?", check="asks_for_date", reasons=reasons)
+    assert line == right
+    assert "forbids what is required" in model.requests[1].messages[-1][1]
+    line, _ = await state("Use no bullets.", text="Does it pass?", check="no_lists", reasons=["2 bullets found"])
+    assert line == "Use no bullets."

@@ -13,7 +13,7 @@ from askance.evaluation.progress import Silent
 from askance.memory.journal import Journal
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.edits import EditByEdit, WholeRewrite
+from askance.optimizer.edits import EditByEdit, WholeRewrite, add_lines, bundle
 from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
@@ -132,3 +132,47 @@ async def test_without_lessons_nothing_is_asked(tmp_path: Path, way: str) -> Non
     desk = Desk(tmp_path, add)
     written = await getattr(desk, way).write(PROMPT, [], [])
     assert (written.edits, written.refused, desk.model.requests) == ([], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        ("Write a reply.", "Write a reply.\n- Two.\n- One."),
+        (
+            "Write:\n* Be kind.\n* Be brief.\nThat is all.",
+            "Write:\n* Be kind.\n* Be brief.\n* Two.\n* One.\nThat is all.",
+        ),
+        ("Sum up.\n\nText:\n{input}\n\nSummary:", "Sum up.\n- Two.\n- One.\n\nText:\n{input}\n\nSummary:"),
+        (
+            "Sum up.\n<!-- protect -->\nEnd.\n<!-- /protect -->",
+            "Sum up.\n- Two.\n- One.\n<!-- protect -->\nEnd.\n<!-- /protect -->",
+        ),
+    ],
+)
+def test_plain_lines_stand_where_the_prompt_lists_its_instructions(tmp_path: Path, prompt: str, wanted: str) -> None:
+    desk = Desk(tmp_path, add)
+    lessons = [LESSONS[0].model_copy(update={"text": "One."}), LESSONS[1].model_copy(update={"text": "Two."})]
+    written = add_lines(Prompt(prompt), lessons, None, desk.edits.events)
+    assert [edit.lessons for edit in written.edits] == [("L1",), ("L2",)]
+    made = Prompt(prompt)
+    for edit in bundle(made, written.edits):
+        made = made.apply(edit)
+    assert made.text == wanted
+    assert not desk.model.requests
+
+
+def test_a_plain_line_that_has_no_place_is_refused_with_the_reason(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, add)
+    braces = LESSONS[0].model_copy(update={"text": "Write {name} as it is."})
+    written = add_lines(Prompt("Write."), [braces], None, desk.edits.events)
+    assert "{{name}}" in written.edits[0].new
+    protected = Prompt("<!-- protect -->Write.<!-- /protect -->")
+    for prompt, limit, reason in [
+        (protected, None, "all of the prompt is protected"),
+        (Prompt(f"Write. {LESSONS[0].text}"), None, "the prompt says it already"),
+        (Prompt("Write."), 10, "more than 10"),
+    ]:
+        written = add_lines(prompt, LESSONS[:1], limit, desk.edits.events)
+        assert not written.edits
+        assert reason in written.refused["L1"]
+    assert [type(event) for event in desk.outcomes] == [EditProposed, *[EditRefused] * 3]

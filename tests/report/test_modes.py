@@ -9,16 +9,19 @@ from html.parser import HTMLParser
 
 import pytest
 
+from askance.commands.output import run_summary
+from askance.commands.show import tell_why
 from askance.evaluation.scoring import yes_rates
 from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
+from askance.prompts.words import percent
 from askance.report.candidates import candidates, marked_prompt
 from askance.report.charts import course, course_chart, heat_map, histogram
 from askance.report.decision import decide
 from askance.report.examples import changes, example_data
 from askance.report.lessons import evidence_by_key, lessons
 from askance.report.questions import calibrations, has_own_questions, parity, severity, spreads, together
-from askance.report.run import who, write_report
+from askance.report.run import iterations, who, write_report
 from askance.report.run_data import Scored, read_run
 
 
@@ -92,6 +95,33 @@ def test_a_generator_is_measured_by_its_mean_score_and_by_no_correlation(tuned):
     assert [each.name for each in spreads(data)] == ["Starting prompt", "New prompt"]
     assert who(data).mine_role == "the generator"
     assert who(data).theirs == "checks.py:check"
+
+
+def test_each_instruction_stands_with_its_effect_and_says_what_it_states(make_letters, tmp_path, capsys):
+    letters = make_letters(60, plain=["greeting", "signature"])
+    asked = {"judge": letters.model("letters/judge"), "checklist": letters.checklist}
+    done = letters.tune(tmp_path / "run", **asked, max_notes=1)
+    data = read_run(tmp_path / "run")
+    assert [(each.stated, each.read, len(each.tried)) for each in iterations(data, candidates(data))] == [(2, 0, 1)]
+    text = Text(write_report(tmp_path / "run")).text
+    assert "What each instruction did" in text
+    assert "Stated plainly" in text
+    words = letters.WANTS["greeting"][1]
+    assert f"It states what failed in its own words, before a note was taken: {words}" in text
+    before, after = (percent(done.record.instructions[0].test.before), percent(1.0))
+    line, wanted = done.record.instructions[0].text, done.record.instructions[0].asked
+    assert f"{line} {done.record.instructions[0].lesson} {wanted} {before} {after} +" in text
+    run_summary(done)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{before} → {after}, n = {data.split_size('test')}" in said
+    tell_why(str(tmp_path / "run"), letters.PLAIN["greeting"][0], as_json=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f'It states what failed in its own words, before a note was taken: "{words}"' in said
+    assert "it failed; it was counted and not read" in said
+
+
+def test_a_run_without_plain_lines_has_no_column_for_them(migrated):
+    assert "Stated plainly" not in Text(write_report(migrated)).text
 
 
 def test_what_the_generator_wrote_when_it_failed_is_shown_with_the_reason(tuned):

@@ -174,10 +174,12 @@ def test_a_budget_ends_the_run_and_more_of_it_gives_what_a_run_without_a_limit_d
     assert len(seen) == len({request.key for request in seen}) == whole.result["calls"]
 
 
-def test_a_crash_changes_nothing(letters: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("plain", [(), ("greeting",), ("greeting", "signature")])
+def test_a_crash_changes_nothing(make_letters: Any, tmp_path: Path, plain: tuple[str, ...]) -> None:
     class Crash(BaseException):
         pass
 
+    letters = make_letters(plain=plain)
     checker = letters.checker(tmp_path)
     whole = letters.tune(tmp_path / "whole", checker=checker)
     events = [row | {"time": ""} for row in read_events(tmp_path / "whole" / "journal.jsonl")]
