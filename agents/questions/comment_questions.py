@@ -146,11 +146,9 @@ class QuestionAgent(Agent):
         """
         super().__init__(gateway, model, seed=seed)
         self._opening = f"Does the {noun}"
-        shown = [(asked, self._shown(answer)) for asked, answer in shots]
-        self._echoes = {line for _, answer in shown for line in answer.splitlines()}
         self._orders: list[Message] = [("system", render(template, noun=noun))]
-        for asked, answer in shown:
-            self._orders += [("user", asked), ("assistant", answer)]
+        for asked, answer in shots:
+            self._orders += [("user", asked), ("assistant", self._shown(answer))]
 
     def _shown(self, answer: str) -> str:
         return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
@@ -171,7 +169,6 @@ class QuestionAgent(Agent):
             text.startswith(self._opening + " ")
             and text.endswith("?")
             and len(text.split()) <= MOST_WORDS
-            and text not in self._echoes
             and not _REFUSED.search(text)
             and not _NAME.search(text)
         )
@@ -240,8 +237,12 @@ class KindReader(QuestionAgent):
 
     def read(self, reply: str) -> list[str]:
         """A question for each line that says what a text does."""
-        lines = [" ".join(_BULLET.sub("", line).split()).rstrip(".").lower() for line in reply.splitlines()]
-        texts = [f"{self._opening} {line}?" for line in lines if 2 <= len(line.split()) <= MOST_KIND_WORDS]
+        lines = [" ".join(_BULLET.sub("", line).split()).rstrip(".") for line in reply.splitlines()]
+        texts = [
+            f"{self._opening} {line[0].lower()}{line[1:]}?"
+            for line in lines
+            if 2 <= len(line.split()) <= MOST_KIND_WORDS
+        ]
         return [text for text in dict.fromkeys(texts) if self._is_usable(text)][:MOST_KINDS]
 
 

@@ -1,0 +1,98 @@
+"""What becomes of a model's words when it turns comments and outputs into questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from askance.agents.questions.comment_questions import (
+    SHOTS,
+    BesideReader,
+    CommentReader,
+    KindReader,
+    noun_of,
+    remarks,
+)
+from askance.models.budget import Budget
+from askance.models.gateway import Gateway
+from askance.prompts.checklist import Checklist, Question
+from askance.testing import ScriptedModel
+
+
+def reader(kind: type, reply: str = "none") -> tuple[object, ScriptedModel]:
+    model = ScriptedModel(lambda request: reply)
+    return kind(Gateway(None, Budget()), model, "reply", seed=3), model
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("Does the reply name a price?", ["Does the reply name a price?"]),
+        ("1. Does the reply name a price?\n- Does the reply promise a date?", 2),
+        ("Does the reply not name a price?", ["Does the reply name a price?"]),
+        ("none", []),
+        ("Is the reply good?", []),
+        ("Does the reply avoid prices?", []),
+        ("Does the reply promise the bike for 5 o'clock?", []),
+        ("Does the reply tell Tom about it?", []),
+        ('Does the reply say "we promise"?', []),
+        ("Does the reply name a donor?", ["Does the reply name a donor?"]),
+        ("Does the reply " + "very " * 30 + "well?", []),
+        ("Does the reply name a price", []),
+    ],
+)
+def test_only_lines_that_ask_for_a_kind_of_thing_are_kept(reply: str, kept: list[str] | int) -> None:
+    found, _ = reader(CommentReader)
+    read = found.read(reply)  # type: ignore[attr-defined]
+    assert len(read) == kept if isinstance(kept, int) else read == kept
+
+
+async def test_a_long_comment_is_read_sentence_by_sentence_and_a_huge_one_in_part() -> None:
+    found, model = reader(CommentReader, "Does the reply name a price?")
+    huge = "We never name a price in a mail, and everybody knows that by now. " * 400
+    assert len(huge) > 20_000
+    assert await found.questions(huge) == ["Does the reply name a price?"]  # type: ignore[attr-defined]
+    assert 1 < len(model.requests) <= 4
+    assert all(len(request.messages[-1][1]) < 700 for request in model.requests)
+
+
+def test_short_comments_stay_whole() -> None:
+    assert remarks("Too dear.  And too late!") == ["Too dear. And too late!"]
+
+
+async def test_a_comment_is_read_beside_its_output_and_asked_in_the_words_of_the_shots() -> None:
+    found, model = reader(BesideReader, "Does the reply give a phone number?\nDoes the reply give an address?")
+    assert await found.questions("are you mad", "Ring Paul\nat home.") == [  # type: ignore[attr-defined]
+        "Does the reply give a phone number?",
+        "Does the reply give an address?",
+    ]
+    (request,) = model.requests
+    assert request.messages[-1] == ("user", "Text: Ring Paul at home.\nComment: are you mad")
+
+
+async def test_what_an_output_does_becomes_questions() -> None:
+    found, _ = reader(
+        KindReader, "name a price\nsay when to come.\nthank\nsay that it costs 5 pounds\nask Paul to wait\nx y"
+    )
+    assert await found.questions("Some text.") == [  # type: ignore[attr-defined]
+        "Does the reply name a price?",
+        "Does the reply say when to come?",
+    ]
+
+
+def test_shots_speak_of_no_reply() -> None:
+    assert not any("reply" in comment or "reply" in answer for comment, answer in SHOTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "noun"),
+    [
+        ("Is the reply good to send?", "", "reply"),
+        ("Does this summary name the place?", "", "summary"),
+        ("Is the release note good?", "Write a release note for users.", "release note"),
+        ("Is the release note good?", "", "release"),
+        ("Is it good?", "", "text"),
+        ("Is the same said twice?", "", "text"),
+    ],
+)
+def test_questions_call_an_output_what_the_checklist_calls_it(text: str, task: str, noun: str) -> None:
+    assert noun_of(Checklist(task=task, questions=[Question(id="q", text=text)])) == noun
