@@ -71,7 +71,7 @@ async def test_a_comment_is_read_beside_its_output_and_asked_in_the_words_of_the
 
 async def test_what_an_output_does_becomes_questions() -> None:
     found, _ = reader(
-        KindReader, "name a price\nsay when to come.\nthank\nsay that it costs 5 pounds\nask Paul to wait\nx y"
+        KindReader, "name a price\nsay when to come.\nthank\nsay that it costs 5 pounds\nask Paul to wait\nx"
     )
     assert await found.questions("Some text.") == [  # type: ignore[attr-defined]
         "Does the reply name a price?",
