@@ -231,8 +231,16 @@ class HumanSignal:
         return bool(distances) and all(each is not None and abs(each) <= self.threshold for each in distances)
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """People's score on the question's dimension."""
-        return self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
+        """People's score on the question's dimension.
+
+        A question that was learned looks for one fault of many: whoever rejects an output need not mean this one. So a
+        low score is the right answer to it only on the examples that it came from.
+        """
+        wanted = self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
+        origin = draft.origins.get(question)
+        if wanted is not None and wanted < 0.5 and origin is not None and example not in origin.sources:
+            return None
+        return wanted
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """The judge's explanations, and what people gave: what they wrote of it, else their score."""
@@ -242,7 +250,8 @@ class HumanSignal:
         theirs = {}
         by_id = {example.id: example for example in self.examples}
         for each in disagreements:
-            name, wanted = self._dimension(draft, each.question), self.reference(draft, each.example, each.question)
+            name = self._dimension(draft, each.question)
+            wanted = self.targets.wanted[each.example].get(name) or 0.0
             remarks = comments_on(by_id[each.example].comment, each.question, draft.questions)
             theirs[each.key] = (
                 told(remarks) or f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from askance.agents.evaluator import Evaluator
+from askance.evaluation.kept_judge import QuestionOrigin
 from askance.evaluation.scoring import Targets, score_examples
 from askance.models.gateway import Gateway
 from askance.optimizer.signals import HumanSignal
@@ -164,3 +165,16 @@ async def test_without_explanations_only_people_are_quoted() -> None:
     silent = HumanSignal(panel.targets, panel.examples, None, threshold=0.3)
     reasons = await silent.reasons(panel.draft, panel.seen, panel.found)
     assert (reasons.mine, list(reasons.theirs)) == ({}, ["x/q"])
+
+
+def test_rejecting_an_output_is_the_answer_to_a_learned_question_only_where_it_came_from() -> None:
+    checklist = Checklist(
+        questions=[Question(id="start", text="Good?"), Question(id="price", text="Price?", good="no")]
+    )
+    origins = {"price": QuestionOrigin.model_validate({"from": "comment", "sources": ["e1"]})}
+    draft = Draft(Prompt("Judge."), checklist, origins=origins)
+    wanted = {"e0": {"overall": 0.0}, "e1": {"overall": 0.0}, "e2": {"overall": 1.0}}
+    signal = HumanSignal(Targets("human", ("overall",), wanted), (), None, threshold=0.3)
+    found = {name: signal.reference(draft, name, "price") for name in wanted}
+    assert found == {"e0": None, "e1": 0.0, "e2": 1.0}
+    assert [signal.reference(draft, name, "start") for name in wanted] == [0.0, 0.0, 1.0]
