@@ -107,8 +107,8 @@ class Standing:
             return None
         if not abs(self.stands_out) >= LEAST_SOURCE:
             return f"the judge's answer to it does not tell its own case from accepted ones ({self.stands_out:+.1f} sd)"
-        if self.effect is not None and self.effect < -self.noise:
-            return f"it speaks less against other rejected outputs than against accepted ones ({self.effect:+.2f})"
+        if self.effect is not None and self.effect <= 0:
+            return f"it speaks no more against other rejected outputs than against accepted ones ({self.effect:+.2f})"
         return None
 
     @property

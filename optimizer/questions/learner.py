@@ -86,7 +86,7 @@ class QuestionLearner:
     most_looks: int
     """Candidates that may be sent to the gate, which share its level."""
     proposers: Sequence[Proposer] = ()
-    """What promises most comes first; the next is asked where those before have nothing more."""
+    """What promises most comes first; the next are asked where that has nothing, or was not enough for the gate."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
     looks: int = field(default=0, init=False)
@@ -112,7 +112,8 @@ class QuestionLearner:
         rejected = {name: both[1] for name, both in sides.items()}
         proposed: list[Candidate] = []
         for proposer in self.proposers:
-            proposed = proposed or await proposer.propose(best.draft, rejected, iteration)
+            if not proposed or self.looks:
+                proposed += await proposer.propose(best.draft, rejected, iteration)
         self._exhausted = not proposed
         named = self._named(best.draft.questions, proposed)
         if not named:

@@ -114,15 +114,19 @@ class BesideProposer:
     """Which read them alone."""
     stands: Callable[[], Collection[str]]
     """Gives the comments from which a question came that is in the checklist or waits."""
+    _done: bool = field(default=False, init=False)
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from comments, each read beside its outputs once; see :class:`~.learner.Proposer`."""
+        if self._done:
+            return []
         first, known = self.first, self.stands()
         left = {key: names for key, names in first.read.items() if names and key[0] not in known}
         first.read |= dict.fromkeys(left, ())
         pairs = [(text, dimension, name) for (text, dimension), names in left.items() for name in names[:BESIDE_EACH]]
         if not pairs:
             return []
+        self._done = True
         outputs = {each.id: each.output or "" for each in first.development}
         first.events.phase(f"iteration {iteration}: reading {len(pairs)} comments beside their outputs")
 
