@@ -191,7 +191,7 @@ def test_questions_that_each_example_has_of_its_own_are_counted_by_dimension(tun
 def test_calibration_and_severity_stand_beside_the_new_prompt(aligned):
     data = read_run(aligned)
     rows = calibrations(data)
-    assert [(each.prompt, each.reading.split()[0]) for each in rows] == [
+    assert [(each.side, each.reading.split()[0]) for each in rows] == [
         (side, reading) for side in ("starting", "new") for reading in ("as", "a", "Platt")
     ]
     assert severity(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
