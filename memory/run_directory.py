@@ -63,12 +63,14 @@ class RunDirectory:
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
         texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()}
-        fingerprint = sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
+        fingerprint = _fingerprint(config, texts)
         self._make()
         known = self.config_file
         if known.exists():
             before = self.read_config()
-            if before.get("fingerprint") != fingerprint:
+            # settings that came after the run was begun are not in its fingerprint
+            then = {name: value for name, value in config.items() if name in before["config"]}
+            if before.get("fingerprint") not in (fingerprint, _fingerprint(then, texts)):
                 changed = sorted(
                     key for key in {*config, *before["config"]} if config.get(key) != before["config"].get(key)
                 )
@@ -203,3 +205,8 @@ class RunDirectory:
 
 def _line(example: Example) -> str:
     return json.dumps(example.model_dump(exclude_defaults=True), ensure_ascii=False, default=str) + "\n"
+
+
+def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Of the settings and all inputs."""
+    return sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()

@@ -40,9 +40,11 @@ WRONG = 0.05
 class Desk:
     """Examples with labels and comments, and the replies of judge and note-taker."""
 
-    def __init__(self, size: int = 120, *, comments: bool = True) -> None:
+    def __init__(self, size: int = 120, *, comments: bool = True, kinds: bool = False) -> None:
         self.ids = [f"e{number:03d}" for number in range(size)]
         self.comments = comments
+        self.kinds = kinds
+        """Whether the model can say what an output does."""
         self.asked: list[str] = []
         """Comments that were read."""
         self.checklist = Checklist(
@@ -90,6 +92,8 @@ class Desk:
         if last.startswith("Comment: "):
             return self.questions_for(last.removeprefix("Comment: "))
         if last.startswith("Text: ") and "\nComment: " in last:
+            return "none"
+        if last.startswith("Text: ") and not self.kinds:
             return "none"
         if last.startswith("Text: "):
             done = [

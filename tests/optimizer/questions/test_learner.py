@@ -79,7 +79,7 @@ def test_the_kept_judge_scores_as_the_run_did(learned: tuple[Desk, askance.RunRe
 
 
 def test_without_comments_questions_come_from_what_rejected_replies_say(make_desk: type[Desk], tmp_path: Path) -> None:
-    desk = make_desk(240, comments=False)
+    desk = make_desk(240, comments=False, kinds=True)
     done = desk.align(tmp_path / "run")
     assert desk.asked == []
     joined = [row for row in done.result["questions"] if row["joined"]]
