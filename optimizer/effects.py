@@ -58,13 +58,13 @@ def instruction_effects(
         sides["test"] = (splits.test, tests[baseline.number].verdicts, tests[best.number].verdicts)
     asked = _asked_of_all(outcome)
     rows = []
-    for name in dict.fromkeys(lesson for edit in best.edits for lesson in edit.lessons):
-        lesson = memory.get(name)
+    held = {name for edit in best.edits for name in edit.lessons}
+    for lesson in (each for each in memory.lessons if each.id in held):
         for requirement in _requirements(lesson, outcome):
             if requirement not in asked:
                 continue
             question = asked[requirement]
-            row: dict[str, Any] = {"lesson": name, "text": lesson.text, "requirement": requirement}
+            row: dict[str, Any] = {"lesson": lesson.id, "text": lesson.text, "requirement": requirement}
             row |= {"asked": question.criterion, "validation": None, "test": None}
             for split, (examples, first, last) in sides.items():
                 before, after = (_passed(question, verdicts, examples) for verdicts in (first, last))
