@@ -39,9 +39,8 @@ def load_model(settings: dict[str, Any]) -> tuple[object, str]:
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
     params.cache_ram_mib = settings["prompt_cache_mib"]  # llama.cpp's default is 8 GB
-    if settings["keeps_prefixes"]:  # see askance.models.kept_prefixes
-        params.cache_idle_slots = True
-        params.slot_prompt_similarity = 0.0
+    if settings["keeps_prefixes"]:
+        params.slot_prompt_similarity = 0.0  # see askance.models.kept_prefixes
     params.enable_reasoning = 0  # p_yes is read from the first token, so a thinking model must not think first
     params.verbosity = LOG_ERRORS_ONLY  # more would write the user's texts to the log
     params.offline = True
