@@ -131,7 +131,9 @@ class World:
         if helped is not None:
             return json.dumps(helped)
         example = re.findall(r"\[(e\d+)\]", everything)[0]
-        question = next(name for name, text in TEXTS.items() if text in everything)
+        question = next((name for name, text in TEXTS.items() if text in everything), None)
+        if question is None:  # a request for questions: nobody in this world writes any
+            return "none"
         note = {"quote": "these words", "fact": "the input differs", "kind": "a kind of case"}
         if "answer_no_if" in fields:
             rule = RULES[self.flaw(example, question) or "style"]
