@@ -20,6 +20,7 @@ FinishReason = Literal[
     "calibrated",
     "no_disagreements",
     "no_evidence",
+    "no_new_evidence",
     "no_gain",
     "max_iterations",
     "max_lessons",
@@ -35,6 +36,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "no_disagreements": "no disagreement is left to learn from",
     "no_evidence": "all comments are read, and nothing else is left that questions could come from",
+    "no_new_evidence": "the run that it goes on from has read all there is: no comment and no disagreement is new",
     "no_gain": "no edit was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
@@ -167,6 +169,8 @@ class LearnedRecord(_Record):
     """Whether the accepted judge asks it."""
     reason: str | None = None
     """Why not."""
+    may_return: bool = False
+    """Whether nothing but the gate or a lack of room kept it out, so that new evidence may bring it back."""
     effect: float | None = None
     """How much more it speaks against rejected outputs that it does not come from than against accepted ones."""
     iteration: int = 1
@@ -176,6 +180,15 @@ class LearnedRecord(_Record):
     def criterion(self) -> str:
         """The text, and that yes is a fault where it is one."""
         return marked(self.text, self.good or "yes")
+
+
+class ReadRecord(_Record):
+    """What questions were looked for in: a run that goes on from this one does not read it again."""
+
+    comments: tuple[tuple[str, str], ...] = ()
+    """Example id and text."""
+    contrasted: tuple[str, ...] = ()
+    """Dimensions whose rejected outputs were held against accepted ones."""
 
 
 class EditRecord(Edit):
@@ -267,6 +280,7 @@ class RunRecord(_Record):
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first."""
+    read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int
     tokens: int

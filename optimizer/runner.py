@@ -13,6 +13,7 @@ from ..evaluation.shown import Shown, View
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
+from .earlier import read_earlier
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .loop import Loop
@@ -100,7 +101,8 @@ def run_job(
             The run can be resumed.
     """
     with run.lock():
-        run.open(job.config, job.examples, job.checklist, job.prompts)
+        further, answers = (job.earlier.files(), job.earlier.answers) if job.earlier else (None, None)
+        run.open(job.config, job.examples, job.checklist, job.prompts, further, answers)
         with run.store() as store:
             try:
                 return run_sync(_run(job, run, store, watcher, callbacks, report))
@@ -149,7 +151,7 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml")
-    return Job(command, examples, checklist, prompts, models, known, settings)
+    return Job(command, examples, checklist, prompts, models, known, settings, earlier=read_earlier(directory))
 
 
 async def _run(
@@ -166,7 +168,10 @@ async def _run(
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))
-    async with session(job.options, store, events.say, stored_answers_are_ours=True) as (models, gateway):
+    if job.earlier is not None:
+        events.say(job.earlier.said(job.examples))
+    asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
+    async with asking as (models, gateway):
         events.watch(gateway.budget)
         bench = Bench(job, splits, models, gateway, run, events)
         bench.resolve_names()
@@ -200,7 +205,7 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
     if set_up.learner is not None:
         validation, soft = bench.splits.validation, bench.job.options.soft
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
-        extras = {**extras, "questions": rows}
+        extras = {**extras, "questions": rows, "read": set_up.learner.read}
     scores = {number: seen.scores for number, seen in tests.items()}
     result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
     run.write("prompt.md", outcome.best.prompt.text)

@@ -15,6 +15,7 @@ from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
 from ...agents.questions.comment_questions import CommentReader, SentenceReader, noun_of
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
+from ..questions.candidates import Candidate
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, ContrastProposer
 from ..screening import Screening
@@ -141,7 +142,7 @@ async def judge_extras(
             "yes_rates": yes_rates(held_out.verdicts),
         }
     if best.draft.calibration is not None:
-        bench.run.write("calibration-accepted.json", best.draft.calibration.to_json())
+        bench.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
     else:
         for figures in (compared.thresholds, compared.platt):
             if figures.calibration is not None:
@@ -195,11 +196,22 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer = bench.gateway, taker, noun
     shared = development, bench.embedder, bench.events, most, bench.gateway.concurrency(taker)
+    earlier = job.earlier
+    read, contrasted = (earlier.comments_read(development), earlier.contrasted(development)) if earlier else ((), ())
     proposers = (
-        CommentProposer(CommentReader(*writer, seed=options.seed), *shared),
-        ContrastProposer(SentenceReader(*writer, seed=options.seed), *shared),
+        CommentProposer(CommentReader(*writer, seed=options.seed), *shared, read),
+        ContrastProposer(SentenceReader(*writer, seed=options.seed), *shared, contrasted),
     )
-    return QuestionLearner(subject, proposers, targets, development, bench.embedder, bench.events, most)
+    built = QuestionLearner(subject, proposers, targets, development, bench.embedder, bench.events, most)
+    if earlier is not None:
+        again = earlier.waiting([*development, *bench.splits.validation], same_judge=job.is_same_judge)
+        known = {each.id for each in development}
+        built.waiting = [
+            Candidate(each.text, each.dimension, each.kind, tuple(s for s in each.sources if s in known), each.comments)
+            for each in again
+        ]
+        built.dropped = earlier.remembered.dropped if job.is_same_judge else {}
+    return built
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:

@@ -9,7 +9,7 @@ and the gate decides about the whole judge.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
@@ -38,6 +38,8 @@ SPARE = 2
 """Candidates that are judged on all development examples, for each question that may join."""
 FEWEST_ACCEPTED = 4
 """Accepted development examples without which nothing can be learned."""
+NO_ROOM = ("others promised more on the first examples", "others promised more on the development examples")
+"""Said of candidates that are not asked because better ones are."""
 SPEAKS_AGAINST = -0.1
 """A question of the start whose effect is below this is dropped: it praises what people reject."""
 
@@ -59,6 +61,10 @@ class Proposer(Protocol):
         """
         ...
 
+    def read(self) -> dict[str, Any]:
+        """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        ...
+
 
 @dataclass(frozen=True)
 class Learned:
@@ -72,6 +78,11 @@ class Learned:
     problem: str | None
     """Why it did not join; None where it did, as far as the gate let it."""
     iteration: int
+
+    @property
+    def may_return(self) -> bool:
+        """Whether nothing that was seen of its verdicts speaks against it."""
+        return self.problem is None or self.problem in NO_ROOM
 
 
 @dataclass
@@ -87,6 +98,10 @@ class QuestionLearner:
     events: Teller
     most: int
     """Questions that may join in one round."""
+    waiting: Sequence[Candidate] = ()
+    """Candidates of an earlier run that are tried once more, beside the first new ones."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Texts of questions that an earlier run tried in vain, with their kind."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
     looks: int = field(default=0, init=False)
@@ -111,6 +126,7 @@ class QuestionLearner:
         proposed: list[Candidate] = []
         for proposer in self.proposers:
             proposed = proposed or await proposer.propose(best.draft, rejected, iteration)
+        proposed, self.waiting = [*self.waiting, *proposed], ()
         self._exhausted = not proposed
         named = self._named(best.draft.questions, proposed)
         if not named:
@@ -121,6 +137,11 @@ class QuestionLearner:
         draft = await self._draft(best.draft, chosen, logits, sides)
         self.looks += 1
         return await contest.challenge(best, (), iteration, draft, look=self.looks)
+
+    @property
+    def read(self) -> dict[str, Any]:
+        """As under ``read`` in ``result.json``."""
+        return {name: value for each in self.proposers for name, value in each.read().items()}
 
     @property
     def is_exhausted(self) -> bool:
@@ -139,7 +160,7 @@ class QuestionLearner:
     def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
         """Candidates by their new ids, each question once, without those that are or were there."""
         known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.learned}
-        new = [each for each in proposed if each.text not in known]
+        new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
         if not new:
             return {}
         vectors = self.embedder.embed([each.text for each in new])
@@ -151,6 +172,10 @@ class QuestionLearner:
         for candidate in unite(new, near):
             named[id_for(candidate.text, taken | set(named))] = candidate
         return named
+
+    def _was_dropped(self, candidate: Candidate) -> bool:
+        """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
+        return self.dropped.get(candidate.text) in (candidate.kind, "comment")
 
     async def _chosen(
         self,
@@ -169,7 +194,7 @@ class QuestionLearner:
         able = sorted(able, key=lambda name: _rank(standings[name]), reverse=True)
         # a rare fault shows on few examples: what is drawn out here is only what there is no room for
         able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
-        unused = dict.fromkeys(spare, "others promised more on the first examples")
+        unused = dict.fromkeys(spare, NO_ROOM[0])
         chosen: dict[str, Candidate] = {}
         if able:
             self.events.phase(f"iteration {iteration}: judging the development examples with {len(able)} questions")
@@ -188,7 +213,7 @@ class QuestionLearner:
                     if twin in chosen:
                         chosen[twin] = chosen[twin].with_sources_of(candidate)
                 elif len(chosen) >= self.most:
-                    unused[name] = "others promised more on the development examples"
+                    unused[name] = NO_ROOM[1]
                 else:
                     chosen[name] = candidate
         for name, candidate in named.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,7 +52,11 @@ class CommentProposer:
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
-    _read: dict[tuple[str, str], None] = field(default_factory=dict, init=False)
+    before: Collection[tuple[str, str]] = ()
+    """Example id and text of comments that an earlier run has read. One of them is read again where it was written of a
+    further example too."""
+    _read: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
+    """Example ids by comment and dimension."""
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from comments that were not read yet; see :class:`~.learner.Proposer`.
@@ -62,7 +66,7 @@ class CommentProposer:
         """
         found = self._new(best.questions, rejected)
         texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
-        self._read |= {key: None for key in found if key[0] in texts}
+        self._read |= {key: names for key, names in found.items() if key[0] in texts}
         if not texts:
             return []
         self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
@@ -74,6 +78,11 @@ class CommentProposer:
             if said == text
             for question in questions
         ]
+
+    def read(self) -> dict[str, Any]:
+        """The comments, with an example each; see :class:`~.learner.Proposer`."""
+        read = {(name, text) for (text, _), names in self._read.items() for name in names}
+        return {"comments": sorted({*self.before, *read})}
 
     async def _questions(self, text: str) -> list[str]:
         return await _or_none(self.reader.questions(text), f"the comment “{text[:60]}”", self.events)
@@ -89,7 +98,7 @@ class CommentProposer:
                     key = " ".join(comment.text.split()), dimension
                     if key not in self._read and self._is_about(comment, rated, checklist, name, rejected):
                         found.setdefault(key, []).append(name)
-        return found
+        return {key: names for key, names in found.items() if any((name, key[0]) not in self.before for name in names)}
 
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
@@ -129,13 +138,15 @@ class ContrastProposer:
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
+    before: Collection[str] = ()
+    """Dimensions on which an earlier run has done this with the same examples."""
     _done: set[str] = field(default_factory=set, init=False)
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from sentences, once for each dimension; see :class:`~.learner.Proposer`."""
         found = []
         for rated, names in rejected.items():
-            if rated in self._done:
+            if rated in self._done or rated in self.before:
                 continue
             self._done.add(rated)
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
@@ -147,6 +158,10 @@ class ContrastProposer:
             texts = dict.fromkeys(text for questions in written for text in questions)
             found += [Candidate(text, dimension, "contrast", ()) for text in texts]
         return found
+
+    def read(self) -> dict[str, Any]:
+        """The dimensions that are done; see :class:`~.learner.Proposer`."""
+        return {"contrasted": sorted({*self.before, *self._done})}
 
     async def _questions(self, group: Sequence[str]) -> list[str]:
         return await _or_none(self.reader.questions(group), f"the sentence “{group[0][:60]}”", self.events)
