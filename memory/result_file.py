@@ -36,7 +36,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "no_disagreements": "no disagreement is left to learn from",
     "no_evidence": "all comments are read, and nothing else is left that questions could come from",
-    "no_new_evidence": "the run that it goes on from has read all there is: no comment and no disagreement is new",
+    "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
     "no_gain": "no edit was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",

@@ -123,14 +123,16 @@ class QuestionLearner:
             return best
         self.events.phase(f"iteration {iteration}: writing questions")
         rejected = {name: both[1] for name, both in sides.items()}
-        proposed: list[Candidate] = []
-        for proposer in self.proposers:
-            proposed = proposed or await proposer.propose(best.draft, rejected, iteration)
-        proposed, self.waiting = [*self.waiting, *proposed], ()
-        self._exhausted = not proposed
-        named = self._named(best.draft.questions, proposed)
-        if not named:
-            return best
+        named: dict[str, Candidate] = {}
+        while not named:  # what was asked before is no reason to leave the rest of the evidence unread
+            proposed: list[Candidate] = []
+            for proposer in self.proposers:
+                proposed = proposed or await proposer.propose(best.draft, rejected, iteration)
+            proposed, self.waiting = [*self.waiting, *proposed], ()
+            if not proposed:
+                return best
+            named = self._named(best.draft.questions, proposed)
+        self._exhausted = False
         chosen, logits = await self._chosen(best.draft, named, seen, sides, iteration)
         if not chosen:
             return best

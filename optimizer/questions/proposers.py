@@ -64,20 +64,20 @@ class CommentProposer:
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
         """
-        found = self._new(best.questions, rejected)
-        texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
-        self._read |= {key: names for key, names in found.items() if key[0] in texts}
-        if not texts:
-            return []
-        self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
-        written = await all_together(texts, self._questions, self.workers, self.events.advance)
-        return [
-            Candidate(question, dimension, "comment", tuple(found[text, dimension]), (text,))
-            for text, questions in zip(texts, written, strict=True)
-            for (said, dimension) in found
-            if said == text
-            for question in questions
-        ]
+        candidates: list[Candidate] = []
+        while not candidates and (found := self._new(best.questions, rejected)):
+            texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
+            self._read |= {key: names for key, names in found.items() if key[0] in texts}
+            self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
+            written = await all_together(texts, self._questions, self.workers, self.events.advance)
+            candidates = [
+                Candidate(question, dimension, "comment", tuple(found[text, dimension]), (text,))
+                for text, questions in zip(texts, written, strict=True)
+                for (said, dimension) in found
+                if said == text
+                for question in questions
+            ]
+        return candidates
 
     def read(self) -> dict[str, Any]:
         """The comments, with an example each; see :class:`~.learner.Proposer`."""
