@@ -251,3 +251,26 @@ def test_data_that_the_judge_cannot_be_held_against_are_refused(small: First) ->
     rows = [{**row, "human": {"humour": 3 + len(row["output"]) % 2}} for row in Desk(60).rows]
     with pytest.raises(InputError, match="humour"):
         prepare(rows, None, None, None, {}, small.run)
+
+
+def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_taken_up_again(
+    world: Any, make_world: Any, tmp_path: Path
+) -> None:
+    first = world.align(tmp_path / "first", max_iterations=9, patience=9)
+    assert first.finish_reason == "no_disagreements" and first.record.accepted_edits
+    assert {row.status for row in first.record.lessons} == {"applied", "rejected"}
+
+    def again(run: str, rows: Any) -> askance.RunResult:
+        model = world.model("world/target")
+        return askance.align(rows, from_run=tmp_path / "first", model=model, run=tmp_path / run, **world.options)
+
+    same = again("same", world.rows)
+    assert same.finish_reason == "no_new_evidence" and same.record.calls == 0
+    assert same.record.lessons == first.record.lessons
+    more = again("more", make_world(60).rows)
+    events = read_events(more.directory / "journal.jsonl")
+    read = [row["example"] for event in events if event["event"] == "disagreements" for row in event["read"]]
+    assert read and not set(read) & set(world.ids)
+    assert [row.id for row in more.record.lessons][: len(first.record.lessons)] == [
+        row.id for row in first.record.lessons
+    ]
