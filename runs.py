@@ -10,6 +10,7 @@ from .agents.batch_notes import MOST_RULES
 from .agents.question_writer import MOST_CALLS
 from .evaluation.progress import watching
 from .memory.run_directory import RunDirectory
+from .memory.verdict_store import VerdictStore
 from .models.session import run_sync, session
 from .optimizer.contest import most_tries
 from .optimizer.job import split_examples
@@ -81,10 +82,11 @@ def migrate(
 def align(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
-    model: str | Model,
     run: str | Path,
+    checklist: str | Path | Checklist | None = None,
+    model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
+    from_run: str | Path | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
@@ -94,22 +96,25 @@ def align(
 
     Args:
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
+        run: Directory of the run; the same command on it goes on where it stopped.
         checklist: YAML or JSON file, or a checklist.
         model: The judge: ``provider/model``, or an object that can be asked.
-        run: Directory of the run; the same command on it goes on where it stopped.
         prompt: The judge's starting prompt; askance's own neutral one by default.
+        from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
+            ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
+            bought there is not read, tried and bought again.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
         options: Settings of :class:`~askance.optimizer.options.AlignOptions`.
 
     Raises:
-        InputError: Bad data, checklist, prompt, model name or setting, no human scores, or another run in the
-            directory.
+        InputError: Bad data, checklist, prompt, model name or setting, no human scores, another run in the
+            directory, or an earlier run that is not finished or has no judge.
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    job = alignment.prepare(data, checklist, model, prompt, options)
+    job = alignment.prepare(data, checklist, model, prompt, options, from_run)
     with watching(watcher, progress) as shown:
         return run_and_report(job, run, shown, callbacks).require_coverage()
 
@@ -222,10 +227,13 @@ def estimate_run(job: Job) -> RunEstimate:
     splits = split_examples(job, mode.strata(job))
 
     async def estimate() -> RunEstimate:
-        async with session(job.options, None) as (models, gateway):
-            fixed = mode.estimate(job, splits, models, gateway)
+        there = job.earlier.answers if job.earlier else None
+        with VerdictStore(":memory:", there) as store:
+            async with session(job.options, store) as (models, gateway):
+                fixed = mode.estimate(job, splits, models, gateway)
         options = job.options
-        a_version = ceil(fixed.calls / len(job.examples))  # calls an example, rounded up
+        whole = fixed.calls + (fixed.stored if there is not None else 0)
+        a_version = ceil(whole / len(job.examples))  # calls an example, rounded up
         notes = min(options.max_notes, len(splits.development) * max(1, a_version))
         one_version = len(splits.validation) * a_version
         lessons = notes * (MOST_RULES if options.notes == "batched" else 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import runs
+from ..evaluation.kept_judge import SETTINGS
 from ..optimizer.job import NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -27,7 +28,7 @@ from .options import (
 from .output import console, echo_json, run_summary, tell_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..optimizer.job import Job
@@ -70,6 +71,8 @@ def run_mode(
     """
     load_dotenv()
     options, values = settings(record, config, given)
+    if values.get("from_run") is not None:
+        needed, options, values = ("data",), *_beyond_the_judge(options, values, given)
     need(values, *needed, "run")
     run = values.pop("run")
     job = prepare(**values, options=options)
@@ -79,6 +82,22 @@ def run_mode(
     with console(quiet) as watcher:
         done = runs.run_and_report(job, run, watcher)
     finish(done, as_json=as_json)
+
+
+def _beyond_the_judge(
+    options: Mapping[str, Any], values: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and inputs beside ``--from``: what a project's file says of how other judges are used is left out.
+
+    Raises:
+        UsageError: The command line names another checklist or prompt.
+    """
+    for name in ("checklist", "prompt"):
+        if given[name] is not None:
+            raise click.UsageError(f"--from brings its own {name}; leave out --{name}, or --from.")
+    theirs = (*SETTINGS, "weights")
+    kept = {name: each for name, each in options.items() if name not in theirs or given[name] is not None}
+    return kept, {**values, "checklist": None, "prompt": None, "model": given["model"]}
 
 
 def tell_estimate(job: Job, *, as_json: bool) -> None:
@@ -159,11 +178,19 @@ def migrate(**given: Any) -> None:
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="The judge whose prompt is improved, as provider/model.")
 @click.option("--prompt", default=None, help="Its starting prompt; default: a neutral one.")
+@click.option(
+    "--from",
+    "from_run",
+    default=None,
+    metavar="RUN",
+    help="Start from the judge of this finished run, in place of --checklist, --model and --prompt.",
+)
 @run_options(AlignOptions)
 def align(**given: Any) -> None:
     """Improve a judge's prompt on DATA until it scores like people.
 
-    An edit is kept only if held-out correlation with the human scores in DATA says so.
+    An edit is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
+    earlier run by what DATA has in further examples and comments, and pays for those alone.
     """
     run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
 

@@ -108,6 +108,10 @@ def fit_accepted(
     return _fit("accepted", _accepted, verdicts, examples, checklist, targets)
 
 
+FITS = {"thresholds": fit_thresholds, "platt": fit_platt, "accepted": fit_accepted}
+"""By the name of the method."""
+
+
 def _fit(
     method: Method,
     fit_one: FitOne,

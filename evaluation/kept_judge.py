@@ -180,8 +180,13 @@ class KeptJudge:
         """Its calibration, unless another model is asked, whose verdicts it does not fit."""
         return self.calibration if _name(model, self.model) == self.model else None
 
-    def say_what_differs(self, model: str | Model | None, options: Mapping[str, Any]) -> None:
-        """Log a warning where the judge is used otherwise than it was measured."""
+    def say_what_differs(
+        self, model: str | Model | None, options: Mapping[str, Any], calibration: str = "left out"
+    ) -> None:
+        """Log a warning where the judge is used otherwise than it was measured.
+
+        ``calibration`` says what becomes of the judge's own where another model is asked.
+        """
         asked = _name(model, self.model)
         known, given = (
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
@@ -197,7 +202,7 @@ class KeptJudge:
         if not others:
             return
         lost = (
-            " Its calibration does not fit that model and is left out."
+            f" Its calibration does not fit that model and is {calibration}."
             if asked != self.model and self.calibration
             else ""
         )

@@ -21,6 +21,7 @@ FinishReason = Literal[
     "questions_worded",
     "no_disagreements",
     "no_evidence",
+    "no_new_evidence",
     "no_gain",
     "max_iterations",
     "max_lessons",
@@ -37,6 +38,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "questions_worded": "nothing but the questions was to change (--update questions)",
     "no_disagreements": "no disagreement is left to learn from",
     "no_evidence": "nothing is left to read that questions could come from",
+    "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
@@ -180,6 +182,8 @@ class LearnedRecord(_Record):
     """Whether the accepted judge asks it."""
     reason: str | None = None
     """Why not."""
+    may_return: bool = False
+    """Whether nothing but the gate or a lack of room kept it out, so that new evidence may bring it back."""
     effect: float | None = None
     """How much more it speaks against rejected outputs that it does not come from than against accepted ones."""
     iteration: int = 1
@@ -194,6 +198,15 @@ class LearnedRecord(_Record):
     def was_tried(self) -> bool:
         """Whether it came as far as the gate."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
+
+
+class ReadRecord(_Record):
+    """What questions were looked for in: a run that goes on from this one does not read it again."""
+
+    comments: tuple[tuple[str, str], ...] = ()
+    """Example id and text."""
+    contrasted: tuple[str, ...] = ()
+    """Dimensions whose rejected outputs were held against accepted ones."""
 
 
 class EditRecord(Edit):
@@ -362,6 +375,7 @@ class RunRecord(_Record):
     """Why none was proposed, where the run was to learn questions."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Of a generator: each instruction in the best prompt with its effect."""
+    read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int
     tokens: int

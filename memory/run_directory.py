@@ -50,10 +50,20 @@ class RunDirectory:
         examples: Sequence[Example],
         checklist: Checklist | None,
         prompts: Mapping[str, Prompt],
+        further: Mapping[str, str] | None = None,
+        answers: Path | None = None,
     ) -> bool:
         """Begin a run here, or go on with the same one; returns whether there was one.
 
         The inputs are copied, so that the run can be resumed after its files were moved or changed.
+
+        Args:
+            config: Settings that the result depends on.
+            examples: What is judged.
+            checklist: None where every example has questions of its own.
+            prompts: By name.
+            further: Other inputs, by the name of their file.
+            answers: The store of another run, whose answers are copied.
 
         Raises:
             InputError: Another run, with other inputs or settings, is in this directory.
@@ -62,7 +72,7 @@ class RunDirectory:
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
-        texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()}
+        texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
         fingerprint = _fingerprint(config, texts)
         self._make()
         known = self.config_file
@@ -82,6 +92,9 @@ class RunDirectory:
             return True
         for name, text in texts.items():
             self.write(f"inputs/{name}", text)
+        if answers is not None:
+            with self.store() as store:
+                store.bring(answers)
         header = {"format": FORMAT, "fingerprint": fingerprint, "config": dict(config)}
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False

@@ -12,7 +12,7 @@ from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
 SCHEMA_VERSION = 1
@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS answers (
     finish TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_BROUGHT = "CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT ROWID"
+"""Keys of answers that were copied from another store."""
 _COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 _INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -135,8 +137,54 @@ class VerdictStore:
         """
         try:
             self._db.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
+            if self._has_brought:
+                self._db.executemany("DELETE FROM brought WHERE key = ?", [(key,) for key in keys])
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
+
+    def bring(self, path: Path) -> None:
+        """Copy the answers of another store, all or none; they are :attr:`brought` from then on.
+
+        Raises:
+            InputError: The other file is damaged.
+            AskanceError: This one cannot be written.
+        """
+        other = _ReadOnly(path)
+        try:
+            rows = other.rows()
+            self._db.execute(_BROUGHT)
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for row in rows:
+                    if self._db.execute(_INSERT, row).rowcount:
+                        self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+        finally:
+            other.close()
+
+    @property
+    def brought(self) -> frozenset[bytes]:
+        """Keys of the answers that were copied from another store.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        if not self._has_brought:
+            return frozenset()
+        try:
+            return frozenset(key for (key,) in self._db.execute("SELECT key FROM brought"))
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+
+    @property
+    def _has_brought(self) -> bool:
+        return bool(self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'brought'").fetchone())
 
     def __len__(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
@@ -168,6 +216,12 @@ class _ReadOnly:
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         try:
             return _select(self._db, keys)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self._path, error) from None
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._db.execute(f"SELECT {_COLUMNS} FROM answers")
         except sqlite3.DatabaseError as error:
             raise _explain(self._path, error) from None
 

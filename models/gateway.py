@@ -11,7 +11,7 @@ from .base import Answer, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..prompts.verdicts import Provenance
 
@@ -67,8 +67,13 @@ class Gateway:
         retry: RetryPolicy | None = None,
         max_concurrency: int = 16,
         stored_answers_are_ours: bool = False,
+        brought: Iterable[bytes] = (),
     ) -> None:
-        """``stored_answers_are_ours``: the store belongs to one run, whose ledger counts each answer once as paid."""
+        """What is asked, and who pays.
+
+        ``stored_answers_are_ours``: the store belongs to one run, whose ledger counts each answer once as paid, but for
+        those under the keys ``brought``, which an earlier run has paid for.
+        """
         self.store = store
         self.budget = budget or Budget()
         self.max_concurrency = max_concurrency
@@ -80,6 +85,7 @@ class Gateway:
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
+        self._brought = set(brought)
         self._counted: set[bytes] = set()
         self._failed_in_a_row: dict[str, int] = {}
 
@@ -102,6 +108,7 @@ class Gateway:
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers from which no verdict could be read: a failure is not kept, so it is asked again next time."""
+        self._brought.difference_update(keys)
         if self.store is not None:
             self.store.forget(keys)
 
@@ -181,7 +188,7 @@ class Gateway:
             self.budget.release(tokens, cost)
 
     def _book(self, role: str, key: bytes, answer: Answer) -> None:
-        if key in self._counted:
+        if key in self._counted or key in self._brought:
             self.budget.role(role).cached_calls += 1
         else:
             self._counted.add(key)

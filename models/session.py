@@ -21,7 +21,7 @@ from .gateway import Gateway, RetryPolicy
 from .resolve import Models
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
     from concurrent.futures import Future
 
     from .gateway import AnswerStore
@@ -52,10 +52,12 @@ async def session(
     say: Callable[[str], None] | None = None,
     *,
     stored_answers_are_ours: bool = False,
+    brought: Iterable[bytes] = (),
 ) -> AsyncIterator[tuple[Models, Gateway]]:
     """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
 
-    ``say`` is told when a call failed and is made again.
+    ``say`` is told when a call failed and is made again; ``stored_answers_are_ours`` and ``brought`` are as of the
+    gateway.
     """
     prices = options.max_cost is not None
     async with Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices) as models:
@@ -65,6 +67,7 @@ async def session(
             retry=RetryPolicy(options.retries + 1),
             max_concurrency=options.max_concurrency,
             stored_answers_are_ours=stored_answers_are_ours,
+            brought=brought,
         )
         if say is not None:
             gateway.on_wait = lambda why, seconds: say(f"{why} Asking again in {seconds:.1f} s.")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
+    from .earlier import Earlier
     from .options import LoopOptions
 
 
@@ -62,6 +63,7 @@ def split(
     seed: int = 42,
     strata: Sequence[float | None] | None = None,
     groups: Sequence[str] | None = None,
+    kept: Mapping[str, str] | None = None,
 ) -> Split:
     """Divide examples into development, validation and test.
 
@@ -77,6 +79,8 @@ def split(
         strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
             counts with the mean of its scores.
         groups: Document of each id; the examples of one document stay in one part.
+        kept: The part of those ids that have one already; the others are dealt out such that all together come as near
+            to the shares as they can.
 
     Raises:
         InputError: If a part would have fewer than 3 examples, ids repeat, lengths differ, a score is
@@ -89,26 +93,34 @@ def split(
             f"{len(ids)} examples are too few for the shares {_listed(shares)}: each part needs at least "
             f"{SMALLEST_PART}, which takes {_needed(shares)} examples. Add examples or change the shares."
         )
-    units = _units(ids, seed, strata, groups)
-    part_of = _deal(_blocks(units, stratified=strata is not None), shares)
+    part_of = {name: _PARTS.index(part) for name, part in (kept or {}).items()}
+    new = [place for place, name in enumerate(ids) if name not in part_of]
+    units = _units(
+        [ids[place] for place in new],
+        seed,
+        strata and [strata[place] for place in new],
+        groups and [groups[place] for place in new],
+    )
+    part_of |= _deal(_blocks(units, stratified=strata is not None), shares, list(part_of.values()))
     parts = [tuple(name for name in ids if part_of[name] == part) for part in range(3)]
     for part, members in zip(_PARTS, parts, strict=True):
         if len(members) < SMALLEST_PART:
             raise InputError(
                 f"The {part} part has {len(members)} of {len(ids)} examples and needs {SMALLEST_PART}: "
-                f"the {len(units)} groups are too few or too uneven to divide. "
+                f"the {len(units)} groups{' that are new' if kept else ''} are too few or too uneven to divide. "
                 "Add documents, or split without groups."
             )
     return Split(*parts)
 
 
-def _deal(blocks: list[list[_Unit]], shares: Sequence[float]) -> dict[str, int]:
-    """Cut each block by hash rank, so that the sizes so far stay as close to the shares as they can."""
+def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[int]) -> dict[str, int]:
+    """Cut each block by hash rank, so that the sizes so far, with the parts given before, stay as close to the shares as
+    they can."""
     part_of: dict[str, int] = {}
-    given = [0, 0, 0]
+    given = [before.count(part) for part in range(3)]
     for block in blocks:
         size = sum(len(unit.members) for unit in block)
-        quotas = _quotas(shares, len(part_of) + size, given)
+        quotas = _quotas(shares, len(before) + len(part_of) + size, given)
         first_cut, second_cut = quotas[0], quotas[0] + quotas[1]
         position = 0
         for unit in sorted(block, key=lambda unit: unit.order):
@@ -229,6 +241,13 @@ class Job:
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What was given as an object instead of by its name, by the name of the setting; found by that name when a run is
     resumed from its directory."""
+    earlier: Earlier | None = None
+    """The run whose judge is the start."""
+
+    @property
+    def is_same_judge(self) -> bool:
+        """Whether the model is the one that judged in the earlier run."""
+        return self.earlier is not None and self.earlier.is_same_judge(model_name(self.models["model"]))
 
     @property
     def prompt(self) -> Prompt:
@@ -267,21 +286,33 @@ class SplitExamples:
 def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExamples:
     """Divide the examples; those of one document stay together.
 
-    Where every example's ``metadata.split`` is ``development``, ``validation`` or ``test``, that is the split.
+    Where every example's ``metadata.split`` is ``development``, ``validation`` or ``test``, that is the split. Examples of
+    an earlier run whose judge is improved keep their part.
 
     Args:
         job: Its examples, shares and seed.
         strata: A number for each example that is spread evenly over the splits, e.g. the human score.
 
     Raises:
-        InputError: Too few examples for the shares.
+        InputError: Too few examples for the shares, or an example is to be in another part than before.
     """
-    parts = own_split(job.examples) or split(
+    kept = job.earlier.parts(job.examples) if job.earlier else {}
+    own = own_split(job.examples)
+    for part in _PARTS if own else ():
+        for name in getattr(own, part):
+            if kept.get(name, part) != part:
+                raise InputError(
+                    f"The example '{name}' is a {part} example by its metadata.split and was, or its document was, in "
+                    f"{kept[name]} in the run that this one goes on from; what was tested on must not be learned from. "
+                    "Correct it, or leave metadata.split out."
+                )
+    parts = own or split(
         [example.id for example in job.examples],
         shares=job.options.split,
         seed=job.options.seed,
         strata=strata,
         groups=documents(job.examples),
+        kept=kept,
     )
 
     def those(ids: Sequence[str]) -> list[Example]:

@@ -7,6 +7,7 @@ here; a lesson that is drawn from it is new, or further evidence of one that is 
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -93,6 +94,11 @@ class LessonDesk:
     """Takes the notes instead of ``note_taker`` where they are taken in batches."""
     _count: int = field(default=0, init=False)
     """Disagreements that were read so far."""
+
+    def __post_init__(self) -> None:
+        """Ids go on from those of the lessons that are there already."""
+        taken = [re.match(r"L(\d+)", each.id) for each in self.memory.lessons]
+        self._count = max((int(each[1]) for each in taken if each), default=0)
 
     async def learn(
         self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons

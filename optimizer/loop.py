@@ -51,7 +51,10 @@ class Loop:
         self._trial = LessonTrial(set_up.subject, set_up.signal) if self._options.trial else None
         self.contest = _contest(bench, set_up)
         self._max_prompt_chars = bench.max_prompt_chars
-        self._looked_at: set[tuple[int, str]] = set()
+        earlier = bench.job.earlier
+        self._goes_on = earlier is not None
+        read = earlier.disputed(bench.job.examples) if earlier and bench.job.is_same_judge else ()
+        self._looked_at: set[tuple[int, str]] = {(0, key) for key in read}
         """Version number and disagreement: with another prompt the same one may have another reason."""
         self._trials: dict[str, TrialResult] = {}
 
@@ -120,8 +123,9 @@ class Loop:
                 return winner, None
             if not self._learner.is_exhausted:
                 return best, None
-            if best.draft.origins or self._options.update == "questions":
-                return best, "no_evidence"
+            # a calibration belongs to the prompt, so that no edit can be tried where the verdicts are read by one
+            if best.draft.calibration is not None or self._options.update == "questions":
+                return best, self._nothing_left("no_evidence", iteration)
         found = signal.disagreements(best.draft, seen)
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]
@@ -131,7 +135,7 @@ class Loop:
             self._save_lessons()
             return stated, None
         if not chosen:
-            return best, "no_disagreements"
+            return best, self._nothing_left("no_disagreements", iteration)
         if self._room(best) <= 0:
             return best, "max_lessons"
         self._looked_at.update((best.number, each.key) for each in chosen)
@@ -184,6 +188,10 @@ class Loop:
         winner = await self.contest.settle(best, written.edits, iteration)
         self._mark([*waiting.edits, *written.edits], winner)
         return winner
+
+    def _nothing_left(self, reason: FinishReason, iteration: int) -> FinishReason:
+        """The reason to stop, where a run that goes on from another one finds nothing from the first."""
+        return "no_new_evidence" if self._goes_on and iteration == 1 else reason
 
     async def _edits(self, best: Version, lessons: Sequence[Lesson], seen: Observation) -> list[Edit]:
         """Edits that carry the lessons and have passed their trial; those refused before are left out."""

@@ -13,6 +13,7 @@ from ..evaluation.shown import Shown, View
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
+from .earlier import read_earlier
 from .effects import instruction_effects
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import NOT_IN_FINGERPRINT, Job, split_examples
@@ -101,7 +102,8 @@ def run_job(
             The run can be resumed.
     """
     with run.lock():
-        run.open(job.config, job.examples, job.checklist, job.prompts)
+        further, answers = (job.earlier.files(), job.earlier.answers) if job.earlier else (None, None)
+        run.open(job.config, job.examples, job.checklist, job.prompts, further, answers)
         with run.store() as store:
             try:
                 return run_sync(_run(job, run, store, watcher, callbacks, report))
@@ -150,7 +152,7 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml")
-    return Job(command, examples, checklist, prompts, models, known, settings)
+    return Job(command, examples, checklist, prompts, models, known, settings, earlier=read_earlier(directory))
 
 
 async def _run(
@@ -167,7 +169,10 @@ async def _run(
     events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
     ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
     events.emit(ExamplesSplit(*ids))
-    async with session(job.options, store, events.say, stored_answers_are_ours=True) as (models, gateway):
+    if job.earlier is not None:
+        events.say(job.earlier.said(job.examples))
+    asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
+    async with asking as (models, gateway):
         events.watch(gateway.budget)
         bench = Bench(job, splits, models, gateway, run, events)
         bench.resolve_names()
@@ -202,7 +207,7 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         validation, soft = bench.splits.validation, bench.job.options.soft
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
         why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
-        extras = {**extras, "questions": rows, "why_no_questions": why}
+        extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
     if set_up.effects:
         options = bench.job.options
         sampling = {"resamples": options.resamples, "seed": options.seed}

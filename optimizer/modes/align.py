@@ -9,29 +9,36 @@ from typing import TYPE_CHECKING, Any
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
+from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
 from ...evaluation.scoring import human_targets
 from ...prompts.comments import stray_comments_said
+from ...prompts.errors import InputError
 from ...prompts.examples import human_dimensions
-from ..job import Job
+from ..earlier import earlier_run
+from ..job import Job, split_examples
 from ..options import AlignOptions
 from ..pruning import QuestionsAgain
 from ..signals import HumanSignal
+from ..subject import Draft
 from .judge import judge_set_up, judge_subject, learner, strata_of_people
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from ...evaluation.scoring import Targets
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
     from ...prompts.checklist import Checklist
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
+    from ..earlier import Earlier
     from ..job import SplitExamples
     from .bench import Bench
+    from .judge import JudgeSubject
     from .mode import SetUp
 
 logger = logging.getLogger(__name__)
@@ -39,24 +46,72 @@ logger = logging.getLogger(__name__)
 
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    checklist: str | Path | Checklist,
-    model: str | Model,
+    checklist: str | Path | Checklist | None,
+    model: str | Model | None,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
+    from_run: str | Path | None = None,
 ) -> Job:
-    """Load and check the inputs.
+    """Load and check the inputs; ``from_run`` takes the place of checklist, prompt and, where none is given, model.
 
     Raises:
         InputError: Names the file, line and field at fault.
     """
+    earlier = None if from_run is None else earlier_run(from_run)
+    if earlier is not None:
+        checklist, model, prompt, options = _of_the_judge(earlier, checklist, model, prompt, options)
+    if checklist is None or model is None:
+        missing = "checklist" if checklist is None else "model"
+        raise InputError(f"A {missing} is needed (or an earlier run to go on from, which brings its own).")
     settings = parse_options(AlignOptions, dict(options))
+    if earlier is not None:
+        _check_calibrated(earlier, settings)
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
-    job = Job("align", examples, questions, {"prompt": text}, {"model": model}, settings)
-    strata_of_people(job)  # refuses data without human scores before anything is opened
+    job = Job("align", examples, questions, {"prompt": text}, {"model": model}, settings, earlier=earlier)
+    strata = strata_of_people(job)  # refuses data without human scores before anything is opened
+    if earlier is not None:
+        split_examples(job, strata)
     stray = stray_comments_said({each.id: each.comment for each in examples}, questions, human_dimensions(examples))
     if stray is not None:
         logger.warning("%s", stray)
     return job
+
+
+def _of_the_judge(
+    earlier: Earlier,
+    checklist: str | Path | Checklist | None,
+    model: str | Model | None,
+    prompt: str | Path | Prompt | None,
+    options: Mapping[str, Any],
+) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
+    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged.
+
+    Raises:
+        InputError: Another checklist or prompt is given.
+    """
+    judge = earlier.judge
+    for name, part in (("checklist", checklist), ("prompt", prompt)):
+        if part is not None:
+            raise InputError(f"The judge of the earlier run brings its own {name}; leave out the {name}, or the run.")
+    judge.say_what_differs(model, options, calibration="fitted anew on the development examples")
+    return judge.checklist, judge.model if model is None else model, judge.prompt, judge.with_options(options)
+
+
+def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
+    """Refuse what a calibrated judge cannot be improved by.
+
+    Raises:
+        InputError: The prompt is to change, or nothing but a calibration is wanted.
+    """
+    if earlier.judge.calibration is None:
+        return
+    asked = "calibrate" if options.calibrate else "update" if options.update not in ("auto", "questions") else None
+    if asked is not None:
+        given = "" if asked == "calibrate" else f" {options.update}"
+        raise InputError(
+            f"{asked}{given}: the verdicts of the earlier run's judge are read by a calibration, which belongs to its "
+            "prompt; it can learn further questions (update auto or questions)."
+        )
 
 
 class Align:
@@ -81,6 +136,8 @@ class Align:
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(targets, bench.splits.development, judge, threshold=options.threshold)
         set_up = replace(judge_set_up(bench, subject, signal, targets, model), improve=not options.calibrate)
+        if job.earlier is not None:
+            set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
         if options.update in ("auto", "questions"):
             set_up = replace(set_up, learner=learner(bench, subject, targets, model))
         if not options.regenerate_questions:
@@ -92,6 +149,26 @@ class Align:
         """The judge on everything."""
         judge = models.get(job.models["model"])
         return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
+
+
+async def _start(bench: Bench, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
+    """The judge of the earlier run; with another model it is calibrated anew.
+
+    Raises:
+        BudgetExceededError: A cap was reached.
+        ModelError: An endpoint refuses every call.
+    """
+    job, judge, development = bench.job, earlier.judge, bench.splits.development
+    origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
+    draft = Draft(job.prompt, job.questions, origins=origins)
+    if judge.calibration is None:
+        return draft
+    if job.is_same_judge:
+        return replace(draft, calibration=judge.calibration)
+    bench.events.phase("judging the development examples, to calibrate the other model")
+    seen = await subject.observe(draft, development, bench.events.advance)
+    fit = FITS[judge.calibration.method]
+    return replace(draft, calibration=fit(seen.verdicts, development, draft.questions, targets))
 
 
 MODE = Align()

@@ -37,9 +37,11 @@ class Bench:
     """Of everything that was judged so far."""
 
     def __post_init__(self) -> None:
-        """Make the lesson memory."""
+        """Make the lesson memory, with the lessons of an earlier run where the job goes on from one."""
         self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
         self.memory = LessonMemory(self.embedder)
+        for lesson in self.job.earlier.remembered.lessons if self.job.earlier else ():
+            self.memory.add(lesson)
 
     def resolve_names(self) -> None:
         """Look up every model that is named, so that an unknown one shows before anything is bought.

@@ -15,6 +15,7 @@ from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
 from ...agents.questions.comment_questions import BesideReader, CommentReader, KindReader, noun_of
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
+from ..questions.candidates import Candidate
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import BesideProposer, CommentProposer, KindProposer
 from ..screening import Screening
@@ -141,7 +142,7 @@ async def judge_extras(
             "yes_rates": yes_rates(held_out.verdicts),
         }
     if best.draft.calibration is not None:
-        bench.run.write("calibration-accepted.json", best.draft.calibration.to_json())
+        bench.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
     else:
         for figures in (compared.thresholds, compared.platt):
             if figures.calibration is not None:
@@ -193,16 +194,25 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     """What learns questions from people's comments."""
     job, options, development = bench.job, bench.job.options, bench.splits.development
     taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
-    writer, workers = (bench.gateway, taker, noun), bench.gateway.concurrency(taker)
+    writer, workers, earlier = (bench.gateway, taker, noun), bench.gateway.concurrency(taker), job.earlier
+    read, contrasted = (earlier.comments_read(development), earlier.contrasted(development)) if earlier else ((), ())
     comments = CommentProposer(
-        CommentReader(*writer, seed=options.seed), development, bench.embedder, bench.events, most, workers
+        CommentReader(*writer, seed=options.seed), development, bench.embedder, bench.events, most, workers, read
     )
     found = QuestionLearner(subject, targets, development, bench.embedder, bench.events, most, options.max_iterations)
     found.proposers = (
         comments,
         BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments),
-        KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers),
+        KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers, contrasted),
     )
+    if earlier is not None:
+        again = earlier.waiting([*development, *bench.splits.validation], same_judge=job.is_same_judge)
+        known = {each.id for each in development}
+        found.waiting = [
+            Candidate(each.text, each.dimension, each.kind, tuple(s for s in each.sources if s in known), each.comments)
+            for each in again
+        ]
+        found.dropped = earlier.remembered.dropped if job.is_same_judge else {}
     return found
 
 

@@ -56,6 +56,7 @@ def learned_rows(
                 "comments": list(candidate.comments),
                 "joined": joined,
                 "reason": reason,
+                "may_return": not joined and each.may_return,
                 "effect": None if found is None else found.effect,
                 "iteration": each.iteration,
                 "worth": {

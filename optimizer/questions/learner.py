@@ -9,7 +9,7 @@ and the gate decides about the whole judge.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
@@ -38,6 +38,8 @@ SPARE = 2
 """Candidates that are judged on all development examples, for each question that may join."""
 FEWEST_ACCEPTED = 4
 """Accepted development examples without which nothing can be learned."""
+NO_ROOM = ("others promised more on the first examples", "others promised more on the development examples")
+"""Said of candidates that are not asked because better ones are."""
 
 
 class Proposer(Protocol):
@@ -57,6 +59,10 @@ class Proposer(Protocol):
         """
         ...
 
+    def read(self) -> dict[str, Any]:
+        """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        ...
+
 
 @dataclass(frozen=True)
 class Learned:
@@ -70,6 +76,11 @@ class Learned:
     problem: str | None
     """Why it did not join; None where it did, as far as the gate let it."""
     iteration: int
+
+    @property
+    def may_return(self) -> bool:
+        """Whether nothing that was seen of its verdicts speaks against it."""
+        return self.problem is None or self.problem in NO_ROOM
 
 
 @dataclass
@@ -87,12 +98,16 @@ class QuestionLearner:
     """Candidates that may be sent to the gate, which share its level."""
     proposers: Sequence[Proposer] = ()
     """What promises most comes first; the next are asked where that has nothing, or was not enough for the gate."""
+    waiting: Sequence[Candidate] = ()
+    """Candidates of an earlier run that are tried once more, beside the first new ones."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Texts of questions that an earlier run tried in vain, with their kind."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
     looks: int = field(default=0, init=False)
     """Candidates that were sent to the gate."""
     _exhausted: bool = field(default=False, init=False)
-    _waiting: dict[str, Candidate] = field(default_factory=dict, init=False)
+    _refused: dict[str, Candidate] = field(default_factory=dict, init=False)
     """Chosen before, but not enough for the gate: they are tried again together with the next ones."""
 
     async def challenge(self, best: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
@@ -110,27 +125,35 @@ class QuestionLearner:
             return best
         self.events.phase(f"iteration {iteration}: writing questions")
         rejected = {name: both[1] for name, both in sides.items()}
-        proposed: list[Candidate] = []
-        for proposer in self.proposers:
-            if not proposed or self.looks:
-                proposed += await proposer.propose(best.draft, rejected, iteration)
-        self._exhausted = not proposed
-        named = self._named(best.draft.questions, proposed)
-        if not named:
-            return best
-        chosen, logits = await self._chosen(best.draft, self._waiting | named, seen, sides, iteration)
-        if not chosen.keys() - self._waiting.keys():
+        named: dict[str, Candidate] = {}
+        while not named:  # what was asked before is no reason to leave the rest of the evidence unread
+            proposed: list[Candidate] = []
+            for proposer in self.proposers:
+                if not proposed or self.looks:
+                    proposed += await proposer.propose(best.draft, rejected, iteration)
+            proposed, self.waiting = [*self.waiting, *proposed], ()
+            if not proposed:
+                return best
+            named = self._named(best.draft.questions, proposed)
+        self._exhausted = False
+        chosen, logits = await self._chosen(best.draft, self._refused | named, seen, sides, iteration)
+        if not chosen.keys() - self._refused.keys():
             return best
         dropped = self._speaking_against(best.draft, chosen, seen, sides)
         draft = await self._draft(best.draft, chosen, logits, sides, dropped)
         self.looks += 1
         winner = await contest.challenge(best, (), iteration, draft, look=(self.looks, self.most_looks))
-        self._waiting = {} if winner is not best else chosen
+        self._refused = {} if winner is not best else chosen
         return winner
 
     def standing_comments(self) -> set[str]:
         """The comments from which a question came that the development examples speak for."""
         return {text for each in self.learned if each.problem is None for text in each.candidate.comments}
+
+    @property
+    def read(self) -> dict[str, Any]:
+        """As under ``read`` in ``result.json``."""
+        return {name: value for each in self.proposers for name, value in each.read().items()}
 
     @property
     def is_exhausted(self) -> bool:
@@ -149,7 +172,7 @@ class QuestionLearner:
     def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
         """Candidates by their new ids, each question once, without those that are or were there."""
         known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.learned}
-        new = [each for each in proposed if each.text not in known]
+        new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
         if not new:
             return {}
         vectors = self.embedder.embed([each.text for each in new])
@@ -161,6 +184,10 @@ class QuestionLearner:
         for candidate in unite(new, near):
             named[id_for(candidate.text, taken | set(named))] = candidate
         return named
+
+    def _was_dropped(self, candidate: Candidate) -> bool:
+        """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
+        return self.dropped.get(candidate.text) in (candidate.kind, "comment")
 
     async def _chosen(
         self,
@@ -179,7 +206,7 @@ class QuestionLearner:
         able = sorted(able, key=lambda name: _rank(standings[name]), reverse=True)
         # a rare fault shows on few examples: what is drawn out here is only what there is no room for
         able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
-        unused = dict.fromkeys(spare, "others promised more on the first examples")
+        unused = dict.fromkeys(spare, NO_ROOM[0])
         chosen: dict[str, Candidate] = {}
         if able:
             self.events.phase(f"iteration {iteration}: judging the development examples with {len(able)} questions")
@@ -198,7 +225,7 @@ class QuestionLearner:
                     if twin in chosen:
                         chosen[twin] = chosen[twin].with_sources_of(candidate)
                 elif len(chosen) >= self.most:
-                    unused[name] = "others promised more on the development examples"
+                    unused[name] = NO_ROOM[1]
                 else:
                     chosen[name] = candidate
         for name, candidate in named.items():

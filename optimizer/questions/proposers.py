@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import all_together
 from ...memory.neighbours import greedy_unique
@@ -44,8 +44,11 @@ class CommentProposer:
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
-    read: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict, init=False)
-    """Comment and dimension to the examples that it is about, of all that were read."""
+    before: Collection[tuple[str, str]] = ()
+    """Example id and text of comments that an earlier run has read. One of them is read again where it was written of a
+    further example too."""
+    done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
+    """Example ids by comment and dimension."""
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from comments that were not read yet; see :class:`~.learner.Proposer`.
@@ -53,20 +56,25 @@ class CommentProposer:
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
         """
-        found = self._new(best.questions, rejected)
-        texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
-        self.read |= {key: names for key, names in found.items() if key[0] in texts}
-        if not texts:
-            return []
-        self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
-        written = await all_together(texts, self._questions, self.workers, self.events.advance)
-        return [
-            Candidate(question, dimension, "comment", tuple(found[text, dimension]), (text,))
-            for text, questions in zip(texts, written, strict=True)
-            for (said, dimension) in found
-            if said == text
-            for question in questions
-        ]
+        candidates: list[Candidate] = []
+        while not candidates and (found := self._new(best.questions, rejected)):
+            texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
+            self.done |= {key: names for key, names in found.items() if key[0] in texts}
+            self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
+            written = await all_together(texts, self._questions, self.workers, self.events.advance)
+            candidates = [
+                Candidate(question, dimension, "comment", tuple(found[text, dimension]), (text,))
+                for text, questions in zip(texts, written, strict=True)
+                for (said, dimension) in found
+                if said == text
+                for question in questions
+            ]
+        return candidates
+
+    def read(self) -> dict[str, Any]:
+        """The comments, with an example each; see :class:`~.learner.Proposer`."""
+        read = {(name, text) for (text, _), names in self.done.items() for name in names}
+        return {"comments": sorted({*self.before, *read})}
 
     async def _questions(self, text: str) -> list[str]:
         return await _or_none(self.reader.questions(text), f"the comment “{text[:60]}”", self.events)
@@ -80,9 +88,9 @@ class CommentProposer:
             for name in names:
                 for comment in by_id[name].comment:
                     key = " ".join(comment.text.split()), dimension
-                    if key not in self.read and self._is_about(comment, rated, checklist, name, rejected):
+                    if key not in self.done and self._is_about(comment, rated, checklist, name, rejected):
                         found.setdefault(key, []).append(name)
-        return found
+        return {key: names for key, names in found.items() if any((name, key[0]) not in self.before for name in names)}
 
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
@@ -116,13 +124,16 @@ class BesideProposer:
     """Gives the comments from which a question came that is in the checklist or waits."""
     _done: bool = field(default=False, init=False)
 
+    def read(self) -> dict[str, Any]:
+        """Nothing but what was read alone; see :class:`~.learner.Proposer`."""
+        return {}
+
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
         """Candidates from comments, each read beside its outputs once; see :class:`~.learner.Proposer`."""
         if self._done:
             return []
         first, known = self.first, self.stands()
-        left = {key: names for key, names in first.read.items() if names and key[0] not in known}
-        first.read |= dict.fromkeys(left, ())
+        left = {key: names for key, names in first.done.items() if names and key[0] not in known}
         pairs = [(text, dimension, name) for (text, dimension), names in left.items() for name in names[:BESIDE_EACH]]
         if not pairs:
             return []
@@ -159,6 +170,8 @@ class KindProposer:
     """Questions that may join in a round."""
     workers: int
     """Calls at a time."""
+    before: Collection[str] = ()
+    """Dimensions on which an earlier run has done this with the same examples."""
     _texts: list[list[str]] | None = field(default=None, init=False)
     _done: set[str] = field(default_factory=set, init=False)
 
@@ -166,7 +179,7 @@ class KindProposer:
         """Candidates from what outputs do, once for each dimension; see :class:`~.learner.Proposer`."""
         found: list[Candidate] = []
         for rated, names in rejected.items():
-            if rated in self._done:
+            if rated in self._done or rated in self.before:
                 continue
             self._done.add(rated)
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
@@ -179,6 +192,10 @@ class KindProposer:
 
     async def _kinds(self, example: Example) -> list[str]:
         return await _or_none(self.reader.questions(example.output or ""), f"the output of '{example.id}'", self.events)
+
+    def read(self) -> dict[str, Any]:
+        """The dimensions that are done; see :class:`~.learner.Proposer`."""
+        return {"contrasted": sorted({*self.before, *self._done})}
 
     def _telling(self, texts: Sequence[Sequence[str]], rejected: Collection[str]) -> list[str]:
         """The questions that came from one side more than from the other, those first that did so most."""

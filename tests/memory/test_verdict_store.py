@@ -145,3 +145,32 @@ def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(path: Path) -> None:
         with pytest.raises(AskanceError, match=r"the disk is full.*run the command again"):
             fill()
         assert store.get(key(1)) == PLAIN
+
+
+def test_answers_that_are_brought_are_known_and_the_other_store_is_only_read(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with VerdictStore(other) as store:
+        store.put(key(1), PLAIN)
+        store.put(key(2), WITH_LOGPROBS)
+    before = other.read_bytes()
+    with VerdictStore(path) as store:
+        assert store.brought == frozenset()
+        store.put(key(1), Answer("mine"))
+        for _ in range(2):
+            store.bring(other)
+        assert store.get_many([key(1), key(2)]) == {key(1): Answer("mine"), key(2): WITH_LOGPROBS}
+    with VerdictStore(path) as store:
+        assert store.brought == {key(2)}
+        store.forget([key(2)])
+        store.put(key(2), PLAIN)
+        assert store.brought == frozenset()
+    assert other.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["other.db", "store"]
+
+
+def test_a_damaged_store_brings_nothing(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    other.write_bytes(b"no store at all" * 100)
+    with VerdictStore(path) as store:
+        with pytest.raises(InputError, match=r"other\.db.*damaged"):
+            store.bring(other)
+        assert len(store) == 0 and store.brought == frozenset()

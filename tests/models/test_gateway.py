@@ -132,6 +132,18 @@ async def test_answers_that_the_run_paid_for_before_are_counted_once_as_paid(tmp
     assert resumed.budget.role("judge") == paid.budget.role("judge").__class__(1, 2, 0, 0, 10, 5, 0.5)
 
 
+async def test_answers_that_another_run_paid_for_are_reused_until_they_are_forgotten(tmp_path: Path) -> None:
+    with VerdictStore(tmp_path / "v.db") as store:
+        store.put(request().key, Answer("a", None, 10, 5, 0.5))
+        gateway = Gateway(store, stored_answers_are_ours=True, brought=[request().key])
+        await gateway.ask("judge", ScriptedModel([]), request())
+        assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (0, 1)
+        gateway.forget([request().key])
+        await gateway.ask("judge", ScriptedModel([Answer("b", None, 10, 5, 0.5)]), request())
+        await gateway.ask("judge", ScriptedModel([]), request())
+        assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (1, 2)
+
+
 # --- retries ------------------------------------------------------------------------------------------------------
 
 

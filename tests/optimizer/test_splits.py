@@ -130,3 +130,22 @@ def test_bad_columns_are_refused() -> None:
         split(names(20), strata=[0.0] * 19)
     with pytest.raises(InputError, match="'item-0' is infinite"):
         split(names(20), strata=[float("inf")] + [0.0] * 19)
+
+
+@settings(max_examples=40, deadline=None)
+@given(old=st.integers(20, 60), new=st.integers(0, 90), stratified=st.booleans(), seed=st.integers(0, 20))
+def test_what_has_a_part_keeps_it_and_the_rest_makes_up_the_shares(
+    old: int, new: int, stratified: bool, seed: int
+) -> None:
+    ids, shares = names(old + new), (0.3, 0.3, 0.4)
+    strata = [float(k % 7) for k in range(old + new)] if stratified else None
+    first = split(ids[:old], shares=(0.2, 0.5, 0.3), seed=seed)
+    kept = {name: part for part in ("development", "validation", "test") for name in getattr(first, part)}
+    found = split(ids, shares=shares, seed=seed, strata=strata, kept=kept)
+    assert sorted(itertools.chain(*parts(found))) == sorted(ids)
+    for part, share, before in zip(parts(found), shares, parts(first), strict=True):
+        assert set(before) <= set(part)
+        over = len(before) > share * (old + new)
+        assert len(part) == len(before) if over else len(part) < share * (old + new) + 1
+    if all(len(before) <= share * (old + new) for share, before in zip(shares, parts(first), strict=True)):
+        assert all(abs(len(part) - share * (old + new)) < 1 for part, share in zip(parts(found), shares, strict=True))

@@ -37,6 +37,10 @@ WRONG = 0.05
 """Share of labels that are wrong."""
 
 
+class Killed(BaseException):
+    """What ends a process in the middle."""
+
+
 class Desk:
     """Examples with labels and comments, and the replies of judge and note-taker."""
 

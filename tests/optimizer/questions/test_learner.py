@@ -11,7 +11,7 @@ import pytest
 import askance
 from askance.models.base import Request
 
-from .conftest import DEAF, RULES, TWIN, Desk
+from .conftest import DEAF, RULES, TWIN, Desk, Killed
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -101,9 +101,9 @@ def test_a_killed_run_comes_to_the_same(
     def dies(request: Request) -> None:
         asked.append(request.key)
         if len(asked) == after:
-            raise KeyboardInterrupt
+            raise Killed
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Killed):
         desk.align(tmp_path / "run", dies)
     done = desk.align(tmp_path / "run", lambda request: asked.append(request.key)).result
     for name in ("questions", "best", "gain", "finish_reason"):

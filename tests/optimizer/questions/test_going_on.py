@@ -1,0 +1,277 @@
+"""A run that goes on from an earlier one: later comments improve its judge, and only what is new is bought."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.evaluation.progress import watching
+from askance.memory.journal import read_events
+from askance.memory.run_directory import RunDirectory
+from askance.models.base import Request
+from askance.optimizer.modes.align import prepare
+from askance.optimizer.runner import take_up
+from askance.prompts.errors import InputError
+from askance.runs import estimate_run, run_and_report
+from askance.testing import ScriptedModel
+
+from .conftest import DEAF, RULES, TWIN, Desk, Killed
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SETTINGS: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
+
+
+class First:
+    """A finished run on a part of the examples."""
+
+    def __init__(self, desk: Desk, run: Path) -> None:
+        self.run = run
+        self.asked: set[bytes] = set()
+        self.done = desk.align(run, lambda request: self.asked.add(request.key))
+
+
+def go_on(
+    desk: Desk, run: Path, earlier: Path, before: Callable[[Request], None] | None = None, **options: Any
+) -> askance.RunResult:
+    model = desk.model(before)
+    return askance.align(desk.rows, from_run=earlier, model=model, run=run, **SETTINGS | options)
+
+
+def parts(run: Path) -> dict[str, str]:
+    event = next(each for each in read_events(run / "journal.jsonl") if each["event"] == "split")
+    return {name: part for part in ("development", "validation", "test") for name in event[part]}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> First:
+    """Too few examples for the gate to let a question through."""
+    return First(Desk(60), tmp_path_factory.mktemp("small") / "run")
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> First:
+    """Three questions were learned."""
+    return First(Desk(120), tmp_path_factory.mktemp("learned") / "run")
+
+
+@pytest.fixture(scope="module")
+def improved(small: First, tmp_path_factory: pytest.TempPathFactory) -> First:
+    """More examples and comments than the small run had, and its judge."""
+    run = tmp_path_factory.mktemp("improved") / "run"
+    later = First.__new__(First)
+    later.run, later.asked = run, set()
+    later.done = go_on(Desk(200), run, small.run, lambda request: later.asked.add(request.key))
+    return later
+
+
+def test_what_few_examples_could_not_show_is_learned_from_more(small: First, improved: First) -> None:
+    assert not small.done.record.learned
+    gain = improved.done.record.gain.test
+    assert gain is not None and gain.value is not None and gain.low is not None
+    assert gain.value > 0.4 and gain.low > 0
+    joined = {row.text for row in improved.done.record.learned}
+    assert joined == {question for _, question in RULES.values()}
+
+
+def test_the_start_is_the_judge_of_the_earlier_run(small: First, improved: First) -> None:
+    before, after = small.done.record.best, improved.done.record.baseline
+    assert (before.prompt, before.checklist) == (after.prompt, after.checklist)
+    assert askance.load_judge(improved.run).origins["good"].kind == "start"
+
+
+def test_nothing_that_was_bought_is_bought_again(small: First, improved: First) -> None:
+    assert improved.asked and not improved.asked & small.asked
+    assert improved.done.record.calls == len(improved.asked)
+
+
+def test_examples_keep_their_part_and_the_others_make_up_the_shares(small: First, improved: First) -> None:
+    before, after = parts(small.run), parts(improved.run)
+    assert before.items() <= after.items()
+    counts = [list(after.values()).count(part) for part in ("development", "validation", "test")]
+    assert counts == [60, 60, 80]
+
+
+def test_what_screening_dropped_is_not_proposed_again(small: First, improved: First) -> None:
+    dropped = {row.text for row in small.done.record.questions if not row.may_return}
+    assert {TWIN, DEAF} <= dropped
+    assert not {TWIN, DEAF} & {row.text for row in improved.done.record.questions}
+
+
+def test_without_anything_new_nothing_is_asked_and_it_says_so(learned: First, tmp_path: Path) -> None:
+    asked: list[bytes] = []
+    done = go_on(Desk(120), tmp_path / "run", learned.run, lambda request: asked.append(request.key))
+    assert asked == [] and done.record.calls == 0
+    assert done.finish_reason == "no_new_evidence"
+    assert done.record.best.test == done.record.baseline.test == learned.done.record.best.test
+    first, second = (askance.load_judge(each) for each in (learned.run, tmp_path / "run"))
+    assert second == replace(first, made_by=second.made_by)
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_the_calibration_of_the_judge_comes_along(learned: First, tmp_path: Path) -> None:
+    done = go_on(Desk(160), tmp_path / "run", learned.run)
+    judge = askance.load_judge(learned.run)
+    assert judge.calibration is not None and done.record.questions == ()
+    assert done.record.baseline.read_by == learned.done.record.best.read_by
+    own = [json.loads(line) for line in (done.directory / "verdicts" / "scores.jsonl").read_text().splitlines()]
+    again = judge.evaluate(Desk(160).rows, model=Desk(160).model())
+    scores = {each.example: each.overall for each in again.scores}
+    assert len(own) == 64 and all(row["score"] == pytest.approx(scores[row["example"]]) for row in own)
+
+
+def test_a_comment_that_changed_is_read_and_others_are_not(learned: First, tmp_path: Path) -> None:
+    desk = Desk(120)
+    changed = next(row.sources[0] for row in learned.done.record.learned if row.sources)
+    given = [{**row, "comment": "you name the mayor?!"} if row["id"] == changed else row for row in desk.rows]
+    done = askance.align(given, from_run=learned.run, model=desk.model(), run=tmp_path / "run", **SETTINGS)
+    assert desk.asked == ["you name the mayor?!"]
+    assert done.finish_reason == "no_new_evidence"
+    assert done.record.calls == 2, "alone, and beside its output"
+
+
+def test_another_model_is_calibrated_anew_and_that_is_said(learned: First, tmp_path: Path, caplog: Any) -> None:
+    desk = Desk(120)
+    other = ScriptedModel(lambda request: desk.reply(request.messages), name="desk/other")
+    done = askance.align(desk.rows, from_run=learned.run, model=other, run=tmp_path / "run", **SETTINGS)
+    assert "desk/other in place of desk/judge" in caplog.text
+    assert "fitted anew on the development examples" in caplog.text
+    judge = askance.load_judge(done.directory)
+    assert judge.calibration is not None and judge.calibration.model == judge.model == "desk/other"
+
+
+@pytest.mark.parametrize("after", [40, 330])
+def test_a_killed_run_goes_on_when_the_earlier_one_is_gone(
+    small: First, improved: First, tmp_path: Path, after: int
+) -> None:
+    earlier, asked = tmp_path / "earlier", []
+    shutil.copytree(small.run, earlier)
+
+    def dies(request: Request) -> None:
+        asked.append(request.key)
+        if len(asked) == after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        go_on(Desk(200), tmp_path / "run", earlier, dies)
+    shutil.rmtree(earlier)
+    moved = (tmp_path / "run").rename(tmp_path / "elsewhere")
+    model = Desk(200).model(lambda request: asked.append(request.key))
+    job = replace(take_up(RunDirectory(moved), {}), models={"model": model})
+    with watching(None, False) as watcher:
+        done = run_and_report(job, moved, watcher).result
+    whole = improved.done.result
+    for name in ("questions", "best", "baseline", "gain", "finish_reason", "read", "calls", "tokens"):
+        assert done[name] == whole[name], name
+    assert not set(asked) & small.asked
+    assert len(asked) - len(set(asked)) <= 16, "what was in flight is all that is asked again"
+
+
+def test_an_estimate_counts_only_what_is_new(small: First) -> None:
+    desk = Desk(75)
+    job = prepare(desk.rows, None, desk.model(), None, SETTINGS, small.run)
+    found = estimate_run(job)
+    assert (found.fixed.calls, found.fixed.stored) == (15, 60)
+    assert found.last_calls >= 1
+    same = prepare(Desk(60).rows, None, desk.model(), None, SETTINGS, small.run)
+    assert estimate_run(same).fixed.calls == 0
+
+
+def test_another_checklist_or_prompt_beside_it_is_refused(small: First) -> None:
+    desk = Desk(60)
+    with pytest.raises(InputError, match="brings its own checklist"):
+        prepare(desk.rows, desk.checklist, None, None, {}, small.run)
+    with pytest.raises(InputError, match="brings its own prompt"):
+        prepare(desk.rows, None, None, desk.prompt, {}, small.run)
+
+
+def test_a_calibrated_judge_cannot_have_its_prompt_edited(learned: First) -> None:
+    for options in ({"update": "edits"}, {"calibrate": True}):
+        with pytest.raises(InputError, match="read by a calibration, which belongs to its prompt"):
+            prepare(Desk(120).rows, None, None, None, options, learned.run)
+
+
+def test_a_split_of_the_examples_own_must_not_learn_from_what_was_tested_on(small: First) -> None:
+    names = parts(small.run)
+    rows = [{**row, "split": names[row["id"]]} for row in Desk(60).rows]
+    prepare(rows, None, None, None, SETTINGS, small.run)
+    tested = next(row for row in rows if row["split"] == "test")
+    tested["split"] = "development"
+    with pytest.raises(InputError, match=f"'{tested['id']}' is a development example .* was, .* in test"):
+        prepare(rows, None, None, None, SETTINGS, small.run)
+
+
+def test_an_example_is_known_by_its_texts_too(small: First) -> None:
+    names = parts(small.run)
+    rows = [{**row, "id": f"new-{row['id']}"} for row in Desk(60).rows]
+    job = prepare(rows, None, None, None, SETTINGS, small.run)
+    assert job.earlier is not None
+    assert job.earlier.parts(job.examples) == {f"new-{name}": part for name, part in names.items()}
+
+
+def test_a_run_that_is_not_finished_or_has_no_judge_is_refused(small: First, tmp_path: Path) -> None:
+    rows = Desk(60).rows
+    copy = tmp_path / "copy"
+    shutil.copytree(small.run, copy)
+    alone = shutil.copy(copy / "judge.yaml", tmp_path / "judge.yaml")
+    with pytest.raises(InputError, match="without its run"):
+        prepare(rows, None, None, None, {}, alone)
+    assert prepare(rows, None, None, None, {}, copy / "judge.yaml").prompt == Desk(60).prompt
+    (copy / "result.json").unlink()
+    with pytest.raises(InputError, match=r"not finished.*askance resume"):
+        prepare(rows, None, None, None, {}, copy)
+    (copy / "judge.yaml").unlink()
+    with pytest.raises(InputError, match=r"not finished.*askance resume"):
+        prepare(rows, None, None, None, {}, copy)
+    with pytest.raises(InputError, match="there is no such judge"):
+        prepare(rows, None, None, None, {}, tmp_path / "nowhere")
+
+
+def test_damaged_files_of_the_earlier_run_are_named(small: First, tmp_path: Path) -> None:
+    rows, copy = Desk(60).rows, tmp_path / "copy"
+    shutil.copytree(small.run, copy)
+    journal = copy / "journal.jsonl"
+    journal.write_text(
+        "".join(line for line in journal.open(encoding="utf-8") if '"split"' not in line), encoding="utf-8"
+    )
+    with pytest.raises(InputError, match=r"journal\.jsonl.*tested on"):
+        prepare(rows, None, None, None, {}, copy)
+    judge = copy / "judge.yaml"
+    judge.write_text(judge.read_text(encoding="utf-8").replace("checklist:", "checklists:"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"judge\.yaml.*checklist"):
+        prepare(rows, None, None, None, {}, copy)
+
+
+def test_data_that_the_judge_cannot_be_held_against_are_refused(small: First) -> None:
+    rows = [{**row, "human": {"humour": 3 + len(row["output"]) % 2}} for row in Desk(60).rows]
+    with pytest.raises(InputError, match="humour"):
+        prepare(rows, None, None, None, {}, small.run)
+
+
+def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_taken_up_again(
+    world: Any, make_world: Any, tmp_path: Path
+) -> None:
+    first = world.align(tmp_path / "first", max_iterations=9, patience=9)
+    assert first.finish_reason == "no_disagreements" and first.record.accepted_edits
+    assert {row.status for row in first.record.lessons} == {"applied", "rejected"}
+
+    def again(run: str, rows: Any) -> askance.RunResult:
+        model = world.model("world/target")
+        return askance.align(rows, from_run=tmp_path / "first", model=model, run=tmp_path / run, **world.options)
+
+    same = again("same", world.rows)
+    assert same.finish_reason == "no_new_evidence" and same.record.calls == 0
+    assert same.record.lessons == first.record.lessons
+    more = again("more", make_world(60).rows)
+    events = read_events(more.directory / "journal.jsonl")
+    read = [row["example"] for event in events if event["event"] == "disagreements" for row in event["read"]]
+    assert read and not set(read) & set(world.ids)
+    assert [row.id for row in more.record.lessons][: len(first.record.lessons)] == [
+        row.id for row in first.record.lessons
+    ]
