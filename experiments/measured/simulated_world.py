@@ -75,7 +75,7 @@ ARMS: dict[str, Arm] = {
     "pure noise": Arm(world=NOISE),
     "pure noise, paper": Arm(options={"paper": True}, world=NOISE),
     "pure noise, any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, world=NOISE, seeds=40),
-    "migrate": Arm("migrate", options={"update": "edits"}, seeds=40),
+    "migrate": Arm("migrate", seeds=40),
     "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
 }
 
@@ -205,7 +205,8 @@ def exhaustive_calls(world: SimulatedWorld, mode: str, found: Sequence[Disagreem
 
 
 def _run(arm: Arm, world: SimulatedWorld, folder: Path, events: list[Event]) -> RunResult:
-    settings: dict[str, Any] = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed, **arm.options}
+    shared = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
+    settings: dict[str, Any] = {"update": "edits", **shared, **arm.options}  # its helpers write no questions
     judge, prompt = SimulatedJudge(world), world.prompt
     if arm.mode == "migrate":
         source = SimulatedJudge(world, perfect=True)

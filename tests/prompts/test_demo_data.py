@@ -129,12 +129,10 @@ def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) ->
 
 
 def test_the_workshops_replies_are_labelled_in_words_and_commented_in_part() -> None:
-    replies = load_examples(DEMO / "migrate" / "align" / "examples.jsonl")
+    replies = load_examples(DEMO / "align" / "examples.jsonl")
     failed = [each for each in replies if each.human["overall"] == (False,)]
     assert (len(replies), len(failed)) == (150, 69)
     commented = [each for each in replies if each.comment]
     assert sum(each in failed for each in commented) == 43 and len(commented) == 50
     assert len({each.output for each in replies}) == 150
-    assert [question.id for question in load_checklist(DEMO / "migrate" / "align" / "checklist.yaml").questions] == [
-        "good_to_send"
-    ]
+    assert [question.id for question in load_checklist(DEMO / "align" / "checklist.yaml").questions] == ["good_to_send"]
