@@ -80,7 +80,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
     if learner.learned or finish_reason in ("calibrated", "converged"):
         return None
     if not any(each.comment for each in examples):
-        return "no example has a comment"
+        return "no example has a comment, and what the outputs do came to no usable question"
     wanted, names = learner.targets.wanted, learner.targets.dimensions
     known = [
         {each.id: value for each in learner.development if (value := wanted[each.id].get(name)) is not None}

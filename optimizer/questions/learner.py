@@ -253,8 +253,8 @@ class QuestionLearner:
         logits: Mapping[str, Mapping[str, float]],
         sides: Mapping[str, tuple[list[str], list[str]]],
     ) -> Standing | None:
-        fine, poor = sides[self._rated(candidate.dimension)]
-        return standing(logits.get(name, {}), candidate.sources, fine, poor)
+        both = sides.get(self._rated(candidate.dimension))
+        return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
 
     def _rated(self, dimension: str) -> str:
         """The rated dimension that a dimension of the checklist is held to."""
@@ -263,7 +263,11 @@ class QuestionLearner:
     def _tell(
         self, name: str, candidate: Candidate, found: Standing | None, unused: str | None, iteration: int
     ) -> None:
-        problem = "the judge did not answer it often enough" if found is None else found.problem or unused
+        problem = (
+            "too few outputs with an answer to it were accepted, or rejected"
+            if found is None
+            else found.problem or unused
+        )
         good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
         self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
         self.learned.append(Learned(name, candidate, good, found, problem, iteration))

@@ -121,7 +121,7 @@ def test_the_terminal_fits_80_columns_but_for_sentences_that_stand_alone(learned
 @pytest.mark.parametrize(
     ("world", "why"),
     [
-        (Desk(comments=False), "no question was proposed, as no example has a comment"),
+        (Desk(comments=False), "no question was proposed, as no example has a comment, and what the outputs do came"),
         (Praised(), "no question was proposed, as none of the comments is on a rejected development example"),
         (Unread(), "no question was proposed, as all 3 different comments on rejected development examples came to no"),
         (Deaf(), "1 question was proposed and none withstood the development examples"),
