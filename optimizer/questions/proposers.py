@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 READ_FOR_ONE = 3
 """Different comments that are read in a round, for each question that may join."""
+DESCRIBED = 20
+"""Rejected outputs, and accepted ones, that the model describes."""
 KINDS_FOR_ONE = 2
 """Kinds of things that are asked for, for each question that may join."""
 BESIDE_EACH = 2
@@ -158,8 +161,8 @@ class BesideProposer:
 class KindProposer:
     """Where nobody wrote why: what rejected outputs do and accepted ones do not, or the other way round.
 
-    The model says of every development output in general words what it does. What it says of one side far more often
-    than of the other becomes a question (METHOD part 4; a small model that is shown two outputs and asked for the fault
+    The model says of some development outputs, half of them rejected, in general words what they do. What it says of one
+    side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two outputs and asked for the fault
     finds it once in three times).
     """
 
@@ -172,7 +175,8 @@ class KindProposer:
     """Calls at a time."""
     before: Collection[str] = ()
     """Dimensions on which an earlier run has done this with the same examples."""
-    _texts: list[list[str]] | None = field(default=None, init=False)
+    _texts: dict[str, list[str]] = field(default_factory=dict, init=False)
+    """What was said of an output, by example id."""
     _done: set[str] = field(default_factory=set, init=False)
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
@@ -183,10 +187,13 @@ class KindProposer:
                 continue
             self._done.add(rated)
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
-            if self._texts is None:
-                self.events.phase(f"iteration {iteration}: describing {len(self.development)} outputs")
-                self._texts = await all_together(self.development, self._kinds, self.workers, self.events.advance)
-            texts = self._telling(self._texts, set(names))
+            poor = list(names)[:DESCRIBED]
+            fine = [each.id for each in self.development if each.id not in names][:DESCRIBED]
+            new = [each for each in self.development if each.id in {*poor, *fine} and each.id not in self._texts]
+            self.events.phase(f"iteration {iteration}: describing {len(new)} outputs")
+            written = await all_together(new, self._kinds, self.workers, self.events.advance)
+            self._texts |= {each.id: found for each, found in zip(new, written, strict=True)}
+            texts = self._telling(poor, fine)
             found += [Candidate(text, dimension, "contrast", ()) for text in texts]
         return found
 
@@ -197,21 +204,17 @@ class KindProposer:
         """The dimensions that are done; see :class:`~.learner.Proposer`."""
         return {"contrasted": sorted({*self.before, *self._done})}
 
-    def _telling(self, texts: Sequence[Sequence[str]], rejected: Collection[str]) -> list[str]:
+    def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:
         """The questions that came from one side more than from the other, those first that did so most."""
-        sides = {True: 0, False: 0}
-        counts: dict[str, dict[bool, int]] = {}
-        for example, found in zip(self.development, texts, strict=True):
-            side = example.id in rejected
-            sides[side] += 1
-            for text in dict.fromkeys(found):
-                counts.setdefault(text, {True: 0, False: 0})[side] += 1
-        repeated = [text for text, count in counts.items() if sum(count.values()) > 1]
+        of_poor, of_fine = (
+            Counter(text for name in names for text in dict.fromkeys(self._texts[name])) for names in (poor, fine)
+        )
         difference = {
-            text: abs(counts[text][True] / max(sides[True], 1) - counts[text][False] / max(sides[False], 1))
-            for text in repeated
+            text: abs(of_poor[text] / max(len(poor), 1) - of_fine[text] / max(len(fine), 1))
+            for text in of_poor | of_fine
+            if of_poor[text] + of_fine[text] > 1
         }
-        return sorted(repeated, key=lambda text: -difference[text])[: KINDS_FOR_ONE * self.most]
+        return sorted(difference, key=lambda text: -difference[text])[: KINDS_FOR_ONE * self.most]
 
 
 async def _or_none(asked: Awaitable[list[str]], what: str, events: Teller) -> list[str]:
