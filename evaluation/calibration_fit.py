@@ -191,9 +191,18 @@ def _accepted(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibra
         return QuestionCalibration(
             slope=1.0, shift=0.0, n=len(p_good), reason=f"{reason}; {FEWEST_ACCEPTED} are needed"
         )
-    spread = max(float(fine.std(ddof=1)), LEAST_SPREAD)
+    centre, spread = centre_and_spread(fine)
     slope = STEEPNESS / spread
-    return QuestionCalibration(slope=slope, shift=STEEPNESS * OUTSTANDING - slope * float(fine.mean()), n=len(p_good))
+    return QuestionCalibration(slope=slope, shift=STEEPNESS * OUTSTANDING - slope * centre, n=len(p_good))
+
+
+def centre_and_spread(fine: Vector) -> tuple[float, float]:
+    """Mean and standard deviation of what a question says of accepted outputs, the latter 0.3 at least.
+
+    Args:
+        fine: Log-odds, shape (n,), n > 1.
+    """
+    return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
 
 
 def _too_little(p_good: Vector, wanted: Vector, dimension: str) -> str | None:

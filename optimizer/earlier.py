@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ..evaluation.judge_file import load_judge, parse_judge
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..prompts.comments import one_line
 from ..prompts.errors import InputError
 from ..prompts.lessons import Lesson
 from ..prompts.rows import read_object, validate_row
@@ -167,11 +168,6 @@ def document_of(example: Example) -> str:
     return str(example.metadata.get("document", example.id))
 
 
-def normalised(text: str) -> str:
-    """A comment as it is compared with others."""
-    return " ".join(text.split())
-
-
 def earlier_run(path: str | Path) -> Earlier:
     """What is taken over from the run in a directory, or from the run whose ``judge.yaml`` is named.
 
@@ -246,7 +242,7 @@ def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
 def _comments(result: RunRecord) -> list[tuple[str, str]]:
     """Those that the run read; where an older run did not say so, those that questions came from."""
     asked = [
-        (example, normalised(comment))
+        (example, one_line(comment))
         for each in result.questions
         for example in each.sources
         for comment in each.comments

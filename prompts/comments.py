@@ -97,9 +97,14 @@ def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist
     return [*own, *of_dimension, *whole]
 
 
+def one_line(comment: str) -> str:
+    """A comment as it is shown and compared with others: every run of white space is one space."""
+    return " ".join(comment.split())
+
+
 def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
     """Comments in one line for a model: cut after the last sentence, or else word, that fits, with "…"."""
-    lines = [" ".join(comment.split()) for comment in comments]
+    lines = [one_line(comment) for comment in comments]
     ended = [line if line.endswith((".", "!", "?", "…")) else f"{line}." for line in lines]
     text = " ".join([*ended[:-1], *lines[-1:]])
     if len(text) <= most_chars:

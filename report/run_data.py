@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
-from ..prompts.comments import read_comments
+from ..prompts.comments import one_line, read_comments
 from ..prompts.errors import InputError
 from ..prompts.rows import read_rows
 from ..prompts.verdicts import read_verdicts
@@ -108,7 +108,7 @@ def read_run(path: Path) -> RunData:
         examples={name: row for name, row in inputs.items() if name in wanted},
         kept=kept,
         comments={
-            name: [" ".join(each.text.split()) for each in read_comments(row.get("comment"))]
+            name: [one_line(each.text) for each in read_comments(row.get("comment"))]
             for name, row in inputs.items()
             if name in sources
         },

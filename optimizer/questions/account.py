@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...memory.result_file import NOT_ACCEPTED
 from ...models.budget import count
+from ...prompts.comments import one_line
 from ...stats.differences import difference_dict
 from .learner import FEWEST_ACCEPTED
 
@@ -95,9 +96,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
         )
         return f"{few}, and comments are read of rejected outputs, held against accepted ones"
     rejected = {each for side in able for each, fine in side.items() if not fine}
-    remarks = {
-        " ".join(one.text.split()) for each in learner.development if each.id in rejected for one in each.comment
-    }
+    remarks = {one_line(one.text) for each in learner.development if each.id in rejected for one in each.comment}
     if not remarks:
         return "none of the comments is on a rejected development example"
     if finish_reason in ("max_calls", "max_tokens", "max_cost"):

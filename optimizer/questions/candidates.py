@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...evaluation.calibration import logit, replicates, sigmoid
-from ...evaluation.calibration_fit import LEAST_SPREAD, OUTSTANDING, STEEPNESS
+from ...evaluation.calibration_fit import OUTSTANDING, STEEPNESS, centre_and_spread
 from ...evaluation.scoring import complete_mean
 from ...prompts.checklist import Question
 from ...stats.correlation import spearman
@@ -134,8 +134,8 @@ def badness(values: Vector, fine: Vector) -> Vector:
         values: Log-odds that something is wrong, shape (n,).
         fine: Those of accepted outputs, shape (m,), m > 1.
     """
-    spread = max(float(fine.std(ddof=1)), LEAST_SPREAD)
-    return sigmoid(STEEPNESS * ((values - fine.mean()) / spread - OUTSTANDING))
+    centre, spread = centre_and_spread(fine)
+    return sigmoid(STEEPNESS * ((values - centre) / spread - OUTSTANDING))
 
 
 def standing(
@@ -155,8 +155,8 @@ def standing(
     own = np.array([logits[each] for each in sources or rejected if each in logits])
     if len(accepted) < FEWEST_OTHERS or not len(own):
         return None
-    spread = max(float(accepted.std(ddof=1)), LEAST_SPREAD)
-    stands_out = float((own.mean() - accepted.mean()) / spread)
+    centre, spread = centre_and_spread(accepted)
+    stands_out = (float(own.mean()) - centre) / spread
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < FEWEST_OTHERS:
         return Standing(stands_out, None, was_said=bool(sources))

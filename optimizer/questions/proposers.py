@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...agents.buying import all_together
 from ...memory.neighbours import greedy_unique
 from ...models.base import ModelError
-from ...prompts.comments import WHOLE
+from ...prompts.comments import WHOLE, one_line
 from .candidates import Candidate
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class CommentProposer:
             dimension = rated if rated in checklist.dimensions else checklist.dimensions[0]
             for name in names:
                 for comment in by_id[name].comment:
-                    key = " ".join(comment.text.split()), dimension
+                    key = one_line(comment.text), dimension
                     if key not in self.done and self._is_about(comment, rated, checklist, name, rejected):
                         found.setdefault(key, []).append(name)
         return {key: names for key, names in found.items() if any((name, key[0]) not in self.before for name in names)}

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from askance.cli import main
 from askance.testing import StandInServer
+
+from .conftest import CommandLine
 
 HOW = ["--embedder", "words", "--resamples", "200", "--accept-level", "0.2", "--no-trial", "--no-prune"]
 
 
-@pytest.fixture
-def server(world: Any) -> Iterator[StandInServer]:
-    with StandInServer(world.serve) as one:
-        yield one
-
-
-class Place:
+class Place(CommandLine):
     """A run of align on the first 30 of 40 examples, and the command line."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], server: StandInServer, data: str) -> None:
-        self.capsys, self.server, self.data = capsys, server, data
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        said = self.capsys.readouterr()
-        assert "Traceback" not in said.err
-        return int(ended.value.code or 0), said.out, said.err
 
     def align(self, *more: str) -> tuple[int, str, str]:
         return self("align", self.data, "--api-base", self.server.url, "--quiet", *HOW, *more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,6 @@ from askance.cli import main
 from askance.testing import StandInServer
 
 pytestmark = pytest.mark.usefixtures("sandbox")
-
-
-@pytest.fixture
-def server(world: Any) -> Iterator[StandInServer]:
-    with StandInServer(world.serve) as one:
-        yield one
 
 
 @pytest.fixture

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from askance.cli import main
 from askance.testing import StandInServer
 
-
-@pytest.fixture
-def server(world: Any) -> Iterator[StandInServer]:
-    with StandInServer(world.serve) as one:
-        yield one
+from .conftest import CommandLine
 
 
-class Place:
+class Place(CommandLine):
     """A finished run of align, and the command line."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], server: StandInServer, data: str) -> None:
-        self.capsys, self.server, self.data = capsys, server, data
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        said = self.capsys.readouterr()
-        assert "Traceback" not in said.err
-        return int(ended.value.code or 0), said.out, said.err
 
     def judge(self, *more: str, judge: str = "run") -> tuple[int, str, str]:
         return self("evaluate", self.data, "--judge", judge, "--api-base", self.server.url, *more)
