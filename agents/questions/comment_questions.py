@@ -82,6 +82,16 @@ KIND_SHOTS = (
     ),
 )
 """Texts from other fields, and what they do."""
+GENERAL_SHOTS = (
+    ("call the mayor a clown", "insult somebody|speak badly of a person"),
+    ("say that the oven must be at 180 degrees", "give a temperature|say how hot something must be"),
+    ("mention that the gardener did it", "tell who did it|give away how the story ends"),
+    ("say who to ask if the bus is late on Sunday", "say who to ask|name somebody who can help"),
+    ("thank Mrs Adams for her gift", "name a person|speak of a gift"),
+    ("mention the new car of the neighbour", "speak of what somebody owns|mention a neighbour"),
+    ("tell the reader to fry the fish in butter", "tell the reader how to cook something|give advice on cooking"),
+)
+"""What a question of another field asks for, and what more general ones do."""
 LONGEST_OUTPUT = 1200
 """Characters of an output that are shown."""
 MOST_KINDS = 3
@@ -93,7 +103,9 @@ MOST_QUESTIONS = 2
 MOST_REMARKS = 4
 """Of one comment that are read."""
 LONG_REMARK = 30
-"""Words from which a comment is read sentence by sentence."""
+"""Words from which a comment is read by its sentences alone."""
+FEWEST_WORDS = 3
+"""Of a sentence that is read alone."""
 MOST_WORDS = 25
 """Of a question."""
 _TOKENS = 60
@@ -246,9 +258,29 @@ class KindReader(QuestionAgent):
         return [text for text in dict.fromkeys(texts) if self._is_usable(text)][:MOST_KINDS]
 
 
+class Generaliser(QuestionAgent):
+    """Asks for the kind of thing where a question asks for the one thing that a comment spoke of."""
+
+    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
+        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+        shots = [(f"Does the {noun} {thing}?", kinds) for thing, kinds in GENERAL_SHOTS]
+        super().__init__(gateway, model, noun, template="general_questions", shots=shots, seed=seed)
+
+    async def questions(self, question: str) -> list[str]:
+        """More general questions than this one; none where the reply has none.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: The call failed for good.
+        """
+        return [each for each in await self._lines(question) if each != question]
+
+
 def remarks(comment: str) -> Sequence[str]:
-    """The comment, or its first sentences where it is long: each may speak of another thing."""
+    """The comment and, where it has several, its first sentences, as each may speak of another thing.
+
+    A long comment is read by its sentences alone.
+    """
     line = told([comment])
-    if len(line.split()) <= LONG_REMARK:
-        return [line]
-    return [each for each in sentences(line) if len(each.split()) > 1][:MOST_REMARKS]
+    parts = [each for each in sentences(line) if len(each.split()) >= FEWEST_WORDS and each != line][:MOST_REMARKS]
+    return parts if parts and len(line.split()) > LONG_REMARK else [line, *parts]

@@ -13,7 +13,7 @@ from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
-from ...agents.questions.comment_questions import BesideReader, CommentReader, KindReader, noun_of
+from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
 from ..questions.candidates import Candidate
 from ..questions.learner import QuestionLearner
@@ -197,7 +197,14 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     writer, workers, earlier = (bench.gateway, taker, noun), bench.gateway.concurrency(taker), job.earlier
     read, contrasted = (earlier.comments_read(development), earlier.contrasted(development)) if earlier else ((), ())
     comments = CommentProposer(
-        CommentReader(*writer, seed=options.seed), development, bench.embedder, bench.events, most, workers, read
+        CommentReader(*writer, seed=options.seed),
+        Generaliser(*writer, seed=options.seed),
+        development,
+        bench.embedder,
+        bench.events,
+        most,
+        workers,
+        read,
     )
     found = QuestionLearner(subject, targets, development, bench.embedder, bench.events, most, options.max_iterations)
     found.proposers = (

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 SAME_MEANING = 0.9
 """Cosine from which two candidates are taken for one before they are judged."""
 SCREENED = 8
-"""Accepted examples, and rejected ones, on which candidates are judged first."""
+"""Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
+OWN_CASES = 2
+"""Examples that a candidate comes from on which it is judged first."""
 SPARE = 2
 """Candidates that are judged on all development examples, for each question that may join."""
 FEWEST_ACCEPTED = 4
@@ -198,13 +200,11 @@ class QuestionLearner:
         iteration: int,
     ) -> tuple[dict[str, Candidate], dict[str, dict[str, float]]]:
         """Those that are worth asking, best first, and all log-odds of yes on the development examples."""
-        few = self._few(named, sides)
-        self.events.phase(f"iteration {iteration}: trying {len(named)} questions on {len(few)} examples")
-        logits = yes_logits((await self._judge(best, named, few)).verdicts)
+        self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
+        logits = await self._own_cases(best, named, sides)
         standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, found in standings.items() if found is not None and found.problem is None]
         able = sorted(able, key=lambda name: _rank(standings[name]), reverse=True)
-        # a rare fault shows on few examples: what is drawn out here is only what there is no room for
         able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
         unused = dict.fromkeys(spare, NO_ROOM[0])
         chosen: dict[str, Candidate] = {}
@@ -232,13 +232,24 @@ class QuestionLearner:
             self._tell(name, chosen.get(name, candidate), standings[name], unused.get(name), iteration)
         return chosen, logits
 
-    def _few(self, named: Mapping[str, Candidate], sides: Mapping[str, tuple[list[str], list[str]]]) -> list[Example]:
-        """Half of them accepted, half rejected, those that candidates come from first."""
-        sources = list(dict.fromkeys(each for candidate in named.values() for each in candidate.sources))
-        fine, poor = ([each for both in sides.values() for each in both[side]] for side in (0, 1))
-        rejected = list(dict.fromkeys([*sources, *poor]))[: max(SCREENED, len(sources))]
-        wanted = {*list(dict.fromkeys(fine))[:SCREENED], *rejected}
-        return [each for each in self.development if each.id in wanted]
+    async def _own_cases(
+        self, best: Draft, named: Mapping[str, Candidate], sides: Mapping[str, tuple[list[str], list[str]]]
+    ) -> dict[str, dict[str, float]]:
+        """Log-odds of yes on some accepted outputs, and on those that each candidate comes from, or on the least liked.
+
+        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of.
+        """
+        fine = {each for both in sides.values() for each in both[0][:SCREENED]}
+        of_case: dict[str, dict[str, Candidate]] = {}
+        for name, candidate in named.items():
+            least = sides[self._rated(candidate.dimension)][1] if self._rated(candidate.dimension) in sides else []
+            for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
+                of_case.setdefault(each, {})[name] = candidate
+        seen = [await self._judge(best, named, [each for each in self.development if each.id in fine])]
+        for each in self.development:  # one after the other: what was read of an example is kept for its questions
+            if each.id in of_case:
+                seen.append(await self._judge(best, of_case[each.id], [each]))
+        return yes_logits(verdict for each in seen for verdict in each.verdicts)
 
     async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
         questions = tuple(as_question(each, name, "yes") for name, each in named.items())

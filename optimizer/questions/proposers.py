@@ -15,7 +15,7 @@ from .candidates import Candidate
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from ...agents.questions.comment_questions import BesideReader, CommentReader, KindReader
+    from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
     from ...memory.embedders import Embedder
     from ...prompts.checklist import Checklist
     from ...prompts.comments import Comment
@@ -40,6 +40,8 @@ class CommentProposer:
     """Has every comment on a rejected output turned into questions; the same comment is read once."""
 
     reader: CommentReader
+    wider: Generaliser
+    """A remark names one case; the rule behind it is more general."""
     development: Sequence[Example]
     embedder: Embedder
     events: Teller
@@ -80,7 +82,14 @@ class CommentProposer:
         return {"comments": sorted({*self.before, *read})}
 
     async def _questions(self, text: str) -> list[str]:
-        return await _or_none(self.reader.questions(text), f"the comment “{text[:60]}”", self.events)
+        return await self.read_and_widened(self.reader.questions(text), text)
+
+    async def read_and_widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
+        """What was made of a comment, and what is more general; nothing, which is said, where a call failed."""
+        what = f"the comment “{text[:60]}”"
+        found = await _or_none(asked, what, self.events)
+        general = [await _or_none(self.wider.questions(each), what, self.events) for each in found]
+        return list(dict.fromkeys([*found, *(each for several in general for each in several)]))
 
     def _new(self, checklist: Checklist, rejected: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[str]]:
         """Example ids by comment and dimension of the checklist, without what was read."""
@@ -146,8 +155,7 @@ class BesideProposer:
 
         async def ask(pair: tuple[str, str, str]) -> list[str]:
             text, _, name = pair
-            asked = self.reader.questions(text, outputs[name])
-            return await _or_none(asked, f"the comment “{text[:60]}”", first.events)
+            return await first.read_and_widened(self.reader.questions(text, outputs[name]), text)
 
         written = await all_together(pairs, ask, first.workers, first.events.advance)
         return [

@@ -8,6 +8,7 @@ from askance.agents.questions.comment_questions import (
     SHOTS,
     BesideReader,
     CommentReader,
+    Generaliser,
     KindReader,
     noun_of,
     remarks,
@@ -55,8 +56,20 @@ async def test_a_long_comment_is_read_sentence_by_sentence_and_a_huge_one_in_par
     assert all(len(request.messages[-1][1]) < 700 for request in model.requests)
 
 
-def test_short_comments_stay_whole() -> None:
-    assert remarks("Too dear.  And too late!") == ["Too dear. And too late!"]
+def test_a_comment_of_several_sentences_is_read_whole_and_by_sentences() -> None:
+    assert remarks("Too dear.") == ["Too dear."]
+    whole = "Far too dear for us. No! And it is late."
+    assert remarks(whole) == [whole, "Far too dear for us.", "And it is late."]
+
+
+async def test_a_question_is_asked_more_generally() -> None:
+    wider, model = reader(
+        Generaliser, "Does the reply name a sum?\nDoes the reply name 5 pounds?\nDoes the reply name a price?"
+    )
+    assert await wider.questions("Does the reply name a price?") == [  # type: ignore[attr-defined]
+        "Does the reply name a sum?"
+    ]
+    assert model.requests[0].messages[-1] == ("user", "Does the reply name a price?")
 
 
 async def test_a_comment_is_read_beside_its_output_and_asked_in_the_words_of_the_shots() -> None:

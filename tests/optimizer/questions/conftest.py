@@ -95,7 +95,7 @@ class Desk:
         last = messages[-1][1]
         if last.startswith("Comment: "):
             return self.questions_for(last.removeprefix("Comment: "))
-        if last.startswith("Text: ") and "\nComment: " in last:
+        if last.startswith("Does the reply ") or (last.startswith("Text: ") and "\nComment: " in last):
             return "none"
         if last.startswith("Text: ") and not self.kinds:
             return "none"
