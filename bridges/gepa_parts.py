@@ -17,7 +17,8 @@ from ..models.base import ModelError, Parameters, make_request
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.yardsticks import CorrelationYardstick
 from ..prompts.errors import InputError
-from ..prompts.prompt import Prompt, fill, literal
+from ..prompts.prompt import Prompt
+from ..prompts.text import fill, literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

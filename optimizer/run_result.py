@@ -66,6 +66,8 @@ def build_result(
             row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
         if version.draft.calibration is not None:
             row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
+        if version.prompt.shown is not None:
+            row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
