@@ -430,6 +430,17 @@ class RunRecord(_Record):
         return [each for each in self.questions if each.joined]
 
     @property
+    def shown(self) -> ShownExamples | None:
+        """The judged examples that the accepted judge is shown and the first one was not."""
+        return None if self.best.examples == self.baseline.examples else self.best.examples
+
+    @property
+    def not_shown(self) -> list[ShowingRecord]:
+        """The ways of showing examples that did not come as far as the gate."""
+        at_gate = {each.shows for each in (*self.accepted_edits, *self.rejected_edits)}
+        return [each for each in self.examples if not each.accepted and each.name not in at_gate]
+
+    @property
     def not_learned(self) -> list[LearnedRecord]:
         """The questions that were proposed and did not join."""
         return [each for each in self.questions if not each.joined]

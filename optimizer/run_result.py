@@ -260,6 +260,8 @@ def run_view(directory: Path, result: RunRecord) -> View:
 def _asked(result: RunRecord) -> list[str]:
     """What became of questions from comments, in a sentence; none where the run was not to learn any."""
     learned, proposed = result.learned, len(result.questions)
+    if result.shown is not None and not learned:
+        return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
     if learned:
         same = " Its prompt is what it was: what to keep is the judge." if result.same_prompt else ""
         listed = ", ".join(each.id for each in learned)

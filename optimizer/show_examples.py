@@ -89,15 +89,17 @@ class ShowExamples:
         for look, mode in enumerate(self.modes, 1):
             shows = self._shows(mode, cases)
             row: dict[str, Any] = {"mode": mode, "name": f"{mode} examples", "sources": [], "accepted": False}
+            row["reason"] = "the run ended before it was decided"
             self.shown.append(row)
             if shows is None:
                 row["reason"] = self._too_few(cases)
                 continue
             row |= {"name": shows.record.name, "sources": [each.id for each in shows.record.cases]}
             self.events.phase(f"iteration {iteration}: trying {shows.record.name} on development examples")
-            draft, row["reason"] = await self._tried(best.draft, shows, seen)
+            draft, problem = await self._tried(best.draft, shows, seen)
             if draft is None:
-                self.events.say(f"showing the judge {shows.record.name}: {row['reason']}")
+                row["reason"] = problem
+                self.events.say(f"showing the judge {shows.record.name}: {problem}")
                 continue
             look_of = (look, len(self.modes))
             winner = await contest.challenge(best, (), iteration, draft, look=look_of, shows=shows.record.name)
