@@ -212,7 +212,7 @@ def run_summary(done: RunResult) -> None:
         _calibration(out, result)
     out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
     judge = done.directory / JUDGE_FILE
-    if not (judge.is_file() and result.changed and result.same_prompt):
+    if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
         out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
     if judge.is_file():
         out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)

@@ -450,7 +450,8 @@ class RunRecord(_Record):
         """What a user takes away, or keeps: a ``judge`` where questions or examples are new, or else a ``prompt``."""
         if self.changed:
             return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
-        return "judge" if self.questions or self.finish_reason in ("no_evidence", "examples_tried") else "prompt"
+        tried = self.questions or self.finish_reason in ("no_evidence", "examples_tried")
+        return "judge" if tried or self.best.examples else "prompt"
 
     @property
     def same_prompt(self) -> bool:
