@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import create_model
 
-from ..prompts.prompt import Prompt, fill, frame
+from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render, template
-from ..prompts.text import clauses, copied_words
+from ..prompts.text import clauses, copied_words, fill
 from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
 from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
 

@@ -15,9 +15,9 @@ from ..models.base import Answer, Parameters
 from ..models.probabilities import digit, expected_score, first_word, score_masses
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
-from ..prompts.prompt import Framing, Prompt, fill
+from ..prompts.prompt import Framing, Prompt
 from ..prompts.templates import template
-from ..prompts.text import fence
+from ..prompts.text import fence, fill
 from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS

@@ -15,7 +15,8 @@ from ..agents.dspy.lm import dspy
 from ..optimizer.job import SMALLEST_PART
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
-from ..prompts.prompt import Prompt, fill, literal
+from ..prompts.prompt import Prompt
+from ..prompts.text import fill, literal
 from ..runs import tune
 from .dspy_metric import FIELDS, input_texts
 from .dspy_program import PassMetric, ProgramModel

@@ -17,7 +17,8 @@ from ..models.base import ModelError, Parameters, make_request
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.yardsticks import CorrelationYardstick
 from ..prompts.errors import InputError
-from ..prompts.prompt import Prompt, fill, literal
+from ..prompts.prompt import Prompt
+from ..prompts.text import fill, literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..optimizer.subject import Observation
     from ..optimizer.yardsticks import Yardstick
     from ..prompts.examples import Example
+    from ..prompts.shown import Shows
     from ..prompts.verdicts import Verdict
 
 _PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
@@ -40,10 +42,12 @@ class Frame:
 
     before: str
     after: str
+    shown: Shows | None = None
+    """The judged examples that the judge is shown."""
 
     def prompt(self, guidance: str) -> Prompt:
         """The whole prompt; ``{name}`` in the guidance is text and never becomes a placeholder."""
-        return Prompt(self.before + literal(guidance) + self.after)
+        return Prompt(self.before + literal(guidance) + self.after, self.shown)
 
 
 def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
@@ -62,7 +66,7 @@ def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     if not guidance:
         raise InputError("The prompt is made of placeholders alone, so there is no text that GEPA could improve.")
     start = text.index(guidance, start)
-    return Frame(text[:start], text[start + len(guidance) :]), fill(guidance, {})
+    return Frame(text[:start], text[start + len(guidance) :], prompt.shown), fill(guidance, {})
 
 
 NONE: Mapping[str, str] = MappingProxyType({})

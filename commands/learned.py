@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
+from ..prompts.comments import one_line
 from ..prompts.text import shorten
 from ..prompts.words import Figure
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_SET_ASIDE = 5
 """Questions that did not join which are shown; the others are counted."""
+MOST_SHOWN = 6
+"""Examples shown to the judge that are quoted."""
 MOST_NAMES = 3
 """Examples that are named."""
 MOST_QUOTED = 100
@@ -53,6 +56,23 @@ def learned_questions(out: Console, result: RunRecord) -> None:
     if result.why_no_questions and (result.changed or result.thing == "prompt"):
         out.print()
         tell(f"No question was learned, as {result.why_no_questions}.", 0, "dim")
+
+
+def shown_examples(out: Console, result: RunRecord) -> None:
+    """The judged examples that the judge is shown from now on, and why others are not."""
+    shown = result.shown
+    if shown is not None:
+        out.print(f"\nThe judge is now shown {shown.name} that people judged:", markup=False)
+    for each in shown.cases[:MOST_SHOWN] if shown is not None else ():
+        said = ", ".join(dict.fromkeys(each.verdicts.values()))
+        why = f", because “{shorten(one_line(each.reason), MOST_QUOTED)}”" if each.reason else ""
+        text = f"{said} [{each.id}]: “{shorten(one_line(each.output), MOST_QUOTED)}”{why}"
+        out.print(folded(text, 2, out.width), markup=False, soft_wrap=True)
+    if shown is not None and (more := len(shown.cases) - MOST_SHOWN) > 0:
+        out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
+    for left in result.not_shown:
+        text = f"Not shown: {left.name}: {left.reason}"
+        out.print(folded(text, 0, out.width), style="dim", markup=False, soft_wrap=True)
 
 
 def worth_text(each: LearnedRecord) -> str:

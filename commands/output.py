@@ -23,7 +23,7 @@ from ..prompts.rows import write_whole
 from ..prompts.text import shorten
 from ..prompts.verdicts import dump_verdicts
 from ..prompts.words import Figure, percent
-from .learned import learned_questions
+from .learned import learned_questions, shown_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -170,6 +170,7 @@ def run_summary(done: RunResult) -> None:
     out = Console(highlight=False)
     result = done.record
     learned_questions(out, result)
+    shown_examples(out, result)
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
@@ -183,7 +184,9 @@ def run_summary(done: RunResult) -> None:
         why = result.why_unchanged
         out.print(f"Nothing was accepted: {why}. The {result.thing} stays as it was.", soft_wrap=True, markup=False)
     elif result.changed and result.same_prompt:
-        out.print("The prompt stays as it was; the questions and how they are read are new.")
+        new = ["the questions and how they are read"] if result.best.checklist else []
+        new += ["the examples that it is shown"] if result.shown else []
+        out.print(f"The prompt stays as it was; {' and '.join(new)} are new.")
     for tried in result.accepted_edits:
         which = "" if tried.edits else f"{result.name_of(tried)}: "
         out.print(f"\nAccepted: {which}{tried.reason}", markup=False, soft_wrap=True)
@@ -209,7 +212,7 @@ def run_summary(done: RunResult) -> None:
         _calibration(out, result)
     out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
     judge = done.directory / JUDGE_FILE
-    if not (judge.is_file() and result.changed and result.same_prompt):
+    if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
         out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
     if judge.is_file():
         out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, load_checklist, parse_checklist, read_texts
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
+from ..prompts.shown import ShownExamples
 from .calibration import Calibration
 from .kept_judge import (
     SCHEMA,
@@ -31,6 +33,7 @@ from .kept_judge import (
 if TYPE_CHECKING:
     from ..memory.result_file import MeasureRecord, RunRecord, SideRecord
     from ..models.base import Model
+    from ..prompts.shown import Shows
 
 JUDGES = {"align": "model", "migrate": "target"}
 """The commands whose runs improve a judge, with the argument that names its model."""
@@ -44,6 +47,7 @@ class _File(BaseModel):
     model: str = Field(min_length=1)
     prompt: str = Field(min_length=1)
     checklist: dict[str, Any]
+    examples: ShownExamples | None = None
     origins: dict[str, QuestionOrigin] = {}
     settings: dict[str, Any] = {}
     calibration: dict[str, Any] | None = None
@@ -136,7 +140,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         raise InputError(f"{name}, field 'schema': '{SCHEMA}' is needed, not {json.dumps(schema)}.")
     read = validate_row(_File, data, name)
     checklist = parse_checklist(json.dumps(read.checklist), f"{name}, field 'checklist'")
-    prompt = Prompt(read.prompt).check(f"{name}, field 'prompt'")
+    prompt = replace(Prompt(read.prompt).check(f"{name}, field 'prompt'"), shown=_shown(read.examples, name))
     settings = judge_settings(read.settings, f"{name}, field 'settings'")
     ids = [each.id for each in checklist.questions]
     for unknown in (each for each in read.origins if each not in ids):
@@ -182,7 +186,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     settings = judge_settings({name: config[name] for name in SETTINGS if name in config}, f"{where}: config.yaml")
     return KeptJudge(
         model=model,
-        prompt=Prompt(best.prompt),
+        prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
         settings={
             name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
@@ -196,6 +200,18 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         origins=_origins(result, start, checklist),
         made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
     )
+
+
+def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
+    """What shows the judge its examples.
+
+    Raises:
+        InputError: There is no such embedder, or what it needs is not installed.
+    """
+    try:
+        return None if examples is None else shown_by(examples)
+    except InputError as error:
+        raise InputError(f"{name}, field 'examples.embedder': {error}") from None
 
 
 def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[str, QuestionOrigin]:

@@ -31,6 +31,7 @@ from .options import EvaluateOptions, parse_options
 if TYPE_CHECKING:
     from ..models.base import Model
     from ..prompts.examples import Example
+    from ..prompts.shown import ShownExamples
     from .progress import Watcher
 
 logger = logging.getLogger(__name__)
@@ -169,6 +170,11 @@ class KeptJudge:
         asked = self.model if model is None else model
         return EvaluationJob(examples, questions, text, asked, settings, evaluator, calibration, self.answers)
 
+    @property
+    def examples(self) -> ShownExamples | None:
+        """The judged examples that it is shown, where it is; they belong to its prompt."""
+        return None if self.prompt.shown is None else self.prompt.shown.record
+
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The judge's settings with those that are given; these win."""
         merged = {**self.settings, **options}
@@ -226,6 +232,11 @@ class KeptJudge:
             "checklist:\n"
             + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
         ]
+        if self.examples is not None:
+            shown = self.examples.model_dump(mode="json", exclude_defaults=True)
+            parts.append(
+                "# Outputs that people judged, which it is shown before each one.\n" + dump_texts({"examples": shown})
+            )
         if self.origins:
             origins = {name: _plain(each) for name, each in self.origins.items()}
             parts.append("# Where each question came from.\n" + dump_texts({"origins": origins}))

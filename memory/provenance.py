@@ -194,8 +194,8 @@ class _Builder:
         edits = self._those(event["lessons"])
         measured = {name: event.get(name) for name in ("accepted", "reason", "gain", "judged", "iteration")}
         every = [*self._graph.nodes[f"version:{parent}"]["edits"], *edits]
-        text = self._text(number, parent, edits)
-        self._add_version(number, text, parent, edits=every, new_questions=not edits, **measured)
+        text, new_questions = self._text(number, parent, edits), not edits and not event.get("shows")
+        self._add_version(number, text, parent, edits=every, new_questions=new_questions, **measured)
         for each in edits:
             self._graph.add_edge(f"edit:{each}", f"version:{number}", kind="applied")
             status = "accepted" if event["accepted"] else "rejected"
@@ -203,8 +203,7 @@ class _Builder:
         if event["accepted"]:
             self._best = number
             self._in_prompt += edits
-
-        if not edits:
+        if new_questions:
             self._decide_questions(number, event)
 
     def _on_question(self, event: Row) -> None:

@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from ..models.budget import count, spending_of
 from ..prompts.checklist import marked
 from ..prompts.lessons import Edit, Lesson
+from ..prompts.shown import ShownExamples
 
 FinishReason = Literal[
     "converged",
     "nothing_fails",
     "calibrated",
     "questions_worded",
+    "examples_tried",
     "no_disagreements",
     "no_evidence",
     "no_new_evidence",
@@ -36,6 +38,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "questions_worded": "nothing but the questions was to change (--update questions)",
+    "examples_tried": "nothing but examples to show was to be tried (--update examples)",
     "no_disagreements": "no disagreement is left to learn from",
     "no_evidence": "nothing is left to read that questions could come from",
     "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
@@ -146,6 +149,8 @@ class SideRecord(_Record):
     checklist: ChecklistRecord | None = None
     read_by: dict[str, Any] | None = None
     """The calibration that its verdicts are read by, where it has one."""
+    examples: ShownExamples | None = None
+    """The judged examples that it is shown, where it is."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
 
@@ -229,11 +234,25 @@ class TriedRecord(_Record):
     iteration: int
     judged: int | None = None
     """Validation examples that were judged before the decision."""
+    shows: str | None = None
+    """The examples that it shows the judge, in words; None where these are not what is new."""
 
     @property
     def lessons(self) -> list[str]:
         """Ids of the lessons behind its edits."""
         return [lesson for edit in self.edits for lesson in edit.lessons]
+
+
+class ShowingRecord(_Record):
+    """A way of showing the judge examples that was tried."""
+
+    mode: str
+    name: str
+    """As in "4 fixed examples"."""
+    sources: tuple[str, ...] = ()
+    """Ids of the development examples that are shown, or retrieved from."""
+    accepted: bool
+    reason: str
 
 
 class PrunedRecord(_Record):
@@ -373,6 +392,8 @@ class RunRecord(_Record):
     """Those that were proposed; those that joined first."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
+    examples: tuple[ShowingRecord, ...] = ()
+    """What became of showing the judge examples, where that was tried."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Of a generator: each instruction in the best prompt with its effect."""
     read: ReadRecord = ReadRecord()
@@ -409,16 +430,28 @@ class RunRecord(_Record):
         return [each for each in self.questions if each.joined]
 
     @property
+    def shown(self) -> ShownExamples | None:
+        """The judged examples that the accepted judge is shown and the first one was not."""
+        return None if self.best.examples == self.baseline.examples else self.best.examples
+
+    @property
+    def not_shown(self) -> list[ShowingRecord]:
+        """The ways of showing examples that did not come as far as the gate."""
+        at_gate = {each.shows for each in (*self.accepted_edits, *self.rejected_edits)}
+        return [each for each in self.examples if not each.accepted and each.name not in at_gate]
+
+    @property
     def not_learned(self) -> list[LearnedRecord]:
         """The questions that were proposed and did not join."""
         return [each for each in self.questions if not each.joined]
 
     @property
     def thing(self) -> str:
-        """What a user takes away, or keeps: a ``judge`` where questions were learned or tried, or else a ``prompt``."""
+        """What a user takes away, or keeps: a ``judge`` where questions or examples are new, or else a ``prompt``."""
         if self.changed:
-            return "judge" if self.learned or self.best.checklist else "prompt"
-        return "judge" if self.questions or self.finish_reason == "no_evidence" else "prompt"
+            return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
+        tried = self.questions or self.finish_reason in ("no_evidence", "examples_tried")
+        return "judge" if tried or self.best.examples else "prompt"
 
     @property
     def same_prompt(self) -> bool:
@@ -427,14 +460,14 @@ class RunRecord(_Record):
 
     def questions_of(self, tried: TriedRecord) -> list[LearnedRecord]:
         """The learned questions that a candidate brought to the gate; none where it is one of edits."""
-        if tried.edits:
+        if tried.edits or tried.shows:
             return []
         return [each for each in self.questions if each.was_tried and each.iteration == tried.iteration]
 
     def name_of(self, tried: TriedRecord) -> str:
         """What a candidate is known by: its lessons, or its questions."""
         asked = ", ".join(each.id for each in self.questions_of(tried))
-        return ", ".join(tried.lessons) or (f"questions {asked}" if asked else "new questions")
+        return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "new questions")
 
     @property
     def why_unchanged(self) -> str:
@@ -458,6 +491,9 @@ class RunRecord(_Record):
             said.append(f"{lessons}, so none came to validation")
         if said:
             return "; ".join(said)
+        if self.examples:
+            said.append("; ".join(f"{each.name}: {each.reason}" for each in self.examples))
+            return said[0]
         if self.thing == "judge" and self.why_no_questions:
             return f"no question was proposed, as {self.why_no_questions}"
         return "no candidate came as far as being tried"

@@ -159,13 +159,15 @@ class Contest:
         iteration: int,
         draft: Draft | None = None,
         look: tuple[int, int] | None = None,
+        shows: str | None = None,
     ) -> Version:
         """Send one candidate through the gate; returns it where it is accepted, else ``best``.
 
         ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look`` where
-        it is the how manieth of how many candidates of a kind that share the gate's level.
+        it is the how manieth of how many candidates of a kind that share the gate's level; ``shows`` names the
+        examples that it shows the judge, where it does.
         """
-        return (await self._decide(best, edits, iteration, draft, look))[1]
+        return (await self._decide(best, edits, iteration, draft, look, shows))[1]
 
     async def _decide(
         self,
@@ -174,6 +176,7 @@ class Contest:
         iteration: int,
         draft: Draft | None = None,
         look: tuple[int, int] | None = None,
+        shows: str | None = None,
     ) -> tuple[Decision, Version]:
         """What the gate says of a candidate, and which version is the best afterwards."""
         if draft is None:
@@ -184,7 +187,7 @@ class Contest:
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         decision, judged = raced.decision, raced.judged
         self.tried.append(
-            TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged)
+            TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged, shows)
         )
         self.events.emit(
             VersionDecided(
@@ -196,6 +199,7 @@ class Contest:
                 decision.gain,
                 judged,
                 iteration,
+                shows,
             )
         )
         if raced.version is None or not decision.accepted:

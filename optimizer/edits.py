@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..agents.updater import Proposal, last_instruction, make_edit
 from ..models.base import CallError
-from ..prompts.prompt import EditRefusedError, check_length, literal
+from ..prompts.prompt import EditRefusedError, check_length
+from ..prompts.text import literal
 from .events import EditProposed, EditRefused
 
 if TYPE_CHECKING:

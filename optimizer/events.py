@@ -185,6 +185,8 @@ class VersionDecided(Event):
     judged: int
     """Validation examples that were judged before the decision."""
     iteration: int
+    shows: str | None = None
+    """The examples that it shows the judge, in words; None where these are not what is new."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,7 @@ def _sentence(event: Event) -> str | None:
             return f"{', '.join(event.lessons)} {verb}: {event.result.reason.removeprefix('failed its trial: ')}"
         case VersionDecided():
             verb = "accepted" if event.accepted else "rejected"
-            return f"version {event.version} with {', '.join(event.lessons) or 'new questions'} {verb}: {event.reason}"
+            return f"version {event.version} with {', '.join(event.lessons) or event.shows or 'new questions'} {verb}: {event.reason}"
         case QuestionJudged():
             fate = f"is set aside, as {event.problem}" if event.problem else "goes to the gate"
             return f"question {event.id} {fate}: {marked(event.text, event.good or 'yes')}{_origin(event)}"

@@ -123,9 +123,15 @@ class Loop:
                 return winner, None
             if not self._learner.is_exhausted:
                 return best, None
-            # a calibration belongs to the prompt, so that no edit can be tried where the verdicts are read by one
-            if best.draft.calibration is not None or self._options.update == "questions":
-                return best, self._nothing_left("no_evidence", iteration)
+        if self._set_up.examples is not None and (best.draft.calibration is None or self._options.update == "examples"):
+            winner = await self._set_up.examples.challenge(best, seen, self.contest, iteration)
+            if winner is not best:
+                return winner, None
+        if self._options.update == "examples":
+            return best, "examples_tried"
+        # a calibration belongs to the prompt, so that no edit can be tried where the verdicts are read by one
+        if self._learner is not None and (best.draft.calibration is not None or self._options.update == "questions"):
+            return best, self._nothing_left("no_evidence", iteration)
         found = signal.disagreements(best.draft, seen)
         chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
         chosen = chosen[: self._options.max_notes]

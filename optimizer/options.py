@@ -33,10 +33,10 @@ class LoopOptions(JudgeOptions):
     note_samples: int = Field(1, ge=1, description="Notes taken of each disagreement; the one most agree on is kept.")
     contrast: bool = Field(False, description="Show the note-taker a case on which both sides agree, beside each.")
     critique: bool = Field(False, description="Have every lesson checked by a second, short call.")
-    update: Literal["auto", "edits", "rewrite", "questions"] = Field(
+    update: Literal["auto", "edits", "rewrite", "questions", "examples"] = Field(
         "auto",
         description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: the "
-        "prompt, all lessons at once; questions: the checklist alone.",
+        "prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is shown.",
     )
     max_questions: int = Field(6, ge=1, description="Questions that may join the checklist in one iteration at most.")
     trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
@@ -99,6 +99,12 @@ class MigrateOptions(LoopOptions):
         0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
     )
 
+    @model_validator(mode="after")
+    def _can_update_so(self) -> MigrateOptions:
+        if self.update == "examples":
+            raise ValueError("update: migrate shows no examples; choose auto, edits, rewrite or questions")
+        return self
+
     @property
     def words_questions(self) -> bool:
         """Whether the questions are worded anew, before anything else."""
@@ -116,6 +122,9 @@ class AlignOptions(LoopOptions):
         False,
         description="Write the questions anew from every accepted prompt; the gate decides on them too. "
         "--dry-run takes them to be as many as before.",
+    )
+    shown_examples: int = Field(
+        4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )
     calibrate: bool = Field(
         False, description="Change no prompt: only fit thresholds and Platt scaling, and say what they are worth."
@@ -138,6 +147,6 @@ class TuneOptions(LoopOptions):
 
     @model_validator(mode="after")
     def _can_update_so(self) -> TuneOptions:
-        if self.update == "questions":
+        if self.update in ("questions", "examples"):
             raise ValueError("update: tune changes the generator's prompt alone; choose auto, edits or rewrite")
         return self

@@ -72,7 +72,7 @@ async def prune(
             break
         left = tuple(each for each in best.edits if each is not edit)
         try:
-            prompt = _without(edit, best.prompt, left, baseline.prompt)
+            prompt = _without(edit, best.prompt, left, replace(baseline.prompt, shown=best.prompt.shown))
         except EditRefusedError as error:
             note(best.number, PrunedEdit(edit, False, f"it cannot be taken out: {error}", None))
             continue

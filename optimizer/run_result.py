@@ -66,6 +66,8 @@ def build_result(
             row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
         if version.draft.calibration is not None:
             row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
+        if version.prompt.shown is not None:
+            row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
@@ -258,6 +260,8 @@ def run_view(directory: Path, result: RunRecord) -> View:
 def _asked(result: RunRecord) -> list[str]:
     """What became of questions from comments, in a sentence; none where the run was not to learn any."""
     learned, proposed = result.learned, len(result.questions)
+    if result.shown is not None and not learned:
+        return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
     if learned:
         same = " Its prompt is what it was: what to keep is the judge." if result.same_prompt else ""
         listed = ", ".join(each.id for each in learned)

@@ -152,7 +152,12 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml")
-    return Job(command, examples, checklist, prompts, models, known, settings, earlier=read_earlier(directory))
+    earlier = read_earlier(directory)
+    if (
+        earlier is not None
+    ):  # inputs/prompt.md holds the text alone, the examples that the judge is shown are in its file
+        prompts = {**prompts, "prompt": replace(prompts["prompt"], shown=earlier.judge.prompt.shown)}
+    return Job(command, examples, checklist, prompts, models, known, settings, earlier=earlier)
 
 
 async def _run(
@@ -208,6 +213,8 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
         why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
         extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
+    if set_up.examples is not None and set_up.examples.shown:
+        extras = {**extras, "examples": set_up.examples.shown}
     if set_up.effects:
         options = bench.job.options
         sampling = {"resamples": options.resamples, "seed": options.seed}

@@ -118,6 +118,8 @@ class TriedEdits:
     iteration: int
     judged: int
     """Validation examples that were judged before the decision."""
+    shows: str | None = None
+    """The examples that it shows the judge, in words; None where these are not what is new."""
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``result.json``."""
@@ -127,6 +129,7 @@ class TriedEdits:
             "gain": difference_dict(self.gain),
             "iteration": self.iteration,
             "judged": self.judged,
+            **({"shows": self.shows} if self.shows else {}),
         }
 
 

@@ -6,20 +6,22 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import InputError, did_you_mean, like_named
-from .text import fence
+from .shown import shown_text
+from .text import BRACES, fence, fill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from .examples import Example
     from .lessons import Edit
+    from .shown import Shows
 
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
@@ -31,9 +33,6 @@ _NOT_FOR_A_GENERATOR = {
     "reference": "a generator that is shown the reference answer has nothing left to do",
 }
 
-_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-"""``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
-_NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PROTECTED = re.compile(r"<!-- protect -->(.*?)<!-- /protect -->", re.DOTALL)
 _PROTECT_MARK = re.compile(r"<!-- (/?)protect -->")
 _TELLS_TO_ANSWER = re.compile(r"\b(?:answer|reply|respond|return|output)\b", re.IGNORECASE)
@@ -50,11 +49,14 @@ class Prompt:
     """An evaluator's or generator's prompt."""
 
     text: str
+    shown: Shows | None = None
+    """Chooses the judged examples that a judge is shown before each output; they are no part of the text."""
 
     @cached_property
     def hash(self) -> str:
-        """First 16 hexadecimal digits of the SHA-256 of the text."""
-        return sha256(self.text.encode()).hexdigest()[:16]
+        """First 16 hexadecimal digits of the SHA-256 of the text, and of the examples where some are shown."""
+        identity = self.text if self.shown is None else f"{self.text}\0{self.shown.record.model_dump_json()}"
+        return sha256(identity.encode()).hexdigest()[:16]
 
     @cached_property
     def placeholders(self) -> list[str]:
@@ -85,12 +87,12 @@ class Prompt:
     @cached_property
     def around_question(self) -> tuple[str, str] | None:
         """The text before and after ``{question}``; None without that placeholder."""
-        place = next((match for match in _BRACES.finditer(self.text) if match[2] == "question"), None)
+        place = next((match for match in BRACES.finditer(self.text) if match[2] == "question"), None)
         return None if place is None else (self.text[: place.start()], self.text[place.end() :])
 
     @property
     def _placeholders(self) -> list[str]:
-        return [match[2] for match in _BRACES.finditer(self.text) if match[2]]
+        return [match[2] for match in BRACES.finditer(self.text) if match[2]]
 
     @property
     def _is_marked_well(self) -> bool:
@@ -141,7 +143,7 @@ class Prompt:
             raise EditRefusedError("the text to replace does not occur in the prompt")
         if start != self.text.rfind(edit.old):
             raise EditRefusedError("the text to replace occurs more than once in the prompt")
-        changed = Prompt(self.text[:start] + edit.new + self.text[start + len(edit.old) :])
+        changed = replace(self, text=self.text[:start] + edit.new + self.text[start + len(edit.old) :])
         if changed.text == self.text:
             raise EditRefusedError("it changes nothing")
         if not changed.text.strip():
@@ -194,22 +196,6 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
-    """Put values in place of ``{name}``, and ``{name}`` in place of ``{{name}}``.
-
-    One pass: text that was put in is never looked at again, whatever braces it holds.
-
-    Raises:
-        KeyError: A placeholder has no value.
-    """
-    return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
-
-
-def literal(text: str) -> str:
-    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
-    return _NAME_IN_BRACES.sub(r"{{\1}}", text)
-
-
 @dataclass(frozen=True, slots=True)
 class Framing:
     """What goes around the question: the same for all questions on one example."""
@@ -228,8 +214,10 @@ def frame(prompt: Prompt, example: Example) -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
-    the prompt is the user message with the fenced texts put in.
+    the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
+    system message, or else before everything: fixed ones are then part of a beginning that all outputs share.
     """
+    cases = "" if prompt.shown is None else shown_text(prompt.shown.cases_for(example))
     texts = {
         "input": example.input,
         "context": example.context or "",
@@ -240,12 +228,14 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         shown += ["output"] if example.output is not None else []
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
-        return Framing(system=fill(prompt.text, {}), before="\n".join(parts) + "\n", after="")
+        system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
+        return Framing(system=system, before="\n".join(parts) + "\n", after="")
+    start = f"{cases}\n\n" if cases else ""
     fenced = {name: fence(text) for name, text in texts.items()}
     if prompt.around_question is None:
-        return Framing(system=None, before=fill(prompt.text, fenced) + "\n\n", after="")
+        return Framing(system=None, before=start + fill(prompt.text, fenced) + "\n\n", after="")
     before, after = prompt.around_question
-    return Framing(system=None, before=fill(before, fenced), after=fill(after, fenced))
+    return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced))
 
 
 def load_generator_prompt(source: str | Path | Prompt) -> Prompt:

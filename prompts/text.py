@@ -1,4 +1,4 @@
-"""Texts and their parts: what of a document speaks of an output, what can be quoted, what was copied, and how it is fenced.
+"""Texts and their parts: what speaks of an output, what can be quoted, what was copied, how it is fenced and put in.
 
 Judged text is set apart by a delimiter that it cannot contain. A rule or an edit that quotes an example teaches that
 example, not the task, so what it copied is looked for.
@@ -12,9 +12,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
+BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+"""``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
+_NAME_INBRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?][\"'”’»)]*(?=\s|$)|(?=\n|$))")
 _CLAUSE = re.compile(r"\s*[,;:]\s+|\s+(?:[-–—]+|and|but|or|while|because|which|who)\s+")
 LEAST_CLAUSE = 3
@@ -134,6 +137,22 @@ def fence(text: str) -> str:
     """Wrap ``text`` between an opening and a closing line that carry its tag."""
     tag = tag_for(text)
     return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Put values in place of ``{name}``, and ``{name}`` in place of ``{{name}}``.
+
+    One pass: text that was put in is never looked at again, whatever braces it holds.
+
+    Raises:
+        KeyError: A placeholder has no value.
+    """
+    return BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
+
+
+def literal(text: str) -> str:
+    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
+    return _NAME_INBRACES.sub(r"{{\1}}", text)
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN) -> str | None:

@@ -47,7 +47,7 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
 def _what_was_learned(result: RunRecord) -> str:
     learned = len(result.learned)
     if not learned:
-        return ""
+        return f"The new judge is shown {result.shown.name} that people judged. " if result.shown else ""
     same = ", and its prompt is what it was" if result.same_prompt else ""
     return f"The new judge asks {count(learned, 'question')} more, learned from people's comments{same}. "
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..memory.result_file import GainRecord, LearnedRecord
+    from ..prompts.shown import ShownExamples
     from .run_data import RunData
 
 
@@ -53,6 +54,8 @@ class WhatWasLearned:
     """Why none was proposed; None where some were, or where the run was not to learn any."""
     scale: Scale
     """The axis on which what they are worth is drawn."""
+    shown: ShownExamples | None
+    """The judged examples that the accepted judge is shown from now on."""
 
     @property
     def left_out(self) -> int:
@@ -69,7 +72,7 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     weights = {each.id: each.weight for each in new.questions} if new else {}
     rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
     ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
-    return WhatWasLearned(rows, result.not_learned, result.why_no_questions, Scale.over(ends))
+    return WhatWasLearned(rows, result.not_learned, result.why_no_questions, Scale.over(ends), result.shown)
 
 
 def _question(data: RunData, found: LearnedRecord, weight: float | None) -> LearnedQuestion:

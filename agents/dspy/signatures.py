@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from ...prompts.checklist import YES_IS_GOOD
-from ...prompts.prompt import fill
 from ...prompts.templates import template
+from ...prompts.text import fill
 from ..rules import polarity_words
 from .lm import dspy
 

@@ -20,12 +20,13 @@ from ..earlier import earlier_run
 from ..job import Job, split_examples
 from ..options import AlignOptions
 from ..pruning import QuestionsAgain
+from ..show_examples import ShowExamples
 from ..signals import HumanSignal
 from ..subject import Draft
 from .judge import judge_set_up, judge_subject, learner, strata_of_people
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ...evaluation.scoring import Targets
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Prompt
     from ..earlier import Earlier
     from ..job import SplitExamples
+    from ..show_examples import ShowMode
     from .bench import Bench
     from .judge import JudgeSubject
     from .mode import SetUp
@@ -105,12 +107,12 @@ def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
     """
     if earlier.judge.calibration is None:
         return
-    asked = "calibrate" if options.calibrate else "update" if options.update not in ("auto", "questions") else None
+    asked = "calibrate" if options.calibrate else "update" if options.update in ("edits", "rewrite") else None
     if asked is not None:
         given = "" if asked == "calibrate" else f" {options.update}"
         raise InputError(
             f"{asked}{given}: the verdicts of the earlier run's judge are read by a calibration, which belongs to its "
-            "prompt; it can learn further questions (update auto or questions)."
+            "prompt; it can learn further questions (update auto or questions) or be shown examples (update examples)."
         )
 
 
@@ -140,6 +142,23 @@ class Align:
             set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
         if options.update in ("auto", "questions"):
             set_up = replace(set_up, learner=learner(bench, subject, targets, model))
+        if options.update in ("auto", "examples"):
+            modes: Sequence[ShowMode] = ("fixed",) if options.update == "auto" else ("fixed", "retrieved")
+            set_up = replace(
+                set_up,
+                examples=ShowExamples(
+                    subject,
+                    signal,
+                    targets,
+                    set_up.yardstick,
+                    bench.splits.development,
+                    bench.embedder,
+                    bench.events,
+                    options.shown_examples,
+                    modes,
+                    options.soft,
+                ),
+            )
         if not options.regenerate_questions:
             return set_up
         writer = QuestionWriter(bench.gateway, bench.helper("writer", model), bench.embedder, seed=options.seed)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..pruning import QuestionsAgain
     from ..questions.learner import QuestionLearner
     from ..screening import Screening
+    from ..show_examples import ShowExamples
     from ..signals import Signal
     from ..subject import Draft, Observation, Outcome, Subject
     from ..yardsticks import Drift, Yardstick
@@ -56,6 +57,8 @@ class SetUp:
     questions_again: QuestionsAgain | None = None
     learner: QuestionLearner | None = None
     """Learns questions before the prompt is edited; None where the checklist is to stay."""
+    examples: ShowExamples | None = None
+    """Shows the judge examples where no question was learned; None where none are to be shown."""
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None

@@ -40,7 +40,7 @@ def learned_rows(
     seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {"validation": (validation, best.verdicts)}
     if best.number in tests:
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
-    refused = {each.iteration: each.reason for each in outcome.tried if not each.accepted and not each.edits}
+    refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
     rows = []
     for each in sorted(learned, key=lambda one: one.id not in best.draft.origins):
         joined = each.id in best.draft.origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from ..prompt import fill
+from ..text import fill
 
 
 @cache

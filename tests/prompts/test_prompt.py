@@ -11,8 +11,8 @@ from askance.prompts.default import prompt_showing
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
-from askance.prompts.prompt import EditRefusedError, Prompt, fill, frame, load_prompt
-from askance.prompts.text import fence
+from askance.prompts.prompt import EditRefusedError, Prompt, frame, load_prompt
+from askance.prompts.text import fence, fill
 
 EXAMPLE = Example(id="a", input="in {output} {question} {{input}}", output="out {input} {nothing}")
 

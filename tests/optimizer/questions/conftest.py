@@ -104,6 +104,7 @@ class Desk:
                 RULES[rule][1].removeprefix("Does the reply ").rstrip("?") for rule in RULES if SENTENCES[rule] in last
             ]
             return "\n".join([*done, "answer the customer"])
+        last = last.rpartition("the output that you are to judge.")[2]  # without the cases that are shown
         example = re.findall(r"\[(e\d+)\]", last)[0]
         noise = 0.08 * share("noise", example, last.splitlines()[-2:])
         for rule, (_, question) in RULES.items():

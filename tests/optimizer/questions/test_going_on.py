@@ -275,3 +275,17 @@ def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_tak
     assert [row.id for row in more.record.lessons][: len(first.record.lessons)] == [
         row.id for row in first.record.lessons
     ]
+
+
+def test_beside_learned_questions_examples_are_tried_where_they_are_asked_for(learned: First, tmp_path: Path) -> None:
+    """The verdicts are read anew then, as a calibration belongs to what the judge is shown."""
+    done = go_on(Desk(), tmp_path / "run", learned.run, update="examples")
+    fixed, retrieved = done.record.examples
+    assert (fixed.name, retrieved.mode) == ("4 fixed examples", "retrieved")
+    for each in (fixed, retrieved):
+        assert each.reason == "no gain on 16 development examples (Spearman +0.000)", "this judge reads no case"
+    assert done.finish_reason == "examples_tried" and done.record.best.read_by == done.record.baseline.read_by
+    shown = [each for each in read_events(tmp_path / "run" / "journal.jsonl") if each["event"] == "decision"]
+    assert not shown
+    alone = go_on(Desk(), tmp_path / "auto", learned.run, update="auto")
+    assert not alone.record.examples
