@@ -104,6 +104,14 @@ class RequirementStated(Event):
 
 
 @dataclass(frozen=True)
+class LessonRecalled(Event):
+    """A lesson of an earlier run is tried, word for word, before notes are taken."""
+
+    kind = "recalled"
+    lesson: Lesson
+
+
+@dataclass(frozen=True)
 class LessonKept(Event):
     """A note became a lesson, or evidence of one that was there."""
 
@@ -309,6 +317,8 @@ def _sentence(event: Event) -> str | None:
             return (
                 f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
             )
+        case LessonRecalled(lesson):
+            return f"lesson {lesson.id} of the memory is tried ({lesson.direction}): {lesson.text}"
         case LessonLearned(lesson):
             about = "" if lesson.promptable else ", the prompt cannot fix it"
             return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
