@@ -194,8 +194,7 @@ def contents_of_run(directory: RunDirectory) -> MemoryContents:
         accepted = [edit for tried in result.accepted_edits for edit in tried.edits if edit.key not in gone]
         edits = [Edit(old=each.old, new=each.new, lessons=each.lessons) for each in accepted]
         for each in result.learned:
-            origin = str((each.model_extra or {}).get("from", "comment"))
-            known = {"name": each.id, "from": origin, "joined": True}
+            known = {"name": each.id, "from": each.origin, "joined": True}
             parts = each.model_dump(include={"iteration", "sources", "comments"}) | {"worth": each.worth}
             record = QuestionInRun.model_validate({**facts, **known, **parts})
             good = each.good or "yes"

@@ -26,6 +26,7 @@ FORMAT = 1
 ID_DIGITS = 6
 About = Literal["judge", "generator"]
 """Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""
+Direction = Literal["stricter", "more lenient"]
 
 
 class _Part(BaseModel):
@@ -89,7 +90,7 @@ class RememberedLesson(_Part):
     id: str
     text: str = Field(min_length=1)
     about: About
-    direction: Literal["stricter", "more lenient"]
+    direction: Direction
     dimension: str
     kind: Literal["promptable", "computational"] = "promptable"
     kind_reason: str | None = None
@@ -99,10 +100,10 @@ class RememberedLesson(_Part):
     """What that question asks; None of a check, whose name says it."""
     wordings: tuple[str, ...] = ()
     """What it said before other lessons were merged into it."""
-    runs: tuple[LessonInRun, ...]
+    runs: tuple[LessonInRun, ...] = Field(min_length=1)
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[Literal["lesson"], About, Direction, str]:
         """What lessons have in common that may be the same."""
         return ("lesson", self.about, self.direction, self.dimension)
 
@@ -122,10 +123,10 @@ class RememberedQuestion(_Part):
     dimension: str
     good: GoodAnswer
     wordings: tuple[str, ...] = ()
-    runs: tuple[QuestionInRun, ...]
+    runs: tuple[QuestionInRun, ...] = Field(min_length=1)
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[Literal["question"]]:
         """What questions have in common that may be the same."""
         return ("question",)
 
@@ -146,7 +147,8 @@ class RemovedEntry(_Part):
 
     entry: Literal["removed"] = "removed"
     id: str
-    key: tuple[str, ...]
+    key: tuple[Literal["question"]] | tuple[Literal["lesson"], About, Direction, str]
+    """Which lessons or questions it may be, as their own key."""
     texts: tuple[str, ...] = Field(min_length=1)
     """All the words that it had, the last ones first."""
     requirement: str | None = None
@@ -184,7 +186,7 @@ class MemoryContents:
         """The content of ``memory.jsonl``."""
         rows: list[dict[str, Any]] = [{"entry": "memory", "format": FORMAT}]
         rows += [
-            each.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"entry": each.entry}
+            {"entry": each.entry, **each.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
             for each in (*self.entries, *self.removed)
         ]
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

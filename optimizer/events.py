@@ -205,7 +205,7 @@ class QuestionJudged(Event):
     good: str | None
     """The answer that speaks for the output; None where that was not found out."""
     origin: str
-    """``comment`` or ``contrast``."""
+    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
     sources: Sequence[str]
     """Examples that it comes from."""
     comments: Sequence[str]
@@ -349,6 +349,10 @@ QUOTED = 60
 
 def _origin(event: QuestionJudged) -> str:
     """Whose words a question comes from."""
+    if event.origin == "memory" and not event.sources:
+        return " (from the lesson memory)"
+    if not event.sources:
+        return ""
     said = [f"“{shorten(' '.join(text.split()), QUOTED)}”" for text in event.comments[:1]]
     said += [f"{len(event.comments) - 1} more"] if event.comments[1:] else []
     on = f" on {len(event.sources)} example{'s' if len(event.sources) > 1 else ''}"

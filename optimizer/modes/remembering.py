@@ -85,13 +85,13 @@ class Remembering:
             if (each.text, each.direction, each.dimension) not in known:
                 memory.recall(_as_lesson(each, self._requirement(each)))
         for gone in self.loaded.removed:
-            kind, about, *rest = (*gone.key, "")
-            if kind != "lesson" or about != self.about:
+            if gone.key[0] == "question" or gone.key[1] != self.about:
                 continue
+            about = {"direction": gone.key[2], "dimension": gone.key[3], "requirement": self._requirement(gone)}
             for number, text in enumerate(gone.texts, 1):
                 name = gone.id if number == 1 else f"{gone.id}/{number}"
-                row = {"id": name, "text": text, "direction": rest[0], "dimension": rest[1], "status": "removed"}
-                memory.recall(Lesson.model_validate({**row, "evidence": (), "requirement": self._requirement(gone)}))
+                row = {"id": name, "text": text, "status": "removed", "evidence": (), **about}
+                memory.recall(Lesson.model_validate(row))
 
     def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:
         """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run.
