@@ -285,12 +285,13 @@ class MemoryContents:
 
 
 def _home(kept: Iterable[Entry], new: Entry, fingerprint: str) -> Entry | None:
-    """The entry that something belongs to: the one that was loaded, that it came to before, or that has its words."""
+    """The entry that something belongs to: that was loaded, that has its words, or that this run alone has made."""
     alike = [each for each in kept if each.key == new.key]
+    mine = {(fingerprint, new.runs[0].name)}
     tests = (
         lambda each: each.id == new.id,
-        lambda each: (fingerprint, new.runs[0].name) in [(run.fingerprint, run.name) for run in each.runs],
         lambda each: new.text in (each.text, *each.wordings),
+        lambda each: {(run.fingerprint, run.name) for run in each.runs} == mine,
     )
     return next((each for test in tests for each in alike if test(each)), None)
 
