@@ -26,6 +26,7 @@ _HOMES = {
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
+    "load_memory": ".memory.memory_directory",
     "load_prompt": ".prompts.prompt",
     "weigh": ".optimizer.weights.weigh",
     "migrate": ".runs",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from .evaluation.judge_file import load_judge
     from .evaluation.kept_judge import KeptJudge
     from .evaluation.write_questions import write_questions
+    from .memory.memory_directory import load_memory
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult
     from .optimizer.selection.select import select

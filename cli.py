@@ -26,6 +26,7 @@ SUMMARIES = {
     "resume": "Go on with a run that was interrupted.",
     "watch": "Follow a run from a second terminal.",
     "show": "Show the result of a run.",
+    "lessons": "List, search and correct what runs have learned.",
     "report": "Write the report of a run or another result as one HTML file.",
     "models": "List the embedded models, or fetch one.",
     "completion": "Print what makes a shell complete commands and options.",

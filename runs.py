@@ -253,8 +253,9 @@ def estimate_run(job: Job) -> RunEstimate:
             words = most_calls(len(job.checklist.questions), len(splits.development)) + one_version
         if isinstance(options, MigrateOptions) and options.update == "questions":
             iteration = 0
-        states = isinstance(options, TuneOptions) and options.plain_first and not options.paper
-        lines = (most_tries(options.max_lessons) * one_version + 2 * options.max_lessons) if states else 0
+        states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
+        lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
+        lines = 0 if options.paper else lines
         ends = (len(splits.test) + len(splits.development)) * a_version
         return RunEstimate(fixed, words, iteration, ends + pruning + lines)
 

@@ -75,7 +75,7 @@ def buying_options(function: Function) -> Function:
 INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
-    **dict.fromkeys(("judge_file", "from_run"), FILE),
+    **dict.fromkeys(("judge_file", "from_run", "directory"), FILE),
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
 }

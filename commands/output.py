@@ -253,7 +253,8 @@ def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
             out.print(f"\n{heading}")
         for lesson in mine:
             said = lesson.status if lesson.promptable else lesson.kind_reason
-            text = f"  {lesson.id} ({said}, support {lesson.support}): {lesson.text}"
+            seen = f"support {lesson.support}" if lesson.support else "from the memory"
+            text = f"  {lesson.id} ({said}, {seen}): {lesson.text}"
             out.print(text, markup=False, soft_wrap=True)
             if lesson.is_closed and lesson.reason:
                 out.print(f"      {lesson.reason}", style="dim", markup=False, soft_wrap=True)
@@ -289,7 +290,7 @@ def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -
         out.print(f"  + {edit.new}", style="green", markup=False, soft_wrap=True)
     for name in edit.lessons:
         lesson = lessons[name]
-        seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}"
+        seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}" if lesson.evidence else "the memory."
         out.print(f"      lesson {name}: {lesson.text} From {seen}", markup=False, soft_wrap=True)
 
 

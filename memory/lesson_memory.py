@@ -22,6 +22,7 @@ class LessonMemory:
         self._embedder = embedder
         self._at_least = blocking_similarity(embedder.name)
         self._lessons: dict[str, Lesson] = {}
+        self._recalled: dict[str, Lesson] = {}
         self._index: NeighbourIndex | None = None
 
     def __len__(self) -> int:
@@ -31,6 +32,19 @@ class LessonMemory:
     def lessons(self) -> list[Lesson]:
         """All lessons, in the order they came."""
         return list(self._lessons.values())
+
+    @property
+    def learned(self) -> list[Lesson]:
+        """Those that this run had to do with: without what it recalled and left as it was."""
+        return [each for each in self.lessons if self._recalled.get(each.id) != each]
+
+    def is_recalled(self, lesson: Lesson) -> bool:
+        """Whether it came from another run's memory."""
+        return lesson.id in self._recalled
+
+    def recall(self, lesson: Lesson) -> None:
+        """Know a lesson that another run has learned, or that people removed."""
+        self._recalled[lesson.id] = self.add(lesson)
 
     def get(self, lesson_id: str) -> Lesson:
         """The lesson with this id.
@@ -48,13 +62,15 @@ class LessonMemory:
         gained nothing are left out: a note-taker's other words for it are not the same.
         """
         same = (lesson.direction, lesson.dimension)
-        near = [each for each in self._near(lesson) if not (each.requirement and each.is_closed)]
+        near = [
+            each for each in self._near(lesson) if not (each.requirement and each.is_closed) or each.status == "removed"
+        ]
         return [each for each in near if (each.direction, each.dimension) == same][:k]
 
     def opposed(self, lesson: Lesson, k: int = 3) -> list[Lesson]:
         """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""
         near = [each for each in self._near(lesson) if each.dimension == lesson.dimension]
-        return [each for each in near if each.direction != lesson.direction][:k]
+        return [each for each in near if each.direction != lesson.direction and each.status != "removed"][:k]
 
     def _near(self, lesson: Lesson) -> list[Lesson]:
         """Lessons near in meaning, the nearest first."""

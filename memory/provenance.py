@@ -18,7 +18,7 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
 - **comment**: ``text``, and the ``examples`` of the questions made of it that it was written of, as far as the run's
   inputs have them.
 - **question**: ``text``, ``criterion`` (the text, with "yes = fault" where it is one), ``good`` (the answer that speaks for
-  the output), ``origin`` (``comment``, ``contrast``, or ``start`` for those of the checklist that the run began with),
+  the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for those that the run began with),
   ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set aside``, ``waiting``),
   ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is finished.
 
@@ -139,7 +139,7 @@ class _Builder:
             return
         kept = self._node("lesson", event["kept_as"], text=event["kept_text"])
         row = self._graph.nodes[kept]
-        row["evidence"] = list(dict.fromkeys([*row["evidence"], *evidence]))
+        row["evidence"] = list(dict.fromkeys([*row.get("evidence", ()), *evidence]))  # none yet of an earlier run's
         row["support"] = len(row["evidence"])
         what = "it says the same as" if event["relation"] == "duplicate" else "it was merged into"
         self._node("lesson", event["id"], status="absorbed", reason=f"{what} {event['kept_as']}")
@@ -155,6 +155,8 @@ class _Builder:
 
     def _on_learned(self, event: Row) -> None:
         self._set_lesson(event["lesson"])
+
+    _on_recalled = _on_learned
 
     def _set_lesson(self, row: Row) -> str:
         known = {name: row.get(name) for name in ("text", "direction", "dimension", "status", "reason")}

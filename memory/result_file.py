@@ -195,6 +195,11 @@ class LearnedRecord(_Record):
     worth: WorthRecord = WorthRecord()
 
     @property
+    def origin(self) -> str:
+        """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it; ``from`` in the file."""
+        return str((self.model_extra or {}).get("from", "comment"))
+
+    @property
     def criterion(self) -> str:
         """The text, and that yes is a fault where it is one."""
         return marked(self.text, self.good or "yes")

@@ -49,7 +49,7 @@ class QuestionStory:
     good: str | None
     """The answer that speaks for the output; None where that was not found out."""
     origin: str
-    """``comment`` or ``contrast``; ``start`` where the run began with it."""
+    """``comment``, ``contrast`` or ``memory``; ``start`` where the run began with it."""
     iteration: int | None
     status: Literal["accepted", "rejected", "set aside", "waiting"]
     reason: str | None

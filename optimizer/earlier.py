@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from ..evaluation.kept_judge import KeptJudge
-    from ..memory.result_file import LearnedRecord, RunRecord
+    from ..memory.result_file import RunRecord
     from ..prompts.examples import Example
 
 EARLIER_FILE = "earlier.json"
@@ -202,7 +202,7 @@ def earlier_run(path: str | Path) -> Earlier:
             examples={**remembered.examples, **known},
             comments=tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
             contrasted=result.read.contrasted,
-            dropped=remembered.dropped | {each.text: _kind(each) for each in refused if not each.may_return},
+            dropped=remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
             waiting=_waiting(remembered.waiting, result, judge),
             disputed=_disputed(events, remembered.disputed),
             lessons=tuple(
@@ -250,10 +250,6 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
     return [*result.read.comments, *asked]
 
 
-def _kind(question: LearnedRecord) -> str:
-    return str((question.model_extra or {}).get("from", "comment"))
-
-
 def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJudge) -> tuple[WaitingQuestion, ...]:
     """Those that wait still, and those that this run could not use; what it dropped waits no more."""
     found = {each.text: each for each in before}
@@ -261,7 +257,7 @@ def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJu
         found.pop(each.text, None)
         if not each.joined and each.may_return:
             kept = each.model_dump(include={"text", "dimension", "sources", "comments"})
-            found[each.text] = WaitingQuestion.model_validate({**kept, "kind": _kind(each)})
+            found[each.text] = WaitingQuestion.model_validate({**kept, "kind": each.origin})
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)
 

@@ -104,6 +104,14 @@ class RequirementStated(Event):
 
 
 @dataclass(frozen=True)
+class LessonRecalled(Event):
+    """A lesson of an earlier run is tried, word for word, before notes are taken."""
+
+    kind = "recalled"
+    lesson: Lesson
+
+
+@dataclass(frozen=True)
 class LessonKept(Event):
     """A note became a lesson, or evidence of one that was there."""
 
@@ -199,7 +207,7 @@ class QuestionJudged(Event):
     good: str | None
     """The answer that speaks for the output; None where that was not found out."""
     origin: str
-    """``comment`` or ``contrast``."""
+    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
     sources: Sequence[str]
     """Examples that it comes from."""
     comments: Sequence[str]
@@ -311,6 +319,8 @@ def _sentence(event: Event) -> str | None:
             return (
                 f"requirement {lesson.requirement} fails {lesson.support} times; stated as {lesson.id}: {lesson.text}"
             )
+        case LessonRecalled(lesson):
+            return f"lesson {lesson.id} of the memory is tried ({lesson.direction}): {lesson.text}"
         case LessonLearned(lesson):
             about = "" if lesson.promptable else ", the prompt cannot fix it"
             return f"lesson {lesson.id} ({lesson.direction}, support {lesson.support}{about}): {lesson.text}"
@@ -341,6 +351,10 @@ QUOTED = 60
 
 def _origin(event: QuestionJudged) -> str:
     """Whose words a question comes from."""
+    if event.origin == "memory" and not event.sources:
+        return " (from the lesson memory)"
+    if not event.sources:
+        return ""
     said = [f"“{shorten(' '.join(text.split()), QUOTED)}”" for text in event.comments[:1]]
     said += [f"{len(event.comments) - 1} more"] if event.comments[1:] else []
     on = f" on {len(event.sources)} example{'s' if len(event.sources) > 1 else ''}"

@@ -28,6 +28,7 @@ DOING = {
     "disagreements": "asking for reasons",
     "reasons": "drawing lessons",
     "requirement": "judging validation examples",
+    "recalled": "judging validation examples",
     "no_note": "drawing lessons",
     "lesson": "drawing lessons",
     "learned": "writing edits",

@@ -18,6 +18,7 @@ from ..prompts.examples import documents
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..memory.remembered import MemoryContents
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
@@ -243,6 +244,8 @@ class Job:
     resumed from its directory."""
     earlier: Earlier | None = None
     """The run whose judge is the start."""
+    memory: MemoryContents | None = None
+    """What the lesson memory held when the run began; read when the run's directory is opened."""
 
     @property
     def is_same_judge(self) -> bool:

@@ -117,7 +117,8 @@ class LessonDesk:
         notes = await self._notes(draft, seen, disagreements, reasons)
         touched: dict[str, None] = {}
         for lesson in notes:
-            touched[await self._remember(lesson)] = None
+            if (kept := await self._remember(lesson)) is not None:
+                touched[kept] = None
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self.events.emit(LessonLearned(lesson))
@@ -174,10 +175,17 @@ class LessonDesk:
             return await self.batches.take_notes(work.cases, [f"{work.lesson_id}{letter}" for letter in "abc"])
         return [await self.note_taker.take_note(work.cases[0], work.lesson_id)]
 
-    async def _remember(self, lesson: Lesson) -> str:
-        """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under."""
+    async def _remember(self, lesson: Lesson) -> str | None:
+        """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under.
+
+        None where people have removed what it says.
+        """
         compared = await self._answer(self._compare(lesson), f"lesson {lesson.id} was not compared and is kept as new")
         relation, known = compared or (None, None)
+        if known is not None and known.status == "removed":
+            for key in lesson.evidence:
+                self.events.emit(NoteFailed(key, f"people removed what it says from the memory ({known.id})"))
+            return None
         if known is None or relation is None:
             kept = self.memory.add(await self._classified(lesson))
         elif relation.relation == "merge":

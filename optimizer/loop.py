@@ -17,7 +17,7 @@ from ..prompts.errors import BudgetExceededError
 from .acceptance import HeldOutGate, PairedGate
 from .contest import Contest
 from .edits import EditByEdit, WholeRewrite, add_lines
-from .events import DisagreementsFound, LessonTried, LoopStopped, ReasonsGiven
+from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
 from .pruning import prune
 from .subject import Outcome, Version
@@ -42,7 +42,7 @@ class Loop:
         """Nothing is asked yet; a mode's set-up says what is improved, and against what."""
         self._options = bench.job.options
         self._events = bench.events
-        self._run = bench.run
+        self._bench = bench
         self._development = bench.splits.development
         self._set_up = set_up
         self._desk = _desk(bench, set_up)
@@ -96,6 +96,7 @@ class Loop:
         while outcome.iterations < self._options.max_iterations:
             outcome.iterations += 1
             best, stop = await self._round(outcome)
+            self._bench.keep_lessons(best, self._learner, outcome.iterations)
             more = self._learner is not None and not self._learner.is_exhausted
             idle = 0 if best is not outcome.best or more else idle + 1
             outcome.best = best
@@ -138,7 +139,6 @@ class Loop:
         events.emit(DisagreementsFound(iteration, len(found), len(seen.verdicts), chosen))
         stated = await self._state_plainly(best, seen, found, iteration)
         if stated is not best:
-            self._save_lessons()
             return stated, None
         if not chosen:
             return best, self._nothing_left("no_disagreements", iteration)
@@ -160,12 +160,7 @@ class Loop:
         self._mark([*waiting.edits, *edits], winner)
         if self._set_up.questions_again is not None and winner is not best:
             winner = await self._set_up.questions_again.challenge(winner, self.contest, iteration)
-        self._save_lessons()
         return winner, None
-
-    def _save_lessons(self) -> None:
-        if not self._events.journal.replaying:
-            self._run.save_lessons(self._desk.memory.lessons)
 
     def _room(self, best: Version) -> int:
         """How many lessons may still be written into the prompt."""
@@ -175,16 +170,18 @@ class Loop:
     async def _state_plainly(
         self, best: Version, seen: Observation, failures: Sequence[Disagreement], iteration: int
     ) -> Version:
-        """What fails, tried in its own words, all of it together first; returns the best version afterwards.
+        """Lessons that helped earlier runs, and what fails in its own words, all together first; returns the best version.
 
         The gate decides on these lines as on any edit. They have no trial before it: there are few of them, and each is
         tried once.
         """
-        plain, waiting = self._set_up.plain_lines, self.contest.waiting
-        lessons = [] if plain is None else await plain.learn(seen, failures, waiting.lessons)
-        lessons = lessons[: self._room(best)]
+        plain, waiting, memory = self._set_up.plain_lines, self.contest.waiting, self._desk.memory
+        stated = [] if plain is None else await plain.learn(seen, failures, waiting.lessons)
+        lessons = [*self._bench.recalled(best), *stated][: self._room(best)]
         if not lessons:
             return best
+        for each in filter(memory.is_recalled, lessons):
+            self._events.emit(LessonRecalled(each))
         lessons.reverse()  # each line is put right after the same place, so the last one written stands first
         written = add_lines(best.prompt, lessons, self._max_prompt_chars, self._events)
         for lesson, reason in written.refused.items():

@@ -59,6 +59,9 @@ class LoopOptions(JudgeOptions):
     )
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of tests and intervals.")
     embedder: str | None = Field(None, description="Embedding model of the lesson memory.")
+    memory: FileName = Field(
+        None, description="Directory of a lesson memory: what it holds is tried, and what is learned is added to it."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -94,7 +94,7 @@ def build_result(
         "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
         "pruned_edits": [each.to_dict() for each in outcome.pruned],
         **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
-        "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.lessons],
+        "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
         **budget.to_dict(),
         "cost_usd": _money(budget.cost_usd),
         "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.options import parse_options
 from ..evaluation.shown import Shown, View
+from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError
@@ -20,6 +21,7 @@ from .job import NOT_IN_FINGERPRINT, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
+from .modes.remembering import memory_for
 from .questions.account import learned_rows, why_no_questions
 from .run_result import build_result, keep_verdicts, prompt_diff, run_view
 from .subject import Outcome
@@ -102,7 +104,10 @@ def run_job(
             The run can be resumed.
     """
     with run.lock():
-        further, answers = (job.earlier.files(), job.earlier.answers) if job.earlier else (None, None)
+        further, answers = (job.earlier.files(), job.earlier.answers) if job.earlier else ({}, None)
+        job = replace(job, memory=memory_for(job, run))
+        if job.memory is not None:
+            further |= {MEMORY_FILE: job.memory.to_text()}
         run.open(job.config, job.examples, job.checklist, job.prompts, further, answers)
         with run.store() as store:
             try:
@@ -152,10 +157,12 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml")
+    if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
+        raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)
     if (
         earlier is not None
-    ):  # inputs/prompt.md holds the text alone, the examples that the judge is shown are in its file
+    ):  # inputs/prompt.md holds the text alone; the examples that the judge is shown are in its file
         prompts = {**prompts, "prompt": replace(prompts["prompt"], shown=earlier.judge.prompt.shown)}
     return Job(command, examples, checklist, prompts, models, known, settings, earlier=earlier)
 
@@ -223,7 +230,7 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
     result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
-    run.save_lessons(bench.memory.lessons)
+    bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
     if result.mode in JUDGES:
         run.write(JUDGE_FILE, judge_of_run(result, bench.job.config, bench.job.questions).to_yaml())

@@ -30,7 +30,8 @@ class Disagreement(BaseModel):
         return f"{self.example}/{self.question}"
 
 
-LessonStatus = Literal["new", "merged", "applied", "rejected", "retired"]
+LessonStatus = Literal["new", "merged", "applied", "rejected", "retired", "removed"]
+"""``removed``: people took it out of a lesson memory, and it is not to be learned again."""
 
 
 class Lesson(BaseModel):
@@ -61,8 +62,8 @@ class Lesson(BaseModel):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was given up, until there is new evidence for it."""
-        return self.status in ("rejected", "retired")
+        """Whether it was given up, until there is new evidence for it; for good where people removed it."""
+        return self.status in ("rejected", "retired", "removed")
 
     @property
     def support(self) -> int:

@@ -44,6 +44,8 @@ class LessonView:
     """The question or check that it states; None where a note-taker drew it."""
     asked: str | None = None
     """The words of that question; None of a check, whose name says it."""
+    recalled: bool = False
+    """Whether it came from a lesson memory and was tried before any note was taken."""
     trial: Mapping[str, Any] | None = None
     """Its last trial on its own disagreements and on controls."""
 
@@ -59,6 +61,7 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
     joined = [event["kept_as"] for event in data.of("lesson")]
     trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
     words = {each.id: each.criterion for each in data.checklist.questions} if data.checklist else {}
+    recalled = {event["lesson"]["id"] for event in data.of("recalled")}
     made = []
     for number, row in enumerate(data.result.lessons, 1):
         status, reason, edit = _fate(row, tried)
@@ -81,6 +84,7 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
                 edit=edit,
                 requirement=row.requirement,
                 asked=words.get(row.requirement or ""),
+                recalled=row.id in recalled,
                 trial=trials.get(row.id),
             )
         )

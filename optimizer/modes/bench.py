@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...evaluation.options import MODEL, settings_naming
 from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.lesson_memory import LessonMemory
+from .remembering import Remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ...memory.embedders import Embedder
     from ...memory.run_directory import RunDirectory
     from ...models.base import Model
     from ...models.gateway import Gateway
     from ...models.resolve import Models
+    from ...prompts.lessons import Lesson
     from ...prompts.verdicts import Verdict
     from ..events import Teller
     from ..job import Job, SplitExamples
+    from ..questions.learner import QuestionLearner
+    from ..subject import Version
 
 
 @dataclass
@@ -37,11 +41,14 @@ class Bench:
     """Of everything that was judged so far."""
 
     def __post_init__(self) -> None:
-        """Make the lesson memory, with the lessons of an earlier run where the job goes on from one."""
+        """Make the memory of the run, with the lessons of an earlier one and of a lesson memory where the job has them."""
         self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
         self.memory = LessonMemory(self.embedder)
         for lesson in self.job.earlier.remembered.lessons if self.job.earlier else ():
             self.memory.add(lesson)
+        self.remembering = Remembering.of(self.job, self.run, self.events)
+        if self.remembering is not None:
+            self.remembering.recall(self.memory)
 
     def resolve_names(self) -> None:
         """Look up every model that is named, so that an unknown one shows before anything is bought.
@@ -75,6 +82,33 @@ class Bench:
     def max_prompt_chars(self) -> int:
         """Longest prompt that a run may make."""
         return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
+
+    def keep_lessons(
+        self,
+        best: Version,
+        learner: QuestionLearner | None,
+        iteration: int,
+        rows: Iterable[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Write down what was learned so far, in the run and in its lesson memory; ``rows`` are given at the end alone.
+
+        Raises:
+            InputError: The lesson memory was damaged meanwhile.
+            AskanceError: A file cannot be written.
+        """
+        write = rows is not None or not self.events.journal.replaying
+        lessons = self.memory.learned
+        if write:
+            self.run.save_lessons(lessons)
+        if self.remembering is not None:
+            learned = learner.learned if learner is not None else ()
+            self.remembering.keep(lessons, best, learned, iteration, write=write, rows=rows or ())
+
+    def recalled(self, best: Version) -> list[Lesson]:
+        """Lessons of the lesson memory that are to be tried, once in a run; none in the papers' loop."""
+        if self.remembering is None or self.job.options.paper:
+            return []
+        return self.remembering.to_try(self.memory, best.prompt.text)
 
     def count(self, verdicts: Sequence[Verdict]) -> None:
         """Add to the coverage."""

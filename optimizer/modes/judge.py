@@ -220,6 +220,9 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
             for each in again
         ]
         found.dropped = earlier.remembered.dropped if job.is_same_judge else {}
+    if bench.remembering is not None:
+        found.waiting = [*found.waiting, *bench.remembering.candidates(most)]
+        found.removed = bench.remembering.removed_questions
     return found
 
 

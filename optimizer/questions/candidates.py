@@ -65,7 +65,7 @@ class Candidate:
     text: str
     dimension: str
     kind: str
-    """``comment`` or ``contrast``."""
+    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
     sources: tuple[str, ...]
     """Ids of the examples that it comes from."""
     comments: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
-from ...memory.neighbours import greedy_unique
+from ...memory.neighbours import ROUNDING, greedy_unique
 from ..events import QuestionJudged
 from .candidates import Candidate, as_question, id_for, same_verdicts, speaks_against, standing, unite, yes_logits
 
@@ -101,9 +101,11 @@ class QuestionLearner:
     proposers: Sequence[Proposer] = ()
     """What promises most comes first; the next are asked where that has nothing, or was not enough for the gate."""
     waiting: Sequence[Candidate] = ()
-    """Candidates of an earlier run that are tried once more, beside the first new ones."""
+    """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Texts of questions that an earlier run tried in vain, with their kind."""
+    removed: Sequence[str] = ()
+    """Texts of questions that people do not want."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
     looks: int = field(default=0, init=False)
@@ -175,6 +177,7 @@ class QuestionLearner:
         """Candidates by their new ids, each question once, without those that are or were there."""
         known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.learned}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
+        new = self._without_removed(new)
         if not new:
             return {}
         vectors = self.embedder.embed([each.text for each in new])
@@ -190,6 +193,17 @@ class QuestionLearner:
     def _was_dropped(self, candidate: Candidate) -> bool:
         """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
         return self.dropped.get(candidate.text) in (candidate.kind, "comment")
+
+    def _without_removed(self, new: Sequence[Candidate]) -> list[Candidate]:
+        """Without what people removed, in these words or in others that mean the same."""
+        if not self.removed or not new:
+            return list(new)
+        unwanted = self.embedder.embed(self.removed)
+        cosines = (self.embedder.embed([each.text for each in new]) @ unwanted.T).max(axis=1)
+        for candidate, cosine in zip(new, cosines, strict=True):
+            if cosine >= SAME_MEANING - ROUNDING:
+                self.events.say(f"not asked, as people removed it from the memory: {candidate.text}")
+        return [each for each, cosine in zip(new, cosines, strict=True) if cosine < SAME_MEANING - ROUNDING]
 
     async def _chosen(
         self,

@@ -1,0 +1,182 @@
+"""``askance lessons``: what a memory holds, or what a run has learned; found by meaning, and removed where it is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..memory.embedders import DEFAULT_EMBEDDER, embedder
+from ..memory.memory_directory import contents_of_run, load_memory
+from ..memory.remembered import LessonInRun, RememberedLesson
+from ..memory.run_directory import RunDirectory
+from ..models.budget import count
+from ..prompts.errors import InputError
+from ..prompts.text import shorten
+from .output import echo_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..memory.remembered import Entry, InRun, MemoryContents, QuestionInRun, RemovedEntry
+
+NEAREST = 10
+MOST_QUOTED = 80
+"""Characters of a comment."""
+
+
+@click.command(name="lessons")
+@click.argument("directory")
+@click.option("--search", "text", metavar="TEXT", help="Only what is near in meaning, the nearest first.")
+@click.option("-k", "most", type=click.IntRange(1), default=None, help=f"So many with --search. [default: {NEAREST}]")
+@click.option("--embedder", "name", default=None, help=f"Embedding model of --search. [default: {DEFAULT_EMBEDDER}]")
+@click.option("--remove", metavar="ID", help="Remove a lesson or question, with all its words; no run learns it again.")
+@click.option("--forget-removal", metavar="ID", help="Let runs learn again what was removed.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")
+def command(
+    directory: str,
+    text: str | None,
+    most: int | None,
+    name: str | None,
+    remove: str | None,
+    forget_removal: str | None,
+    as_json: bool,
+) -> None:
+    """List the lessons and questions in DIRECTORY, a memory (--memory of migrate, align and tune) or a run.
+
+    What was removed is never tried or learned again by a run with this memory. Prompts and judges that runs have written
+    stay as they are; those concerned are named.
+    """
+    if (text, remove, forget_removal).count(None) < 2:
+        raise click.UsageError("--search, --remove and --forget-removal do not go together.")
+    if text is None and (most, name) != (None, None):
+        raise click.UsageError("-k and --embedder belong to --search.")
+    is_run = (Path(directory) / "config.yaml").is_file()
+    if remove is not None or forget_removal is not None:
+        if is_run:
+            raise InputError(f"{directory}: a run is a record and is not changed. Name the memory that it added to.")
+        if remove is not None:
+            _tell_removed(directory, load_memory(directory).remove(remove), as_json=as_json)
+            return
+        assert forget_removal is not None, "one of the two is given"
+        load_memory(directory).forget_removal(forget_removal)
+        said = f"{forget_removal} may be learned again."
+        echo_json({"forgotten_removal": forget_removal}) if as_json else click.echo(said)
+        return
+    held = contents_of_run(RunDirectory(directory)) if is_run else load_memory(directory).read()
+    if text is not None:
+        found = held.search(text, embedder(name or DEFAULT_EMBEDDER))[: most or NEAREST]
+        _tell_found(text, found, as_json=as_json)
+    elif as_json:
+        lists = {kind: list(map(_row, getattr(held, kind))) for kind in ("lessons", "questions", "removed")}
+        echo_json({"directory": directory} | lists)
+    else:
+        for line in _listed(held):
+            click.echo(line)
+
+
+def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: bool) -> None:
+    if as_json:
+        echo_json({"search": text, "found": [{"cosine": cosine} | _row(each) for each, cosine in found]})
+        return
+    for each, cosine in found:
+        click.echo(f"{cosine:+.2f}  {_said(each)}")
+        click.echo(f"       {_fate(each)}")
+    if not found:
+        click.echo("There is nothing in it yet.")
+
+
+def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
+    """What was removed, what went with it, and where it stays as it was written."""
+    wordings = [*gone.wordings]
+    notes = sum(len(each.evidence) for each in gone.runs if isinstance(each, LessonInRun))
+    stays = [each for each in map(_stays, gone.runs) if each]
+    if as_json:
+        with_it = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
+        echo_json({"removed": _row(gone), "went_with_it": with_it, "unchanged": stays})
+        return
+    click.echo(f"Removed {_said(gone)}")
+    went = [
+        *([count(len(wordings), "earlier wording")] if wordings else []),
+        f"what {count(len(gone.runs), 'run')} knew",
+    ]
+    seen = f", {count(notes, 'disagreement')} in all" if notes else ""
+    click.echo(f"With it went {' and '.join(went)} of it{seen}.")
+    for each in stays:
+        click.echo(f"Unchanged: {each['run']} ({each['made_with']}): {each['what']}")
+    if stays:
+        click.echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
+    click.echo(f"No run learns it again, until you say: askance lessons {directory} --forget-removal {gone.id}")
+
+
+def _stays(run: InRun) -> dict[str, Any] | None:
+    """What a run has written that came from an entry; None where nothing did."""
+    where = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
+    if isinstance(run, LessonInRun):
+        edits = [{"old": each.old, "new": each.new} for each in run.edits]
+        added = "; ".join(each.new.replace(each.old, "").strip() or each.new for each in run.edits)
+        return where | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
+    joined = getattr(run, "joined", False)
+    return where | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None
+
+
+def _listed(held: MemoryContents) -> Iterator[str]:
+    parts = (("lesson", held.lessons), ("question", held.questions))
+    for kind, entries in parts:
+        if entries:
+            yield f"{count(len(entries), kind)}:"
+        for each in entries:
+            yield f"  {_said(each)}"
+            yield f"      {_fate(each)}"
+            yield from (f"      {line}" for line in map(_from, each.runs))
+    if not held.entries:
+        yield "There is nothing in it yet."
+    for gone in held.removed:
+        yield f"Removed, and not learned again: [{gone.id}] {gone.texts[0]}"
+
+
+def _said(entry: Entry) -> str:
+    return f"[{entry.id}] {entry.text if isinstance(entry, RememberedLesson) else entry.criterion}"
+
+
+def _fate(entry: Entry) -> str:
+    """What became of it in all runs together."""
+    if isinstance(entry, RememberedLesson):
+        who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
+        fates = Counter("accepted" if each.status == "applied" else _unapplied(each) for each in entry.runs)
+    else:
+        who = f"on {entry.dimension}"
+        fates = Counter("joined the judge" if each.joined else "did not join" for each in entry.runs)
+    return f"{who}; " + ", ".join(f"{fate} in {count(many, 'run')}" for fate, many in fates.items())
+
+
+def _unapplied(run: LessonInRun) -> str:
+    return run.status if run.was_tried else "not tried"
+
+
+def _from(run: InRun) -> str:
+    """Where it came from in one run."""
+    when = f", iteration {run.iteration}" if run.iteration else ""
+    where = f"{run.run} ({_made_with(run)}): {run.name}{when}"
+    if isinstance(run, LessonInRun):
+        on = f" on {', '.join(run.asked)}" if run.asked else ""
+        seen = f", {count(len(run.evidence), 'disagreement')}{on}" if run.evidence else ""
+        return f"{where}{seen}; {run.reason or run.status}"
+    return where + _question_from(run)  # type: ignore[arg-type]
+
+
+def _question_from(run: QuestionInRun) -> str:
+    said = "".join(f", “{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in run.comments[:1])
+    last = run.worth.last
+    worth = f"; worth {last[1].value:+.3f} on {last[0]}, n = {last[1].n}" if last and last[1].value is not None else ""
+    return f", from {run.origin}{said}{worth}{'' if run.joined else f'; {run.reason}'}"
+
+
+def _made_with(run: InRun) -> str:
+    return f"{run.command}, {' → '.join(run.models.values())}"
+
+
+def _row(entry: Entry | RemovedEntry) -> dict[str, Any]:
+    return entry.model_dump(mode="json", by_alias=True)

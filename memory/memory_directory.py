@@ -1,0 +1,207 @@
+"""A lesson memory in a directory of its own, for runs to come; and what one run has learned, in the same form.
+
+``memory.jsonl`` has an entry a line. It is read, changed and replaced as a whole under a lock, so that runs at the same
+time lose nothing of each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from ..prompts.errors import AskanceError, InputError, like_named
+from ..prompts.lessons import Edit, Lesson
+from ..prompts.rows import read_rows, validate_row, write_whole
+from .remembered import ENTRIES, FORMAT, MemoryContents, QuestionInRun, RememberedQuestion, remembered_lesson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .remembered import Entry
+    from .run_directory import RunDirectory
+
+MEMORY_FILE = "memory.jsonl"
+PATIENCE = 30.0
+"""Seconds to wait for another process that writes."""
+
+
+def read_memory(file: Path) -> MemoryContents:
+    """Read a ``memory.jsonl``.
+
+    Raises:
+        InputError: It is missing or damaged; names the line and the field at fault.
+    """
+    found: list[Any] = []
+    for number, row in read_rows(file):
+        where, kind = f"{file}, line {number}", row.get("entry")
+        if kind == "memory":
+            if row.get("format") != FORMAT:
+                raise InputError(f"{where}: not written by this askance; update askance to read it.")
+        elif kind in ENTRIES:
+            found.append(validate_row(ENTRIES[kind], row, where))
+            if [each.id for each in found].count(found[-1].id) > 1:
+                raise InputError(f"{where}, field 'id': '{found[-1].id}' is there twice.")
+        else:
+            raise InputError(f"{where}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
+    return MemoryContents(
+        *(tuple(each for each in found if isinstance(each, kind)) for kind in ENTRIES.values())  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True)
+class MemoryDirectory:
+    """A memory on disk."""
+
+    path: Path
+    _lock: FileLock = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Two runs that write take turns."""
+        object.__setattr__(self, "_lock", FileLock(self.path / ".lock", timeout=PATIENCE))
+
+    @classmethod
+    def create(cls, path: str | Path) -> MemoryDirectory:
+        """The memory in a directory, which is made where there is none.
+
+        Raises:
+            InputError: It is a file, a run's directory, or cannot be made.
+        """
+        path = Path(path)
+        if (path / "config.yaml").exists():
+            raise InputError(f"{path}: this is the directory of a run; give the memory one of its own.")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be made a directory for a memory ({error.strerror}).") from None
+        return cls(path)
+
+    @property
+    def file(self) -> Path:
+        """Where the entries are."""
+        return self.path / MEMORY_FILE
+
+    def read(self) -> MemoryContents:
+        """What it holds now; nothing, where nothing was added yet.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        return read_memory(self.file) if self.file.is_file() else MemoryContents()
+
+    def touch(self) -> MemoryContents:
+        """What it holds, with a file to hold it: what cannot be written is said before a run begins.
+
+        Raises:
+            InputError: The file is damaged.
+            AskanceError: It cannot be written, or another process does not let go of it.
+        """
+        with self._locked():
+            held = self.read()
+            write_whole(self.file, held.to_text())
+        return held
+
+    def add(
+        self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str]
+    ) -> tuple[MemoryContents, MemoryContents]:
+        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is now.
+
+        Raises:
+            InputError: The file is damaged.
+            AskanceError: It cannot be written, or another process does not let go of it.
+        """
+        with self._locked():
+            before = self.read()
+            after = before.with_run(fingerprint, found, loaded)
+            write_whole(self.file, after.to_text())
+        return before, after
+
+    def remove(self, entry_id: str) -> Entry:
+        """Remove an entry with all its words and marks it as not to be learned again; returns what it was.
+
+        Raises:
+            InputError: There is none with this id, or the file is damaged.
+            AskanceError: It cannot be written, or another process does not let go of it.
+        """
+        with self._locked():
+            after, gone = self.read().without(entry_id)
+            write_whole(self.file, after.to_text())
+        return gone
+
+    def forget_removal(self, entry_id: str) -> None:
+        """Let what was removed be learned again.
+
+        Raises:
+            InputError: Nothing with this id was removed, or the file is damaged.
+            AskanceError: It cannot be written, or another process does not let go of it.
+        """
+        with self._locked():
+            write_whole(self.file, self.read().forgetting_removal(entry_id).to_text())
+
+    def _locked(self) -> Any:
+        try:
+            return self._lock.acquire()
+        except Timeout:
+            raise AskanceError(f"{self.path}: another process has been writing for {PATIENCE:.0f} seconds.") from None
+        except OSError as error:
+            raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+
+
+def load_memory(path: str | Path) -> MemoryDirectory:
+    """The lesson memory in a directory, to be read, searched and corrected.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = MemoryDirectory(Path(path))
+    if not found.file.is_file():
+        raise InputError(f"{path}: there is no lesson memory (no {MEMORY_FILE}).{like_named(path)}")
+    return found
+
+
+def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
+    """The fields of :class:`InRun` that are the same for everything in a run, from its ``config.yaml``.
+
+    Raises:
+        InputError: There is no run.
+    """
+    header = directory.read_config()
+    config = header["config"]
+    models = {name: config[name] for name in ("source", "target", "model", "generator", "judge") if config.get(name)}
+    return {
+        "run": directory.path.resolve().name,
+        "fingerprint": header["fingerprint"][:16],
+        "command": config["command"],
+        "models": models,
+    }
+
+
+def contents_of_run(directory: RunDirectory) -> MemoryContents:
+    """What a run has learned by itself, in the form of a memory; ids are the run's own.
+
+    Raises:
+        InputError: There is no run, or a file of it is damaged.
+    """
+    facts, lessons, questions = facts_of_run(directory), [], []
+    _, checklist, _ = directory.read_inputs()
+    asked = {each.id: each.text for each in checklist.questions} if checklist else {}
+    edits: list[Edit] = []
+    if directory.finished:
+        result = directory.read_result()
+        gone = {each.edit.key for each in result.pruned_edits if each.removed}
+        accepted = [edit for tried in result.accepted_edits for edit in tried.edits if edit.key not in gone]
+        edits = [Edit(old=each.old, new=each.new, lessons=each.lessons) for each in accepted]
+        for each in result.learned:
+            known = {"name": each.id, "from": each.origin, "joined": True}
+            parts = each.model_dump(include={"iteration", "sources", "comments"}) | {"worth": each.worth}
+            record = QuestionInRun.model_validate({**facts, **known, **parts})
+            good = each.good or "yes"
+            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": good, "runs": (record,)}
+            questions.append(RememberedQuestion.model_validate(entry))
+    file = directory.path / "lessons.jsonl"
+    for number, row in read_rows(file) if file.is_file() else ():
+        lesson = validate_row(Lesson, row, f"{file}, line {number}")
+        lessons.append(remembered_lesson(facts, lesson, iteration=None, questions=asked, edits=edits))
+    return MemoryContents(tuple(lessons), tuple(questions))

@@ -1,0 +1,211 @@
+"""What a run takes from a lesson memory, and what it adds to it.
+
+The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever became
+of the memory since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
+from ...memory.remembered import MemoryContents, QuestionInRun, RememberedQuestion, remembered_lesson
+from ...models.budget import count
+from ...prompts.errors import InputError
+from ...prompts.lessons import Lesson
+from ..questions.candidates import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ...memory.lesson_memory import LessonMemory
+    from ...memory.remembered import Entry, RememberedLesson, RemovedEntry
+    from ...memory.run_directory import RunDirectory
+    from ...prompts.checklist import Checklist
+    from ..events import Teller
+    from ..job import Job
+    from ..questions.learner import Learned
+    from ..subject import Version
+
+TRIED_FOR_ONE = 2
+"""Questions of a memory that are tried, for each that may join in a round."""
+
+
+def memory_for(job: Job, run: RunDirectory) -> MemoryContents | None:
+    """What the memory of a job held when its run began: the run's own copy where there is one.
+
+    Raises:
+        InputError: The memory is no directory, or is damaged.
+        AskanceError: It cannot be written.
+    """
+    if job.options.memory is None:
+        return None
+    copy = run.path / "inputs" / MEMORY_FILE
+    if run.config_file.is_file():
+        return read_memory(copy) if copy.is_file() else None
+    path = Path(job.options.memory)
+    if path.resolve() == run.path.resolve():
+        raise InputError(f"{path}: the memory and the run need a directory each.")
+    return MemoryDirectory.create(path).touch()
+
+
+@dataclass
+class Remembering:
+    """The memory of one run."""
+
+    path: Path
+    loaded: MemoryContents
+    run: RunDirectory
+    checklist: Checklist | None
+    about: str
+    """``judge`` or ``generator``."""
+    events: Teller
+    _since: dict[str, int] = field(default_factory=dict, init=False)
+    """The iteration in which each lesson was first there."""
+    _tried: bool = field(default=False, init=False)
+
+    @classmethod
+    def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
+        """That of a job, where it has a memory."""
+        if job.options.memory is None or job.memory is None:
+            return None
+        about = "generator" if job.command == "tune" else "judge"
+        return cls(Path(job.options.memory), job.memory, run, job.checklist, about, events)
+
+    def recall(self, memory: LessonMemory) -> None:
+        """Have the lessons known, none of them tried yet, and those that people removed.
+
+        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word, nothing
+        is recalled.
+        """
+        known = {(each.text, each.direction, each.dimension) for each in memory.lessons}
+        for each in self._lessons():
+            if (each.text, each.direction, each.dimension) not in known:
+                memory.recall(_as_lesson(each, self._requirement(each)))
+        for gone in self.loaded.removed:
+            if gone.key[0] == "question" or gone.key[1] != self.about:
+                continue
+            about = {"direction": gone.key[2], "dimension": gone.key[3], "requirement": self._requirement(gone)}
+            for number, text in enumerate(gone.texts, 1):
+                name = gone.id if number == 1 else f"{gone.id}/{number}"
+                row = {"id": name, "text": text, "status": "removed", "evidence": (), **about}
+                memory.recall(Lesson.model_validate(row))
+
+    def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:
+        """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run.
+
+        A requirement's own words are left to the step that states what fails.
+        """
+        if self._tried:
+            return []
+        self._tried = True
+        asked = self.checklist.dimensions if self.checklist else None
+        helped = [each for each in self._lessons() if each.helped and (asked is None or each.dimension in asked)]
+        helped.sort(key=lambda each: -sum(one.status == "applied" for one in each.runs))
+        known = {each.id: each for each in memory.lessons if memory.is_recalled(each)}
+        lessons = [known[each.id] for each in helped if each.id in known]
+        return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
+
+    def candidates(self, most: int) -> list[Candidate]:
+        """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
+
+        They have no sources among the examples, so these alone have to speak for them.
+        """
+        if self.checklist is None:
+            return []
+        dimensions = self.checklist.dimensions
+        best = sorted(self.loaded.questions, key=lambda each: each.joined, reverse=True)[: TRIED_FOR_ONE * most]
+        return [
+            Candidate(
+                each.text,
+                each.dimension if each.dimension in dimensions else dimensions[0],
+                "memory",
+                (),
+                tuple(dict.fromkeys(text for one in each.runs for text in one.comments)),
+            )
+            for each in best
+        ]
+
+    @property
+    def removed_questions(self) -> list[str]:
+        """Words of the questions that people removed."""
+        return [text for each in self.loaded.removed if each.key[0] == "question" for text in each.texts]
+
+    def keep(
+        self,
+        lessons: Sequence[Lesson],
+        best: Version,
+        learned: Sequence[Learned],
+        iteration: int,
+        *,
+        write: bool,
+        rows: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        """Add what the run has learned so far to the memory; adding it again changes nothing.
+
+        Args:
+            lessons: Those that the run had to do with.
+            best: The best version so far.
+            learned: Candidates of questions and what became of them.
+            iteration: The present one.
+            write: False while the run only repeats what an earlier process did.
+            rows: The same candidates as in ``result.json``, at the end, with what they were worth.
+
+        Raises:
+            InputError: The memory was damaged meanwhile.
+            AskanceError: It cannot be written.
+        """
+        for each in lessons:
+            self._since.setdefault(each.id, iteration)
+        if not write:
+            return
+        if not self.path.is_dir():
+            self.events.say(
+                f"the memory {self.path} is not there any more, so what was learned is in the run alone. Put it back and "
+                f"resume the run to add it: askance resume {self.run.path}"
+            )
+            return
+        facts = facts_of_run(self.run)
+        found: list[Entry] = [
+            remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
+            for each in lessons
+        ]
+        worth = {row["id"]: row["worth"] for row in rows if row["worth"]}
+        found += [_question(facts, each, best, worth.get(each.id, {})) for each in learned]
+        texts = {each.id: each.text for each in self.loaded.lessons}
+        before, after = MemoryDirectory(self.path).add(facts["fingerprint"], found, texts)
+        if more := len(after.entries) - len(before.entries):
+            held = f"{count(len(after.lessons), 'lesson')} and {count(len(after.questions), 'question')}"
+            self.events.say(f"{more} added to the memory {self.path}, which now holds {held}")
+
+    def _lessons(self) -> list[RememberedLesson]:
+        return [each for each in self.loaded.lessons if each.about == self.about]
+
+    def _requirement(self, entry: RememberedLesson | RemovedEntry) -> str | None:
+        """The question or check that a lesson states, where this run has it too: with the same words."""
+        same = self._asked.get(entry.requirement or "") == entry.requirement_text
+        return entry.requirement if same else None
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        return {each.id: each.text for each in self.checklist.questions} if self.checklist else {}
+
+
+def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
+    known = entry.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
+    return Lesson(**known, evidence=(), requirement=requirement)
+
+
+def _question(
+    facts: Mapping[str, Any], learned: Learned, best: Version, worth: Mapping[str, Any]
+) -> RememberedQuestion:
+    candidate, joined = learned.candidate, learned.id in best.draft.origins
+    known = {"name": learned.id, "iteration": learned.iteration, "from": candidate.kind, "worth": worth}
+    reason = None if joined else learned.problem or "the gate did not accept it"
+    parts = {"sources": candidate.sources, "comments": candidate.comments, "joined": joined, "reason": reason}
+    record = QuestionInRun.model_validate({**facts, **known, **parts})
+    return RememberedQuestion(
+        id="", text=candidate.text, dimension=candidate.dimension, good=learned.good or "yes", runs=(record,)
+    )
