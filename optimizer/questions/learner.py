@@ -260,10 +260,10 @@ class QuestionLearner:
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 of_case.setdefault(each, {})[name] = candidate
         seen = [await self._judge(best, named, [each for each in self.development if each.id in fine])]
-        for each in self.development:  # one after the other: what was read of an example is kept for its questions
-            if each.id in of_case:
-                seen.append(await self._judge(best, of_case[each.id], [each]))
-        return yes_logits(verdict for each in seen for verdict in each.verdicts)
+        for case in self.development:  # one after the other: what was read of an example is kept for its questions
+            if case.id in of_case:
+                seen.append(await self._judge(best, of_case[case.id], [case]))
+        return yes_logits(verdict for some in seen for verdict in some.verdicts)
 
     async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
         questions = tuple(as_question(each, name, "yes") for name, each in named.items())
