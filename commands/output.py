@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..evaluation.pass_fail import NAMES, confusion_text, form_of, require_at_least
 from ..evaluation.progress import showing
 from ..evaluation.shown import cell_text, columns
 from ..memory.run_directory import JUDGE_FILE
@@ -66,11 +67,13 @@ def console(quiet: bool) -> AbstractContextManager[Counting]:
     return showing(not quiet)
 
 
-def tell_judged(found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float) -> None:
-    """Write the verdicts, print the result, and check the coverage.
+def tell_judged(
+    found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float, fail_under: float | None = None
+) -> None:
+    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
 
     Raises:
-        AskanceError: The verdicts cannot be written.
+        AskanceError: The verdicts cannot be written, or the pass rate is below ``fail_under``.
         CoverageError: As :func:`check_coverage`.
     """
     if output:
@@ -84,6 +87,9 @@ def tell_judged(found: Evaluation | Diagnosis, output: str | None, *, as_json: b
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, least)
+    if fail_under is not None:
+        sys.stdout.flush()
+        require_at_least(found.to_dict(), fail_under)
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:
@@ -170,6 +176,7 @@ def run_summary(done: RunResult) -> None:
     out = Console(highlight=False)
     result = done.record
     learned_questions(out, result)
+    _pass_fail(out, result)
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
@@ -234,6 +241,31 @@ def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None
             for name, (was, now) in named.items()
         ]
     )
+
+
+def _pass_fail(out: Console, result: RunRecord) -> None:
+    """Agreement, error rates and kappa where people's labels are pass or fail: on test, or else on validation."""
+    sides = [result.baseline, *([result.best] if result.changed else [])]
+    split = "test" if all(side.test and side.test.accuracy for side in sides) else "validation"
+    names = ("at the start", "accepted")
+    found = [
+        (name, side.threshold, row)
+        for name, side in zip(names, sides, strict=False)
+        if side.threshold and (row := side.test if split == "test" else side.validation) and row.accuracy
+    ]
+    if not found:
+        return
+    out.print(f"\nPass or fail, on {split}, n = {found[0][2].n}, 95% intervals; the threshold is from development:")
+    rows: list[dict[str, Any]] = [
+        {"judge": name, "threshold": Figure(threshold.value, form=".3g")}
+        | {label: Figure.of(getattr(row, figure), form_of(figure)) for figure, label in NAMES.items()}
+        for name, threshold, row in found
+    ]
+    print_rows(rows)
+    for name, threshold, row in found:
+        why = f"; the threshold is not fitted: {threshold.reason}" if threshold.reason else ""
+        said = f"{name}: {confusion_text(row.confusion)}{why}"
+        out.print(said, style="dim", markup=False, soft_wrap=True)
 
 
 def _measured(result: RunRecord) -> str:

@@ -68,6 +68,16 @@ class GainRecord(_Record):
     """Why there is no value or no interval."""
 
 
+class StatisticRecord(_Record):
+    """A figure with its 95 % interval."""
+
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
 class MeasureRecord(_Record):
     """The figures of one version on one split: a judge's correlations, or a generator's mean score."""
 
@@ -81,6 +91,13 @@ class MeasureRecord(_Record):
     """Of a generator, whose correlations are undefined."""
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
+    accuracy: StatisticRecord | None = None
+    """This and those below where people's labels are pass or fail, at the version's threshold."""
+    true_positive_rate: StatisticRecord | None = None
+    true_negative_rate: StatisticRecord | None = None
+    kappa: StatisticRecord | None = None
+    auc: StatisticRecord | None = None
+    confusion: dict[str, int] = {}
 
     @property
     def value(self) -> float | None:
@@ -134,6 +151,18 @@ class ChecklistRecord(_Record):
     questions: tuple[QuestionRecord, ...] = ()
 
 
+class ThresholdRecord(_Record):
+    """A score, in [0, 1], from which on an output passes."""
+
+    value: float
+    fitted_on: str | None
+    """``development``; None where it is 0.5, for a ``reason``."""
+    n: int = 0
+    of: tuple[str, ...] = ("overall",)
+    """The dimensions of whose scores the mean is held against it."""
+    reason: str | None = None
+
+
 class SideRecord(_Record):
     """The first or the best version."""
 
@@ -146,6 +175,8 @@ class SideRecord(_Record):
     checklist: ChecklistRecord | None = None
     read_by: dict[str, Any] | None = None
     """The calibration that its verdicts are read by, where it has one."""
+    threshold: ThresholdRecord | None = None
+    """The score from which on an output passes, where people's labels are pass or fail."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
 
@@ -273,16 +304,6 @@ class QuestionWordingsRecord(_Record):
     bias: float | None = None
     tried: tuple[WordingRecord, ...] = ()
     accepted: bool = False
-
-
-class StatisticRecord(_Record):
-    """A figure with its 95 % interval."""
-
-    value: float | None
-    n: int
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
 
 
 class ParityRecord(_Record):
