@@ -244,33 +244,29 @@ def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None
 
 
 def _pass_fail(out: Console, result: RunRecord) -> None:
-    """Agreement, error rates and kappa where people's labels are pass or fail: on test, or else on validation."""
-    sides = [result.baseline, *([result.best] if result.changed else [])]
-    split = "test" if all(side.test and side.test.accuracy for side in sides) else "validation"
-    names = ("at the start", "accepted")
-    found = [
-        (name, side.threshold, row)
-        for name, side in zip(names, sides, strict=False)
-        if side.threshold and (row := side.test if split == "test" else side.validation) and row.accuracy
-    ]
-    if not found:
+    """Agreement, error rates and kappa where people's labels are pass or fail."""
+    if result.pass_fail is None:
         return
-    out.print(f"\nPass or fail, on {split}, n = {found[0][2].n}, 95% intervals; the threshold is from development:")
-    rows: list[dict[str, Any]] = [
-        {"judge": name, "threshold": Figure(threshold.value, form=".3g")}
-        | {label: Figure.of(getattr(row, figure), form_of(figure)) for figure, label in NAMES.items()}
-        for name, threshold, row in found
-    ]
-    print_rows(rows)
-    for name, threshold, row in found:
-        why = f"; the threshold is not fitted: {threshold.reason}" if threshold.reason else ""
-        said = f"{name}: {confusion_text(row.confusion)}{why}"
+    split, found = result.pass_fail
+    out.print(
+        f"\nPass or fail, on {split}, n = {found[0].measured.n}, 95% intervals; the threshold is from development:"
+    )
+    print_rows(
+        [
+            {"judge": each.name, "threshold": Figure(each.threshold.value, form=".3g")}
+            | {label: Figure.of(getattr(each.measured, name), form_of(name)) for name, label in NAMES.items()}
+            for each in found
+        ]
+    )
+    for each in found:
+        why = f"; the threshold is not fitted: {each.threshold.reason}" if each.threshold.reason else ""
+        said = f"{each.name}: {confusion_text(each.measured.confusion)}{why}"
         out.print(said, style="dim", markup=False, soft_wrap=True)
 
 
 def _measured(result: RunRecord) -> str:
     """What the numbers of a run are."""
-    return f"Spearman with {result.whose}" if result.yardstick == "Spearman" else result.yardstick.capitalize()
+    return result.yardstick.capitalize() if result.mode == "tune" else f"{result.yardstick} with {result.whose}"
 
 
 def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
@@ -337,4 +333,4 @@ def _instructions(out: Console, result: RunRecord) -> None:
 
 
 def _measure(row: MeasureRecord | None) -> Figure | str:
-    return "not looked at" if row is None else Figure.of(row)
+    return "not looked at" if row is None else Figure.of(row.shown)

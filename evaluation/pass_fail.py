@@ -46,7 +46,7 @@ Origin = Literal["judge", "given", "pass_mark", "default"]
 
 def form_of(name: str) -> str:
     """How a figure is written: rates in percent."""
-    return ".1%" if name in RATES else ".3f"
+    return ".1%" if name in RATES or name.endswith("pass_rate") else ".3f"
 
 
 @dataclass(frozen=True)
@@ -254,12 +254,13 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
     return f"pass rate that people would give {Figure.of(found, '.1%')}, {how}{more}"
 
 
-def require_at_least(data: Mapping[str, Any], least: float) -> None:
-    """Check ``--fail-under``: the pass rate where a threshold is known, else the mean score in [0, 1].
+def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
+    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0, 1].
 
     Args:
         data: What ``evaluate --json`` prints.
         least: Smallest share, in [0, 1].
+        option: What it is called, for errors.
 
     Raises:
         AskanceError: It is below, whatever the examples without a score would have got.
@@ -276,14 +277,14 @@ def require_at_least(data: Mapping[str, Any], least: float) -> None:
         ]
     known = [each for each in values if each is not None]
     missing, n = len(values) - len(known), len(values)
-    worst, best = sum(known) / n, (sum(known) + missing) / n
-    if worst >= least - 1e-9:
-        return
     mean = sum(known) / len(known) if known else None
     said = f"The {what} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {what}"
+    worst, best = sum(known) / n, (sum(known) + missing) / n
+    if worst >= least - 1e-9:
+        return f"{said}, not below {option} {least:g}."
     if best < least - 1e-9:
-        raise AskanceError(f"{said}, below --fail-under {least:g}.")
+        raise AskanceError(f"{said}, below {option} {least:g}.")
     raise CoverageError(
         f"{said}, but {missing} of {n} have no score: with them it would be between {worst:.3f} and {best:.3f}, so whether "
-        f"it is below --fail-under {least:g} is not known. Run the command again to ask for the missing verdicts."
+        f"it is below {option} {least:g} is not known. Run the command again to ask for the missing verdicts."
     )

@@ -91,6 +91,8 @@ class MeasureRecord(_Record):
     """Of a generator, whose correlations are undefined."""
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
+    optimised: StatisticRecord | None = None
+    """The metric that the run was to raise, where it is another one."""
     accuracy: StatisticRecord | None = None
     """This and those below where people's labels are pass or fail, at the version's threshold."""
     true_positive_rate: StatisticRecord | None = None
@@ -101,8 +103,16 @@ class MeasureRecord(_Record):
 
     @property
     def value(self) -> float | None:
-        """What the run is measured by: the mean score, or Spearman's correlation; ``low`` and ``high`` are around it."""
-        return self.spearman if self.mean is None else self.mean
+        """What the run is measured by: the mean score, Spearman's correlation, or another metric."""
+        return self.shown.value
+
+    @property
+    def shown(self) -> StatisticRecord:
+        """The same with its interval."""
+        if self.optimised is not None:
+            return self.optimised
+        value = self.spearman if self.mean is None else self.mean
+        return StatisticRecord(value=value, n=self.n, low=self.low, high=self.high, reason=self.reason)
 
 
 class ErrorsRecord(_Record):
@@ -373,6 +383,14 @@ class OnSplit(NamedTuple):
     gain: GainRecord | None
 
 
+class PassFailSide(NamedTuple):
+    """A version's figures where people's labels are pass or fail."""
+
+    name: str
+    threshold: ThresholdRecord
+    measured: MeasureRecord
+
+
 class RunRecord(_Record):
     """All of ``result.json``."""
 
@@ -490,6 +508,20 @@ class RunRecord(_Record):
             OnSplit("validation", self.baseline.validation, self.best.validation, self.gain.validation),
             OnSplit("test", self.baseline.test, self.best.test, self.gain.test),
         )
+
+    @property
+    def pass_fail(self) -> tuple[str, list[PassFailSide]] | None:
+        """The split, test or else validation, and the first and, where it is another, the best version on it."""
+        sides = {"at the start": self.baseline, **({"accepted": self.best} if self.changed else {})}
+        for split in ("test", "validation"):
+            found = [
+                PassFailSide(name, side.threshold, row)
+                for name, side in sides.items()
+                if side.threshold and (row := getattr(side, split)) and row.accuracy
+            ]
+            if len(found) == len(sides):
+                return split, found
+        return None
 
     @property
     def why_it_ended(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ from .resampling import (
     resample_weights,
     tied,
 )
+
+LabelMetric = Literal["auc", "kappa"]
 
 FEWEST = 8
 """With fewer labelled examples than this no threshold is fitted."""
@@ -268,6 +271,38 @@ def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
         return binary_kappa(good - wrongly, bad - rightly, wrongly, rightly)
 
     return kernel
+
+
+def label_kernel(metric: LabelMetric, scores: Vector, labels: Vector) -> Kernel:
+    """The area under the curve, or kappa at the best threshold (0 at least), for weighted items."""
+    if metric == "auc":
+        return auc_kernel(scores, labels)
+    if len(np.unique(tied(scores))) < 2:
+        return lambda weights: np.zeros(weights.shape[1])
+    kappas = cut_kappas(scores, labels)
+    return lambda weights: np.maximum(kappas(weights).max(axis=0), 0.0)
+
+
+def label_agreement(metric: LabelMetric, scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
+    """The area under the curve, or kappa at the threshold that suits the scores best, with its interval.
+
+    Raises:
+        InputError: The columns do not match, or a label is neither 0 nor 1.
+    """
+    (known, wanted), keep = complete(scores, labels)
+    _check_labels(wanted)
+    if len(wanted) == 0 or np.ptp(wanted) == 0:
+        return Statistic(None, len(wanted), None, None, "people gave no label, or the same one to all examples")
+    return bootstrapped(label_kernel(metric, known, wanted), keep, resampling)
+
+
+def best_kappas(scores: Weights, labels: Vector) -> Vector:
+    """The largest kappa over all thresholds, 0 at least, of each column of scores: (n, columns) → (columns,)."""
+    order = np.argsort(scores, axis=0, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=0)
+    good, bad = (np.cumsum(side[order], axis=0) for side in (labels, 1 - labels))
+    kappas = binary_kappa(good[-1] - good, bad[-1] - bad, good, bad)[:-1]
+    return np.where(ordered[1:] > ordered[:-1], kappas, 0.0).max(axis=0, initial=0.0)  # no cut between equal scores
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:

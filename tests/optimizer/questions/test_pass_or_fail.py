@@ -140,3 +140,28 @@ def test_a_threshold_in_a_file_is_checked(learned: askance.RunResult, tmp_path: 
         replace(askance.load_judge(learned.directory), calibration=None).prepare(
             Desk().rows, None, {"stop_within": 0.1}
         )
+
+
+@pytest.mark.parametrize(("metric", "name"), [("kappa", "kappa"), ("auc", "AUC")])
+def test_the_gate_can_compare_another_figure(metric: str, name: str, tmp_path: Path) -> None:
+    done = Desk().align(tmp_path / "run", optimise_for=metric, max_iterations=1)
+    found = done.result
+    assert found["yardstick"] == name and found["accepted_edits"], "these comments help whatever is measured"
+    assert name in found["accepted_edits"][0]["reason"]
+    before, after = (found[side]["test"]["optimised"]["value"] for side in ("baseline", "best"))
+    assert found["gain"]["test"]["value"] == pytest.approx(after - before)
+    out = CliRunner().invoke(show, [str(done.directory)], env={"COLUMNS": "160"}).output
+    assert f"{name} with people" in out and f"({name})" in out
+    page = (done.directory / "report.html").read_text(encoding="utf-8")
+    assert f"{name} of the judge" in page and "Pass or fail on test" in page
+
+
+def test_labels_are_needed_for_figures_of_labels(tmp_path: Path) -> None:
+    class Rated(Desk):
+        @property
+        def rows(self) -> list[dict[str, Any]]:
+            return [row | {"human": {"overall": 1 + place % 5}} for place, row in enumerate(super().rows)]
+
+    with pytest.raises(InputError, match=r"optimise_for kappa: people's labels must be pass or fail"):
+        Rated().align(tmp_path / "run", optimise_for="kappa")
+    assert not (tmp_path / "run").exists()
