@@ -251,13 +251,12 @@ def _pass_fail(out: Console, result: RunRecord) -> None:
     out.print(
         f"\nPass or fail, on {split}, n = {found[0].measured.n}, 95% intervals; the threshold is from development:"
     )
-    print_rows(
-        [
-            {"judge": each.name, "threshold": Figure(each.threshold.value, form=".3g")}
-            | {label: Figure.of(getattr(each.measured, name), form_of(name)) for name, label in NAMES.items()}
-            for each in found
-        ]
-    )
+    rows: list[dict[str, Any]] = [
+        {"figure": label} | {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in found}
+        for name, label in NAMES.items()
+    ]
+    rows.append({"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in found})
+    print_rows(rows)
     for each in found:
         why = f"; the threshold is not fitted: {each.threshold.reason}" if each.threshold.reason else ""
         said = f"{each.name}: {confusion_text(each.measured.confusion)}{why}"

@@ -302,7 +302,9 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
     ordered = np.take_along_axis(scores, order, axis=0)
     good, bad = (np.cumsum(side[order], axis=0) for side in (labels, 1 - labels))
     kappas = binary_kappa(good[-1] - good, bad[-1] - bad, good, bad)[:-1]
-    return np.where(ordered[1:] > ordered[:-1], kappas, 0.0).max(axis=0, initial=0.0)  # no cut between equal scores
+    cuts = np.where(ordered[1:] > ordered[:-1], kappas, 0.0)  # there is no cut between equal scores
+    largest: Vector = cuts.max(axis=0, initial=0.0)
+    return largest
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:

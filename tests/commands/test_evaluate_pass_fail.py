@@ -143,3 +143,13 @@ def test_a_pass_mark_is_a_threshold_too(answers: Answers) -> None:
     answers.write(*[RIGHT] * 3, WRONG)
     found = json.loads(answers.judge("--pass-mark", "0.5", "--json")[1])
     assert found["threshold"] == {"value": 0.5, "from": "pass_mark"} and found["pass_rate"]["value"] == 0.75
+
+
+def test_the_page_of_a_result_says_what_passes(answers: Answers) -> None:
+    rows = [RIGHT | {"human": {"overall": "pass"}}] * 9 + [WRONG | {"human": {"overall": "fail"}}] * 5
+    answers.write(*rows, RIGHT | {"human": {"overall": "fail"}, "metadata": {"shop": "Bath"}})
+    Path("found.json").write_text(answers.judge("--json", "--by", "shop")[1], encoding="utf-8")
+    assert answers("report", "found.json", "-o", "page.html")[0] == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "Pass rate by the judge" in page and "True negative rate" in page.replace("true", "True")
+    assert "By shop" in page and "Both pass 9, the judge alone 1" in page
