@@ -126,7 +126,7 @@ def of(hits: int, n: int) -> Statistic:
     return Statistic(hits / n, n, *wilson(hits / n, n), None)
 
 
-@pytest.mark.parametrize(("share", "tpr", "tnr"), [(0.1, 0.9, 0.8), (0.6, 0.85, 0.8), (0.95, 0.9, 0.9)])
+@pytest.mark.parametrize(("share", "tpr", "tnr"), [(0.1, 0.9, 0.8), (0.3, 0.85, 0.8), (0.95, 0.9, 0.9)])
 def test_the_corrected_rate_holds_the_truth_where_that_of_the_judge_does_not(
     share: float, tpr: float, tnr: float
 ) -> None:
