@@ -1,4 +1,4 @@
-"""Fails a build when a checklist score drops beyond noise: a marker, a fixture and ``--askance-update``.
+"""Fails a build when a score drops beyond noise, or too few outputs pass: a marker, a fixture and ``--askance-update``.
 
 pytest loads this module in every run, so it imports nothing of askance before it is used.
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FILES = ("data", "checklist", "baseline", "prompt", "judge", "cache", "weights", "calibration")
 """Arguments that name files; a relative name is taken beside the test file."""
 NEEDED = ("data", "checklist", "model", "baseline")
-BROUGHT = ("checklist", "model")
-"""What a judge brings along."""
+BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
+"""What is not needed where something else is given."""
 
 _written = pytest.StashKey[list[str]]()
 
@@ -45,8 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
         "markers",
-        "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, min_coverage=1.0, ...): "
-        "fail when the checklist score of the data dropped beyond noise since the baseline was written.",
+        "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, "
+        "fail_under=None, pass_threshold=None, min_coverage=1.0, ...): "
+        "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass rate "
+        "is below fail_under.",
     )
     config.stash[_written] = []
 
@@ -82,9 +84,7 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
     from .prompts.errors import AskanceError
 
     missing = [
-        name
-        for name in NEEDED
-        if arguments.get(name) is None and not (name in BROUGHT and arguments.get("judge") is not None)
+        name for name in NEEDED if arguments.get(name) is None and arguments.get(BROUGHT.get(name, name)) is None
     ]
     if missing:
         pytest.fail(f"askance: {', '.join(missing)} must be given.", pytrace=False)

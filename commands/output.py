@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..evaluation.pass_fail import NAMES, confusion_text, form_of, require_at_least
 from ..evaluation.progress import showing
 from ..evaluation.shown import cell_text, columns
 from ..memory.run_directory import JUDGE_FILE
@@ -66,11 +67,13 @@ def console(quiet: bool) -> AbstractContextManager[Counting]:
     return showing(not quiet)
 
 
-def tell_judged(found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float) -> None:
-    """Write the verdicts, print the result, and check the coverage.
+def tell_judged(
+    found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float, fail_under: float | None = None
+) -> None:
+    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
 
     Raises:
-        AskanceError: The verdicts cannot be written.
+        AskanceError: The verdicts cannot be written, or the pass rate is below ``fail_under``.
         CoverageError: As :func:`check_coverage`.
     """
     if output:
@@ -84,6 +87,9 @@ def tell_judged(found: Evaluation | Diagnosis, output: str | None, *, as_json: b
         if output:
             click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, least)
+    if fail_under is not None:
+        sys.stdout.flush()
+        require_at_least(found.to_dict(), fail_under)
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:
@@ -171,6 +177,7 @@ def run_summary(done: RunResult) -> None:
     result = done.record
     learned_questions(out, result)
     shown_examples(out, result)
+    _pass_fail(out, result)
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
@@ -239,9 +246,29 @@ def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None
     )
 
 
+def _pass_fail(out: Console, result: RunRecord) -> None:
+    """Agreement, error rates and kappa where people's labels are pass or fail."""
+    if result.pass_fail is None:
+        return
+    split, found = result.pass_fail
+    out.print(
+        f"\nPass or fail, on {split}, n = {found[0].measured.n}, 95% intervals; the threshold is from development:"
+    )
+    rows: list[dict[str, Any]] = [
+        {"figure": label} | {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in found}
+        for name, label in NAMES.items()
+    ]
+    rows.append({"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in found})
+    print_rows(rows)
+    for each in found:
+        why = f"; the threshold is not fitted: {each.threshold.reason}" if each.threshold.reason else ""
+        said = f"{each.name}: {confusion_text(each.measured.confusion)}{why}"
+        out.print(said, style="dim", markup=False, soft_wrap=True)
+
+
 def _measured(result: RunRecord) -> str:
     """What the numbers of a run are."""
-    return f"Spearman with {result.whose}" if result.yardstick == "Spearman" else result.yardstick.capitalize()
+    return result.yardstick.capitalize() if result.mode == "tune" else f"{result.yardstick} with {result.whose}"
 
 
 def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
@@ -309,4 +336,4 @@ def _instructions(out: Console, result: RunRecord) -> None:
 
 
 def _measure(row: MeasureRecord | None) -> Figure | str:
-    return "not looked at" if row is None else Figure.of(row)
+    return "not looked at" if row is None else Figure.of(row.shown)

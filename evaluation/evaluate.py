@@ -15,12 +15,15 @@ from ..prompts.examples import Example, documents, human_dimensions, load_exampl
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlate, correlations_dict, per_group, statistic_dict, system_level
+from ..stats.pass_fail import HALF
 from ..stats.resampling import Resampling
 from .calibration import load_calibration
 from .options import EvaluateOptions, JudgeOptions, parse_options
+from .pass_fail import PassThreshold, judge_passes, pass_fail_lines, pass_labels
 from .progress import watching
 from .scoring import coverage, coverage_line, human_targets, mean_score, score_examples, to_scale, yes_rates
 from .shown import Shown, View, correlation_figures
+from .slices import slice_rows, slice_table, slice_values
 from .weights_file import weighted_by
 
 if TYPE_CHECKING:
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
     from .calibration import Calibration
+    from .pass_fail import PassFail, PassLabels
     from .progress import Watcher
-    from .scoring import Coverage, ExampleScore
+    from .scoring import Coverage, ExampleScore, Targets
     from .shown import Rows
 
 
@@ -69,6 +73,10 @@ class Evaluation(Shown):
     """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
+    passing: PassFail | None = None
+    """Which outputs pass, where it is known from which score on they do."""
+    slices: Mapping[str, Any] | None = None
+    """The figures of each value of a metadata field, where they were asked for."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension, and ``overall``, on the scale asked for."""
@@ -93,11 +101,14 @@ class Evaluation(Shown):
             "yes_rates": yes_rates(self.verdicts),
             **({"faults": list(self.faults)} if self.faults else {}),
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
+            **({} if self.passing is None else self.passing.to_dict()),
+            **({} if self.slices is None else {"by": dict(self.slices)}),
             "scores": [
                 {
                     "example": each.example,
                     "overall": to_scale(each.overall, *self.scale),
                     "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
+                    **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
                     **self._range(place),
                 }
                 for place, each in enumerate(self.scores)
@@ -148,7 +159,9 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     pooled = {name: each["pooled"] for name, each in found.items()}
     tables: dict[str, Callable[[], Rows]] = {
         "scores": lambda: [
-            {"example": each["example"], "overall": each["overall"], **each["dimensions"]} for each in data["scores"]
+            {"example": each["example"], "overall": each["overall"], **each["dimensions"]}
+            | ({"pass": each["pass"]} if "pass" in each else {})
+            for each in data["scores"]
         ],
         "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
         "yes_rates": lambda: [
@@ -174,6 +187,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
             for name, each in found.items()
             if (row := each.get("per_system"))
         ],
+        "slices": lambda: slice_table(data["by"]) if "by" in data else [],
     }
     captions = {
         "means": f"mean score, from {low:g} to {high:g}",
@@ -181,12 +195,14 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "agreement": "agreement with people",
         "per_document": "agreement with people inside documents; mean over those where it is defined",
         "per_system": "agreement with people of systems' means",
+        "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
     }
     mean = number_text(means["overall"])
     told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
     return View(
         f"{len(data['scores'])} examples by {data['model']}",
         [
+            *pass_fail_lines(data),
             f"mean score {mean} on a scale from {low:g} to {high:g}",
             coverage_line(seen),
             *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
@@ -271,6 +287,8 @@ class EvaluationJob:
     """In place of the file that the settings name."""
     answers: Path | None = None
     """Another store, whose answers are reused too."""
+    threshold: PassThreshold | None = None
+    """From which score on an output passes, unless the settings say otherwise."""
 
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy; nothing is bought."""
@@ -286,6 +304,8 @@ class EvaluationJob:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
         if human_dimensions(self.examples, self.checklist):  # refuses ratings that fit nothing before a call
             human_targets(self.examples, self.checklist, self.settings.human_scale)
+        if self.settings.by is not None:
+            slice_values(self.examples, self.settings.by)
         with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:
             return run_sync(self._run(store, shown))
 
@@ -316,12 +336,36 @@ class EvaluationJob:
             scores = asking.known(scores, checklist)
             seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
         agreement: list[Agreement] = []
+        targets = labels = None
         if human_dimensions(examples, checklist):
             watcher.phase("comparing with the human scores")
-            agreement = _agreement(examples, checklist, scores, settings)
+            targets = human_targets(examples, checklist, settings.human_scale)
+            agreement = _agreement(examples, targets, scores, settings)
+            labels = pass_labels(examples, targets)
+        threshold = self._threshold(targets, labels)
+        sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
+        passing = None if threshold is None else judge_passes(scores, examples, threshold, labels, sampling)
+        slices = None
+        if settings.by is not None:
+            how = {"resamples": settings.resamples, "seed": settings.seed}
+            slices = slice_rows(settings.by, examples, scores, targets, labels, threshold, **how)
         name, prompt = asked.model.name, self.prompt.hash
         spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
-        return Evaluation(name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults)
+        return Evaluation(
+            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices
+        )
+
+    def _threshold(self, targets: Targets | None, labels: PassLabels | None) -> PassThreshold | None:
+        """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
+        given, mark = self.settings.pass_threshold, self.settings.pass_mark
+        rated = ("overall",) if targets is None else targets.dimensions
+        if given is not None:
+            return PassThreshold(given, "given", dimensions=rated)
+        if mark is not None:
+            return PassThreshold(mark, "pass_mark")
+        if self.settings.adaptive:
+            return None
+        return self.threshold or (PassThreshold(HALF, "default", dimensions=rated) if labels is not None else None)
 
 
 def load_inputs(
@@ -363,9 +407,8 @@ async def _ask_adaptively(
 
 
 def _agreement(
-    examples: list[Example], checklist: Checklist, scores: list[ExampleScore], settings: EvaluateOptions
+    examples: list[Example], targets: Targets, scores: list[ExampleScore], settings: EvaluateOptions
 ) -> list[Agreement]:
-    targets = human_targets(examples, checklist, settings.human_scale)
     groups = documents(examples)
     resampling = Resampling(groups, settings.resamples, seed=settings.seed)
     systems = [example.system for example in examples]

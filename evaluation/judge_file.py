@@ -26,12 +26,14 @@ from .kept_judge import (
     JudgeFigures,
     KeptJudge,
     MadeBy,
+    MeasuredFigure,
     QuestionOrigin,
     judge_settings,
 )
+from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
-    from ..memory.result_file import MeasureRecord, RunRecord, SideRecord
+    from ..memory.result_file import MeasureRecord, RunRecord, SideRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
 
@@ -51,6 +53,8 @@ class _File(BaseModel):
     origins: dict[str, QuestionOrigin] = {}
     settings: dict[str, Any] = {}
     calibration: dict[str, Any] | None = None
+    threshold: float | None = Field(None, ge=0, le=1)
+    threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
     figures: JudgeFigures | None = None
     run: MadeBy | None = None
 
@@ -147,12 +151,19 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         raise InputError(
             f"{name}, field 'origins.{unknown}': the checklist has no such question.{did_you_mean(unknown, ids)}"
         )
+    for other in (each for each in read.threshold_of if each not in ("overall", *checklist.dimensions)):
+        known = ("overall", *checklist.dimensions)
+        raise InputError(
+            f"{name}, field 'threshold_of': the checklist has no dimension '{other}'.{did_you_mean(other, known)}"
+        )
     judge = KeptJudge(
         model=read.model,
         prompt=prompt,
         checklist=checklist,
         settings={each: settings[each] for each in SETTINGS if each in read.settings},
         calibration=None if read.calibration is None else _calibration(read.calibration, name),
+        threshold=read.threshold,
+        threshold_of=read.threshold_of,
         figures=read.figures,
         origins=read.origins,
         made_by=read.run,
@@ -192,6 +203,8 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             name: settings[name] for name in SETTINGS if name != "score_scale" or settings["scores"] == "expected"
         },
         calibration=calibration,
+        threshold=None if best.threshold is None else best.threshold.value,
+        threshold_of=("overall",) if best.threshold is None else best.threshold.of,
         figures=JudgeFigures(
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=_accepted_on(best, best.validation),
@@ -259,7 +272,13 @@ def _accepted_on(side: SideRecord, row: MeasureRecord | None) -> AcceptedOn:
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=side.reason or "it was not judged")
     low, high, spearman = (None if each is None else round(each, 4) for each in (row.low, row.high, row.spearman))
-    return AcceptedOn(spearman=spearman, n=row.n, low=low, high=high, reason=row.reason)
+    figures: dict[str, Any] = {name: _figure(found) for name in FIGURES if (found := getattr(row, name)) is not None}
+    return AcceptedOn(spearman=spearman, n=row.n, low=low, high=high, reason=row.reason, **figures)
+
+
+def _figure(row: StatisticRecord) -> MeasuredFigure:
+    value, low, high = (_short(each) for each in (row.value, row.low, row.high))
+    return MeasuredFigure(value=value, low=low, high=high, n=row.n, reason=row.reason)
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:

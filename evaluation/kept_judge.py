@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,9 +24,11 @@ from ..prompts.checklist import Checklist, GoodAnswer, dump_checklist, dump_text
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
+from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import Evaluation, EvaluationJob, load_inputs
 from .options import EvaluateOptions, parse_options
+from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:
     from ..models.base import Model
@@ -72,6 +74,21 @@ class QuestionOrigin(_Part):
     n: int | None = None
 
 
+class MeasuredFigure(_Part):
+    """A figure on ``n`` examples, with its 95 % interval."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = Field(ge=0)
+    reason: str | None = None
+
+    @property
+    def statistic(self) -> Statistic:
+        """The same as a number to go on with."""
+        return Statistic(self.value, self.n, self.low, self.high, self.reason)
+
+
 class AcceptedOn(_Part):
     """The figures of a judge on one split, with their 95 % interval."""
 
@@ -82,6 +99,12 @@ class AcceptedOn(_Part):
     high: float | None = None
     reason: str | None = None
     """Why a figure or its interval is undefined."""
+    accuracy: MeasuredFigure | None = None
+    """This and those below where people's labels are pass or fail, at the judge's threshold."""
+    true_positive_rate: MeasuredFigure | None = None
+    true_negative_rate: MeasuredFigure | None = None
+    kappa: MeasuredFigure | None = None
+    auc: MeasuredFigure | None = None
 
 
 class JudgeFigures(_Part):
@@ -112,6 +135,10 @@ class KeptJudge:
     """Those of :data:`SETTINGS` that it is used with."""
     calibration: Calibration | None = None
     """Applied to its verdicts."""
+    threshold: float | None = None
+    """The score, in [0, 1], from which on an output passes."""
+    threshold_of: tuple[str, ...] = ("overall",)
+    """The dimensions of whose scores the mean is held against it."""
     figures: JudgeFigures | None = None
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
     """By question id."""
@@ -168,7 +195,39 @@ class KeptJudge:
             )
         self.say_what_differs(model, options)
         asked = self.model if model is None else model
-        return EvaluationJob(examples, questions, text, asked, settings, evaluator, calibration, self.answers)
+        threshold = self.pass_threshold(model, options)
+        if threshold is not None and settings.stop_within is not None:
+            raise InputError(
+                "This judge says from which score on an output passes, and with stop_within scores are not exact. Leave it "
+                f"out, or take pass_mark {threshold.value:g}."
+            )
+        return EvaluationJob(
+            examples, questions, text, asked, settings, evaluator, calibration, self.answers, threshold
+        )
+
+    def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
+        """From which score on an output passes; None where nobody said, or another model is asked, which it does not fit.
+
+        Its error rates come along unless it is used otherwise than it was measured.
+        """
+        if self.threshold is None or _name(model, self.model) != self.model:
+            return None
+        found = PassThreshold(
+            self.threshold,
+            "judge",
+            fitted_on="development" if self.made_by is not None else None,
+            dimensions=self.threshold_of,
+        )
+        test = None if self.figures is None else self.figures.test
+        if test is None or test.true_positive_rate is None or test.true_negative_rate is None:
+            return found
+        if self._differences(model, options):
+            return found
+        return replace(
+            found,
+            true_positive_rate=test.true_positive_rate.statistic,
+            true_negative_rate=test.true_negative_rate.statistic,
+        )
 
     @property
     def examples(self) -> ShownExamples | None:
@@ -193,6 +252,20 @@ class KeptJudge:
 
         ``calibration`` says what becomes of the judge's own where another model is asked.
         """
+        others = self._differences(model, options)
+        if not others:
+            return
+        asked = _name(model, self.model)
+        lost = (
+            f" Its calibration does not fit that model and is {calibration}."
+            if asked != self.model and self.calibration
+            else ""
+        )
+        measured = "; its figures were measured without that" if self.figures else ""
+        logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
+
+    def _differences(self, model: str | Model | None, options: Mapping[str, Any]) -> list[str]:
+        """What is otherwise than it was measured, in words."""
         asked = _name(model, self.model)
         known, given = (
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
@@ -204,16 +277,9 @@ class KeptJudge:
             for name in SETTINGS
             if given[name] != known[name]
         ]
-        others += [f"{name} of {options[name]}" for name in ("weights", "calibration") if options.get(name) is not None]
-        if not others:
-            return
-        lost = (
-            f" Its calibration does not fit that model and is {calibration}."
-            if asked != self.model and self.calibration
-            else ""
-        )
-        measured = "; its figures were measured without that" if self.figures else ""
-        logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
+        return others + [
+            f"{name} of {options[name]}" for name in ("weights", "calibration") if options.get(name) is not None
+        ]
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all; a directory gets a ``judge.yaml``.
@@ -247,6 +313,10 @@ class KeptJudge:
         if self.calibration is not None:
             calibration = self.calibration.model_dump(mode="json", exclude_none=True)
             parts.append("# Applied to its verdicts.\n" + dump_texts({"calibration": calibration}))
+        if self.threshold is not None:
+            dimensions = () if self.threshold_of == ("overall",) else self.threshold_of
+            of = f"threshold_of: {json.dumps(list(dimensions))}\n" if dimensions else ""
+            parts.append(f"# An output passes from this score on.\nthreshold: {self.threshold}\n{of}")
         if self.figures is not None:
             says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"
             parts.append(says + dump_texts({"figures": _plain(self.figures)}))
@@ -288,7 +358,9 @@ def _plain(part: BaseModel) -> dict[str, Any]:
 
 def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is not given; an undefined figure stays, as null."""
-    kept = {name: value for name, value in row.items() if value is not None or name in ("spearman", "low", "high")}
+    kept = {
+        name: value for name, value in row.items() if value is not None or name in ("spearman", "value", "low", "high")
+    }
     return {name: _without_blanks(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 

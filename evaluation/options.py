@@ -183,7 +183,25 @@ def load_config(path: str | Path) -> dict[str, Any]:
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
-class EvaluateOptions(ScoreOptions):
+class PassOptions(ScoreOptions):
+    """From which score on an output passes, and what there must be of that."""
+
+    pass_threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Score (in [0, 1]) from which on an output passes; default: the judge's own, else 0.5 where people's "
+        "labels are pass or fail.",
+    )
+    fail_under: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Fail (exit code 1) where the pass rate is below this; without a pass threshold, the mean score.",
+    )
+
+
+class EvaluateOptions(PassOptions):
     """How a data set is judged, and when no further question is asked about an example."""
 
     stop_within: float | None = Field(
@@ -199,6 +217,7 @@ class EvaluateOptions(ScoreOptions):
         le=1,
         description="Stop asking about an example when it is settled whether its score (in [0, 1]) reaches this.",
     )
+    by: str | None = Field(None, description="Give the figures of each value of this metadata field, too.")
 
     @classmethod
     def of(cls, settings: JudgeOptions) -> EvaluateOptions:
@@ -217,12 +236,16 @@ class EvaluateOptions(ScoreOptions):
             name = "stop_within" if self.stop_within is not None else "pass_mark"
             if self.mode != "each":
                 raise ValueError(f"{name}: questions are then asked one after another (mode each)")
+            if self.pass_threshold is not None:
+                raise ValueError(
+                    f"pass_threshold: with {name} a score is not exact; pass_mark {self.pass_threshold:g} is"
+                )
             if self.calibration is not None:
                 raise ValueError(f"{name}: a calibration moves scores after they were asked for; leave one of them out")
         return self
 
 
-class RegressionOptions(ScoreOptions):
+class RegressionOptions(PassOptions):
     """Settings of a check against a baseline."""
 
     dimension: str | None = Field(None, description="Compare this dimension's scores; default: the overall ones.")

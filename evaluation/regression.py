@@ -23,6 +23,8 @@ from ..stats.resampling import Resampling
 from .evaluate import Evaluation, EvaluationJob, load_inputs
 from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions, parse_options
+from .pass_fail import require_at_least
+from .scoring import mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,7 +86,7 @@ class Regression:
     """What a check came to."""
 
     difference: Difference | None
-    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None where the baseline was just written."""
+    """Mean score now less mean score of the baseline, paired, in [-1, 1]; None without one, or where it was just written."""
     p_drop: float | None
     """One-sided p-value of "it did not drop"; small speaks for a drop."""
     dropped: bool
@@ -103,7 +105,7 @@ class Regression:
 def check_regression(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    baseline: str | Path,
+    baseline: str | Path | None = None,
     checklist: str | Path | Checklist | None = None,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
@@ -111,13 +113,13 @@ def check_regression(
     update: bool = False,
     **options: Any,
 ) -> Regression:
-    """Judge outputs and hold their scores against those kept in a file.
+    """Judge outputs and hold their scores against those kept in a file, against ``fail_under``, or both.
 
     Args:
         data: JSONL or CSV file, or rows; the ids must be those of the baseline.
         checklist: YAML or JSON file, or a checklist.
         model: The judge.
-        baseline: JSON file with the scores to hold against.
+        baseline: JSON file with the scores to hold against; not needed where ``fail_under`` is given.
         prompt: The judge's prompt; askance's own neutral one by default.
         judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
             another is given.
@@ -131,22 +133,33 @@ def check_regression(
         InputError: There is no baseline, or it is of other examples, another checklist, judge or prompt; or there are
             too few examples for any drop to be told from noise.
         CoverageError: Fewer verdicts than ``min_coverage``.
-        AskanceError: As :func:`~askance.evaluation.evaluate.evaluate`.
+        AskanceError: The pass rate (or, without a pass threshold, the mean score) is below ``fail_under``; or as
+            :func:`~askance.evaluation.evaluate.evaluate`.
     """
     used = judge_of_parts(judge, checklist, model, prompt)
     settings = parse_options(RegressionOptions, used.with_options(options))
+    if baseline is None and settings.fail_under is None:
+        raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
     examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
     dimension = settings.dimension
+    if dimension is not None and settings.fail_under is not None:
+        raise InputError("fail_under is of the whole score; leave out dimension.")
     if dimension is not None and dimension not in questions.dimensions:
         known = ", ".join(questions.dimensions)
         raise InputError(
             f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
         )
-    path = Path(baseline)
-    kept = None if update else _read(path)
+    path = None if baseline is None else Path(baseline)
+    kept = None if update or path is None else _read(path)
     calibration = used.calibration if settings.calibration is None else None
     how = EvaluateOptions.of(settings)
-    job = EvaluationJob(examples, questions, text, used.model, how, calibration=calibration, answers=used.answers)
+    threshold = None if used.kept is None else used.kept.pass_threshold(model, options)
+    job = EvaluationJob(
+        *(examples, questions, text, used.model, how),
+        calibration=calibration,
+        answers=used.answers,
+        threshold=threshold,
+    )
     found = job.run()
     seen = found.coverage
     if seen.share < settings.min_coverage or not seen.answered:
@@ -154,6 +167,14 @@ def check_regression(
         raise CoverageError(
             f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
             f"{settings.min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
+        )
+    held = None
+    if settings.fail_under is not None:
+        held = require_at_least(found.to_dict(), settings.fail_under, "fail_under")
+    if path is None:
+        assert held is not None, "there is one or the other"
+        return Regression(
+            None, None, False, None, mean_score(each.overall for each in found.scores) or 0.0, held, found
         )
     judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
     if calibration is not None:

@@ -265,7 +265,7 @@ class Targets:
 
     def score(self, scores: ExampleScore) -> float | None:
         """The judge's score that belongs to :meth:`overall`: its mean over the same dimensions."""
-        return complete_mean([_of(scores, dimension) for dimension in self.dimensions])
+        return score_on(scores, self.dimensions)
 
     def dimension_score(self, scores: ExampleScore, dimension: str) -> float | None:
         """The judge's score on one dimension; ``overall`` is the score over all questions."""
@@ -338,6 +338,11 @@ def _unit(example: Example, dimension: str, low: float, high: float) -> float | 
             f"{low:g} to {high:g} (--human-scale)."
         )
     return (score - low) / (high - low)
+
+
+def score_on(scores: ExampleScore, dimensions: Sequence[str]) -> float | None:
+    """Mean score over dimensions, of which ``overall`` may be one; None where one is missing."""
+    return complete_mean([_of(scores, dimension) for dimension in dimensions])
 
 
 def _of(scores: ExampleScore, dimension: str) -> float | None:

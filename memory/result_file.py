@@ -71,6 +71,16 @@ class GainRecord(_Record):
     """Why there is no value or no interval."""
 
 
+class StatisticRecord(_Record):
+    """A figure with its 95 % interval."""
+
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
 class MeasureRecord(_Record):
     """The figures of one version on one split: a judge's correlations, or a generator's mean score."""
 
@@ -84,11 +94,28 @@ class MeasureRecord(_Record):
     """Of a generator, whose correlations are undefined."""
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
+    optimised: StatisticRecord | None = None
+    """The metric that the run was to raise, where it is another one."""
+    accuracy: StatisticRecord | None = None
+    """This and those below where people's labels are pass or fail, at the version's threshold."""
+    true_positive_rate: StatisticRecord | None = None
+    true_negative_rate: StatisticRecord | None = None
+    kappa: StatisticRecord | None = None
+    auc: StatisticRecord | None = None
+    confusion: dict[str, int] = {}
 
     @property
     def value(self) -> float | None:
-        """What the run is measured by: the mean score, or Spearman's correlation; ``low`` and ``high`` are around it."""
-        return self.spearman if self.mean is None else self.mean
+        """What the run is measured by: the mean score, Spearman's correlation, or another metric."""
+        return self.shown.value
+
+    @property
+    def shown(self) -> StatisticRecord:
+        """The same with its interval."""
+        if self.optimised is not None:
+            return self.optimised
+        value = self.spearman if self.mean is None else self.mean
+        return StatisticRecord(value=value, n=self.n, low=self.low, high=self.high, reason=self.reason)
 
 
 class ErrorsRecord(_Record):
@@ -137,6 +164,18 @@ class ChecklistRecord(_Record):
     questions: tuple[QuestionRecord, ...] = ()
 
 
+class ThresholdRecord(_Record):
+    """A score, in [0, 1], from which on an output passes."""
+
+    value: float
+    fitted_on: str | None
+    """``development``; None where it is 0.5, for a ``reason``."""
+    n: int = 0
+    of: tuple[str, ...] = ("overall",)
+    """The dimensions of whose scores the mean is held against it."""
+    reason: str | None = None
+
+
 class SideRecord(_Record):
     """The first or the best version."""
 
@@ -151,6 +190,8 @@ class SideRecord(_Record):
     """The calibration that its verdicts are read by, where it has one."""
     examples: ShownExamples | None = None
     """The judged examples that it is shown, where it is."""
+    threshold: ThresholdRecord | None = None
+    """The score from which on an output passes, where people's labels are pass or fail."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
 
@@ -299,16 +340,6 @@ class QuestionWordingsRecord(_Record):
     accepted: bool = False
 
 
-class StatisticRecord(_Record):
-    """A figure with its 95 % interval."""
-
-    value: float | None
-    n: int
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
-
-
 class ParityRecord(_Record):
     """How far a judge says what its reference says: shares of same answers, kappa, rank correlation of P(good)."""
 
@@ -374,6 +405,14 @@ class OnSplit(NamedTuple):
     before: MeasureRecord | None
     after: MeasureRecord | None
     gain: GainRecord | None
+
+
+class PassFailSide(NamedTuple):
+    """A version's figures where people's labels are pass or fail."""
+
+    name: str
+    threshold: ThresholdRecord
+    measured: MeasureRecord
 
 
 class RunRecord(_Record):
@@ -510,6 +549,20 @@ class RunRecord(_Record):
             OnSplit("validation", self.baseline.validation, self.best.validation, self.gain.validation),
             OnSplit("test", self.baseline.test, self.best.test, self.gain.test),
         )
+
+    @property
+    def pass_fail(self) -> tuple[str, list[PassFailSide]] | None:
+        """The split, test or else validation, and the first and, where it is another, the best version on it."""
+        sides = {"at the start": self.baseline, **({"accepted": self.best} if self.changed else {})}
+        for split in ("test", "validation"):
+            found = [
+                PassFailSide(name, side.threshold, row)
+                for name, side in sides.items()
+                if side.threshold and (row := getattr(side, split)) and row.accuracy
+            ]
+            if len(found) == len(sides):
+                return split, found
+        return None
 
     @property
     def why_it_ended(self) -> str:

@@ -117,6 +117,12 @@ class MigrateOptions(LoopOptions):
 class AlignOptions(LoopOptions):
     """Settings of ``align``."""
 
+    optimise_for: Literal["spearman", "kendall", "auc", "kappa"] = Field(
+        "spearman",
+        description="What a new version must be better at on validation; auc (area under the curve) and kappa (at each "
+        "version's best threshold) where labels are pass or fail.",
+    )
+
     threshold: float = Field(
         0.3, gt=0, lt=1, description="Distance from the human score, in [0, 1], from which the judge disagrees."
     )

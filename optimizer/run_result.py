@@ -8,6 +8,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.shown import View
 from ..memory.result_file import RunRecord
 from ..models.budget import count
@@ -41,10 +42,12 @@ def build_result(
     tests: Mapping[int, Sequence[ExampleScore]],
     why_no_test: str | None,
     extras: Mapping[str, Any],
+    pass_fail: Mapping[int, Mapping[str, Any]],
 ) -> RunRecord:
     """The result of a run, as others rely on it.
 
-    ``tests`` are scores on the test examples by version number, ``extras`` what the mode measured besides.
+    ``tests`` are scores on the test examples by version number, ``extras`` what the mode measured besides, ``pass_fail``
+    what :func:`pass_fail_sides` gives.
     """
     first, best, splits, budget, seen = (
         outcome.baseline,
@@ -62,6 +65,8 @@ def build_result(
         else:
             row["test"] = None
             row["reason"] = why_no_test
+        for split, figures in pass_fail.get(version.number, {}).items():
+            row[split] = figures if split == "threshold" else {**row[split], **figures}
         if version.draft.checklist is not set_up.start.checklist:
             row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
         if version.draft.calibration is not None:
@@ -105,6 +110,37 @@ def build_result(
         **extras,
     }
     return RunRecord.model_validate(row)
+
+
+def pass_fail_sides(
+    bench: Bench, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
+) -> dict[int, dict[str, Any]]:
+    """Thresholds and figures of the first and the best version where people's labels are pass or fail, by number.
+
+    Each has a ``threshold``, fitted on the development examples as far as the version was seen there, and the figures at it
+    on ``validation`` and ``test``. Empty where labels are no such ones, or the subject is no judge.
+    """
+    if not isinstance(yardstick, CorrelationYardstick):
+        return {}
+    targets, splits = yardstick.targets, bench.splits
+    labels = pass_labels(bench.job.examples, targets)
+    if labels is None:
+        return {}
+    sides: dict[int, dict[str, Any]] = {}
+    for version in (outcome.baseline, outcome.best):
+        if version.number not in outcome.seen:
+            continue
+        fitted = threshold_for(outcome.seen[version.number].scores, targets, labels)
+        sides[version.number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
+        for split, scores, examples in (
+            ("validation", version.scores, splits.validation),
+            ("test", tests.get(version.number), splits.test),
+        ):
+            if scores is not None:
+                how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
+                figures = figures_of(scores, examples, targets, labels, fitted.value, **how)
+                sides[version.number][split] = figures
+    return sides
 
 
 def _ledger(ledger: RoleLedger) -> dict[str, Any]:

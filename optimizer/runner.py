@@ -23,7 +23,7 @@ from .modes.bench import Bench
 from .modes.mode import mode_of
 from .modes.remembering import memory_for
 from .questions.account import learned_rows, why_no_questions
-from .run_result import build_result, keep_verdicts, prompt_diff, run_view
+from .run_result import build_result, keep_verdicts, pass_fail_sides, prompt_diff, run_view
 from .subject import Outcome
 
 if TYPE_CHECKING:
@@ -227,7 +227,8 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         sampling = {"resamples": options.resamples, "seed": options.seed}
         extras["instructions"] = instruction_effects(outcome, bench.memory, bench.splits, tests, **sampling)
     scores = {number: seen.scores for number, seen in tests.items()}
-    result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras)
+    passing = pass_fail_sides(bench, outcome, yardstick, scores)
+    result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras, passing)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
     bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))

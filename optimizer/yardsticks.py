@@ -7,27 +7,33 @@ lowered the correlation from .505 to .357: its lessons took a holistic judgement
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..evaluation.scoring import dimension_errors, mean_score, measure
 from ..prompts.examples import documents
-from ..stats.correlation import spearman
-from ..stats.differences import mean_difference, paired_difference
+from ..stats.correlation import correlate, kendall, spearman, statistic_dict
+from ..stats.differences import label_difference, mean_difference, paired_difference
+from ..stats.pass_fail import label_agreement
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.pass_fail import PassLabels
     from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.examples import Example
     from ..stats.differences import Difference
+
+Metric = Literal["spearman", "kendall", "auc", "kappa"]
 
 
 class Yardstick(Protocol):
     """Measures a version on held-out examples, and two versions against each other."""
 
-    name: str
-    """What is measured, as it is said to people, e.g. ``Spearman``."""
+    @property
+    def name(self) -> str:
+        """What is measured, as it is said to people, e.g. ``Spearman``."""
+        ...
 
     def value(self, scores: Sequence[ExampleScore]) -> float | None:
         """What is measured, in one number without an interval; None where it is undefined."""
@@ -44,36 +50,65 @@ class Yardstick(Protocol):
         ...
 
 
+METRICS = {"spearman": "Spearman", "kendall": "Kendall", "auc": "AUC", "kappa": "kappa"}
+"""What a judge can be optimised for, as it is said to people."""
+
+
 @dataclass(frozen=True)
 class CorrelationYardstick:
-    """Spearman with the wanted scores; a judge whose scores are constant counts as one that ranks nothing."""
+    """Agreement with the wanted scores; a judge whose scores are constant counts as one that ranks nothing."""
 
     targets: Targets
     """Must know every example that is measured."""
     resamples: int
     seed: int
-    name = "Spearman"
+    metric: Metric = "spearman"
+    labels: PassLabels | None = None
+    """People's labels; needed for ``auc`` and ``kappa``."""
+
+    @property
+    def name(self) -> str:
+        """Spearman, or another metric."""
+        return METRICS[self.metric]
 
     def value(self, scores: Sequence[ExampleScore]) -> float | None:
-        """Spearman over all dimensions."""
+        """The metric over all dimensions."""
+        mine = [self.targets.score(each) for each in scores]
+        if self.metric == "auc" or self.metric == "kappa":
+            return label_agreement(self.metric, mine, self._passed(scores), Resampling(resamples=1)).value
         wanted = [self.targets.overall(each.example) for each in scores]
-        return spearman([self.targets.score(each) for each in scores], wanted).value
+        return (kendall if self.metric == "kendall" else spearman)(mine, wanted).value
+
+    def _passed(self, scores: Sequence[ExampleScore]) -> list[float | None]:
+        assert self.labels is not None, "these metrics are of labels"
+        return self.labels.of(each.example for each in scores)
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
-        """Spearman, Kendall and Pearson over all dimensions and on each, with intervals."""
-        found = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed)
-        return found.to_dict()
+        """Spearman, Kendall and Pearson over all dimensions and on each, with intervals, and another metric beside."""
+        row = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed).to_dict()
+        if self.metric == "spearman":
+            return row
+        mine, resampling = [self.targets.score(each) for each in scores], self._resampling(examples)
+        if self.metric == "kendall":
+            wanted = [self.targets.overall(each.example) for each in scores]
+            found = correlate(mine, wanted, resampling).kendall
+        else:
+            found = label_agreement(self.metric, mine, self._passed(scores), resampling)
+        return row | {"optimised": {"metric": self.metric, **statistic_dict(found)}}
+
+    def _resampling(self, examples: Sequence[Example]) -> Resampling:
+        return Resampling(documents(examples), self.resamples, seed=self.seed)
 
     def difference(
         self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
     ) -> Difference:
-        """Paired difference of the Spearman correlations."""
+        """Paired difference of the metric."""
+        first, second = ([self.targets.score(each) for each in side] for side in (before, after))
+        if self.metric == "auc" or self.metric == "kappa":
+            return label_difference(first, second, self._passed(before), self.metric, self._resampling(examples))
+        wanted = [self.targets.overall(each.example) for each in before]
         return paired_difference(
-            [self.targets.score(each) for each in before],
-            [self.targets.score(each) for each in after],
-            [self.targets.overall(each.example) for each in before],
-            Resampling(documents(examples), self.resamples, seed=self.seed),
-            undefined_as_zero=True,
+            *(first, second, wanted, self._resampling(examples)), statistic=self.metric, undefined_as_zero=True
         )
 
 

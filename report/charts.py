@@ -54,8 +54,8 @@ def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
     if first is None or value is None:
         return []
     least = -1.0 if data.is_judge else 0.0
-    label = f"Start: {number(value)} ({interval(first.low, first.high, sign=False)})"
-    points = [Point(0, value, label, first.low, first.high, "start")]
+    label = f"Start: {number(value)} ({interval(first.shown.low, first.shown.high, sign=False)})"
+    points = [Point(0, value, label, first.shown.low, first.shown.high, "start")]
     for place, each in enumerate(tried, 1):
         gain = each.gain
         if gain is None or gain.value is None:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from ..evaluation.diagnosis import diagnosis_view
 from ..evaluation.evaluate import evaluation_view
+from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
 from ..models.budget import count
 from ..prompts.words import Figure, number, percent
 from .charts import heat_map, histogram, tallest_bar
@@ -69,6 +70,7 @@ def render_judging(found: JudgedFile) -> str:
     if "scores" in data:
         yes = {"drawn": ("yes",), "id": "questions"}
         sections = [*view_sections(evaluation_view(data), "yes_rates", yes_rates=yes), *sections]
+        sections += [_pass_fail(data), *view_sections(evaluation_view(data), "slices")]
         sections += view_sections(evaluation_view(data), "agreement", "per_document", "per_system", "means")
         sections += [_spread(found), found.examples or _examples(data)]
     sections.append(_missing(found))
@@ -89,6 +91,19 @@ def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str
     made["P(yes)"] = None if p_yes is None else Figure(p_yes, form=".2f")
     made |= {each: row[each] for each in ("spearman", "answer", "flips", "coverage")}
     return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
+
+
+def _pass_fail(data: Mapping[str, Any]) -> Section:
+    """How many outputs pass, and how far the judge's verdicts agree with people's."""
+    names = {"pass_rate": "pass rate by the judge", "corrected_pass_rate": "pass rate that people would give"}
+    names |= {"people_pass_rate": "pass rate by people", **NAMES}
+    rows = [
+        {"figure": label, "value": Figure.of(data[name], form_of(name)), "n": data[name]["n"]}
+        for name, label in names.items()
+        if name in data
+    ]
+    lines = [f"{line[:1].upper()}{line[1:]}." for line in pass_fail_lines(data)]
+    return Section("pass_fail", "Pass or fail", rows, note=" ".join(lines))
 
 
 def _pairing(found: JudgedFile, questions: int) -> Section:
@@ -179,6 +194,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
         headline = f"{percent(yes)} of the answers are yes"
     examples = len(data["scores"]) if "scores" in data else data["examples"]
     tiles = [
+        *_pass_tiles(data),
         *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in _overall_first(pooled)[:1]),
         *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
         Tile("Answers that are yes", percent(yes), "mean over the questions"),
@@ -198,6 +214,23 @@ def _screen(found: JudgedFile) -> FirstScreen:
         "Worth acting on",
         who=f"{data['model']} is the judge; its prompt has the hash {data['prompt']}.",
     )
+
+
+def _pass_tiles(data: Mapping[str, Any]) -> list[Tile]:
+    """What people act on, where it is known from which score on an output passes."""
+    if "pass_rate" not in data:
+        return []
+    tiles = [
+        Tile("Pass rate by the judge", Figure.of(data["pass_rate"], ".1%"), f"of {data['pass_rate']['n']} outputs")
+    ]
+    if (found := data.get("corrected_pass_rate")) is not None:
+        corrected = Figure.of(found, ".1%")
+        tiles.append(
+            Tile("Pass rate that people would give", corrected, found.get("reason") or "corrected for its errors")
+        )
+    if "kappa" in data:
+        tiles.append(Tile("Cohen's kappa with people", Figure.of(data["kappa"]), data["kappa"].get("reason") or ""))
+    return tiles
 
 
 def _independent(data: Mapping[str, Any]) -> Tile:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from .. import __version__
+from ..evaluation.pass_fail import confusion_text
 from ..models.budget import count
 from ..prompts.words import NONE, Figure, interval, money, number, p_value, percent, signed
 
@@ -70,7 +71,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for write in (number, signed, interval, money, p_value, percent, count, clip):
+    for write in (number, signed, interval, money, p_value, percent, count, clip, confusion_text):
         environment.filters[write.__name__] = write
     environment.globals["NONE"] = NONE
     environment.tests["figure_cell"] = lambda each: isinstance(each, Figure)

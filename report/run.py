@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.options import MODEL, settings_naming
+from ..evaluation.pass_fail import NAMES
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
 from ..prompts.rows import write_whole
@@ -72,13 +73,14 @@ def render_report(data: RunData) -> str:
         finish=finish_sentence(data.result),
         reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
-        unit="Spearman" if data.is_judge else "mean score",
+        unit=data.result.yardstick,
         case="disagreement" if data.is_judge else "failure",
         missing_share=missing_share(data.result.coverage),
         pieces=marked_prompt(data.result),
         tried=tried,
         rounds=rounds,
         lessons=lessons(data, tried),
+        pass_fail_names=NAMES,
         statuses=STATUSES,
         splits=splits,
         score_scale=score_scale,
@@ -102,7 +104,9 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
     if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
         drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
     return {
-        "course": course_chart(points, "Spearman" if data.is_judge else "Mean score") if len(points) > 1 else None,
+        "course": course_chart(points, data.result.yardstick if data.is_judge else "Mean score")
+        if len(points) > 1
+        else None,
         "parity": questions,
         "alike": alike,
         "heat": drawn,

@@ -19,7 +19,10 @@ CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt s
 
 def measured_name(result: RunRecord) -> str:
     """What a run is measured by, in words, as in "its … is 0.1 higher"."""
-    return "mean score" if result.mode == "tune" else f"Spearman correlation with {result.whose}'s scores"
+    if result.mode == "tune":
+        return "mean score"
+    what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
+    return f"{what} with {result.whose}'s scores"
 
 
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
@@ -98,7 +101,7 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
             names = list(before.dimensions)
             whole = names[0] if len(names) == 1 else "All dimensions"
             rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
-            for name in names if len(names) > 1 else ():
+            for name in names if len(names) > 1 and before.optimised is None else ():
                 now = after.dimensions[name] if changed and after else None
                 rows.append(ScoreRow(name, False, before.dimensions[name], now, None))
         reason = None if before else data.result.baseline.reason or "it was not judged"
@@ -109,6 +112,6 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
         for row in each.rows
         for side in (row.before, row.after)
         if side
-        for end in (side.low, side.high, side.value)
+        for end in (side.shown.low, side.shown.high, side.value)
     ]
     return made, Scale.over(ends)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ..prompts.errors import InputError
 from .correlation import Column
 from .kernels import Method, affordable, correlation_kernel
+from .pass_fail import LabelMetric, best_kappas, label_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,
@@ -119,6 +120,52 @@ def paired_difference(
     scaled_a, scaled_b, scaled_people = (_standardised(column, statistic) for column in (left, right, people))
     p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(resampling, keep))
     return _difference(float(point[1] - point[0]), n, values[1] - values[0], resampling.level, p_value)
+
+
+def label_difference(
+    a: Column, b: Column, labels: Column, metric: LabelMetric, resampling: Resampling = USUAL
+) -> Difference:
+    """Difference of two versions' agreement with the same pass/fail labels; a constant version has the least there is.
+
+    The area under the curve, or Cohen's kappa at the threshold that suits each version best: how lenient a version is
+    makes no difference, and that thresholds are chosen favours both alike. The swap test exchanges the versions' ranks
+    example by example, or document by document; thresholds are chosen anew in every swap.
+
+    Args:
+        a: Scores by the present version, one per example; None where missing.
+        b: Scores by the candidate.
+        labels: 1 for pass and 0 for fail; None where there is none.
+        metric: ``auc`` or ``kappa``.
+        resampling: How the interval is made; as many swaps are tried.
+
+    Raises:
+        InputError: The columns do not match.
+    """
+    (left, right, passed), keep = complete(a, b, labels)
+    n = len(passed)
+    reason = _too_few(resampling, keep) or constant_reason(passed, "labels")
+    if reason is not None:
+        return _undefined(n, reason)
+    kernels = [label_kernel(metric, column, passed) for column in (left, right)]
+    point = [unweighted(kernel, n) for kernel in kernels]
+    values = resample(kernels, resampling.weights(keep))
+    ranks = [average_ranks(column) for column in (left, right)]
+    if metric == "auc":  # linear in the ranks
+        p_value = _sign_p_value((ranks[1] - ranks[0]) * (passed - passed.mean()), _signs(resampling, keep))
+    else:
+        p_value = _kappa_p_value(ranks[0], ranks[1], passed, _signs(resampling, keep))
+    return _difference(point[1] - point[0], n, values[1] - values[0], resampling.level, p_value)
+
+
+def _kappa_p_value(a: Vector, b: Vector, labels: Vector, signs: Iterator[Weights]) -> float:
+    """One-sided p-value of the gain in kappa when ranks are swapped between the versions."""
+
+    def gain(stays: NDArray[np.bool_]) -> Vector:
+        first, second = (np.where(stays, mine[:, None], other[:, None]) for mine, other in ((a, b), (b, a)))
+        return best_kappas(second, labels) - best_kappas(first, labels)
+
+    observed = float(gain(np.ones((len(labels), 1), dtype=bool))[0])
+    return _tail([gain(block > 0) for block in signs], observed)
 
 
 def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Difference:

@@ -49,7 +49,7 @@ def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
     raise InputError(f"There is no correlation named {method!r}; choose spearman, kendall or pearson.")
 
 
-class _TieGroups:
+class TieGroups:
     """The items in order of one variable, and where each run of equal values ends."""
 
     def __init__(self, values: Vector) -> None:
@@ -65,9 +65,9 @@ class _TieGroups:
 
 
 def _spearman(a: Vector, b: Vector) -> Kernel:
-    groups = (_TieGroups(a), _TieGroups(b))
+    groups = (TieGroups(a), TieGroups(b))
 
-    def centred_ranks(ties: _TieGroups, weights: Weights) -> tuple[Weights, Vector]:
+    def centred_ranks(ties: TieGroups, weights: Weights) -> tuple[Weights, Vector]:
         upper = ties.cumulated(weights)
         share = np.diff(upper, axis=0, prepend=0.0)
         ranks = upper - share / 2 - upper[-1] / 2  # half-integers: exact, so a zero variance is exactly zero
@@ -86,12 +86,12 @@ def _spearman(a: Vector, b: Vector) -> Kernel:
 
 def _kendall(a: Vector, b: Vector) -> Kernel:
     """Knight's way (JASA 61, 1966), for weights: pairs not tied, less twice the discordant ones."""
-    ties_a, ties_b = _TieGroups(a), _TieGroups(b)
+    ties_a, ties_b = TieGroups(a), TieGroups(b)
     # One number for both; below 2**40, so that `tied` leaves it alone, for up to a million items.
-    ties_both = _TieGroups(ties_a.group * (ties_b.group.max(initial=0) + 1.0) + ties_b.group)
+    ties_both = TieGroups(ties_a.group * (ties_b.group.max(initial=0) + 1.0) + ties_b.group)
     merges = _merges(ties_b.group[ties_both.order])
 
-    def tied_pairs(ties: _TieGroups, weights: Weights) -> Vector:
+    def tied_pairs(ties: TieGroups, weights: Weights) -> Vector:
         share = np.diff(ties.cumulated(weights), axis=0, prepend=0.0)
         pairs: Vector = np.einsum("kr,kr->r", share, share)
         return pairs

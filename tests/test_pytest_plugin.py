@@ -226,3 +226,43 @@ def test_a_kept_judge_takes_the_place_of_checklist_model_and_prompt(project: Pro
         test_it=marked.format(url=project.url, more=', checklist="checklist.yaml"', body="pass")
     )
     project.run().stdout.fnmatch_lines(["*The judge brings its own checklist; leave out checklist, or judge.*"])
+
+
+ABSOLUTE = """
+def test_answers(askance_check):
+    found = askance_check(data="answers.jsonl", checklist="checklist.yaml", model="openai/judge", api_base={url!r},
+                          no_cache=True, retries=0, explain="never"{more})
+    print(found.message)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "passes", "said"),
+    [
+        (
+            ", pass_threshold=0.8, fail_under=0.7",
+            True,
+            "The pass rate is 0.750 on 12 examples, not below fail_under 0.7.",
+        ),
+        (", pass_threshold=0.8, fail_under=0.8", False, "The pass rate is 0.750 on 12 examples, below fail_under 0.8."),
+        (", fail_under=0.85", False, "The mean score is 0.800 on 12 examples, below fail_under 0.85."),
+        (", pass_threshold=0.8", False, "baseline must be given"),
+        (", fail_under=0.5, dimension='tone'", False, "leave out dimension"),
+        (", fail_under=85", False, "fail_under: "),
+    ],
+)
+def test_an_absolute_threshold_needs_no_baseline(project: Project, more: str, passes: bool, said: str) -> None:
+    project.answers(["right answer"] * 9 + ["nonsense"] * 3)
+    project.pytester.makepyfile(test_it=ABSOLUTE.format(url=project.url, more=more))
+    result = project.run("-rA")
+    result.assert_outcomes(passed=int(passes), failed=int(not passes))
+    result.stdout.fnmatch_lines([f"*{said}*"])
+
+
+def test_a_missing_verdict_does_not_let_an_absolute_threshold_pass(project: Project) -> None:
+    project.answers(["right answer"] * 9 + ["silence"])
+    more = ", pass_threshold=0.8, fail_under=0.95, min_coverage=0.5"
+    project.pytester.makepyfile(test_it=ABSOLUTE.format(url=project.url, more=more))
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*1 of 10 have no score*"])

@@ -12,6 +12,7 @@ from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
+from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import human_targets
 from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
@@ -71,6 +72,13 @@ def prepare(
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     job = Job("align", examples, questions, {"prompt": text}, {"model": model}, settings, earlier=earlier)
     strata = strata_of_people(job)  # refuses data without human scores before anything is opened
+    if settings.optimise_for in ("auc", "kappa"):
+        targets = human_targets(examples, questions, settings.human_scale)
+        if pass_labels(examples, targets) is None:
+            raise InputError(
+                f"optimise_for {settings.optimise_for}: people's labels must be pass or fail (or true and false, 1 and 0) on "
+                f"{', '.join(targets.dimensions)}; with scores on a scale take spearman or kendall."
+            )
     if earlier is not None:
         split_examples(job, strata)
     stray = stray_comments_said({each.id: each.comment for each in examples}, questions, human_dimensions(examples))
@@ -137,7 +145,9 @@ class Align:
         subject = judge_subject(bench, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         signal = HumanSignal(targets, bench.splits.development, judge, threshold=options.threshold)
-        set_up = replace(judge_set_up(bench, subject, signal, targets, model), improve=not options.calibrate)
+        set_up = replace(
+            judge_set_up(bench, subject, signal, targets, model, options.optimise_for), improve=not options.calibrate
+        )
         if job.earlier is not None:
             set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
         if options.update in ("auto", "questions"):

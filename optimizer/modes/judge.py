@@ -5,7 +5,7 @@ Beside the judge's correlation a run says what calibration alone would have done
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from ...agents.evaluator import Evaluator
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
+from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
 from ..questions.candidates import Candidate
 from ..questions.learner import QuestionLearner
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ..options import LoopOptions
     from ..signals import Signal
     from ..subject import Outcome, Subject, Version
+    from ..yardsticks import Metric
     from .bench import Bench
 
 
@@ -113,6 +115,7 @@ async def judge_extras(
     Raises:
         BudgetExceededError: A cap was reached.
     """
+    yardstick = replace(yardstick, metric="spearman")  # calibrations are compared by it, whatever the gate compares
     best = outcome.best
     sides: dict[str, Version] = {"baseline": outcome.baseline, "best": best}
     calibration: dict[str, Any] = {}
@@ -157,7 +160,9 @@ def judge_subject(bench: Bench, model: Model, role: str) -> JudgeSubject:
     return JudgeSubject(bench.gateway, model, options.judging, role, options.soft, bench.count)
 
 
-def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: Targets, helper: Model) -> SetUp:
+def judge_set_up(
+    bench: Bench, subject: JudgeSubject, signal: Signal, targets: Targets, helper: Model, metric: Metric = "spearman"
+) -> SetUp:
     """What the loop is given to improve a judge.
 
     Args:
@@ -166,13 +171,15 @@ def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: T
         signal: What it is held against.
         targets: What its held-out scores are correlated with.
         helper: Takes the roles that have no model of their own.
+        metric: What the gate compares.
 
     Raises:
         InputError: A compiled note-taker cannot be read.
         MissingExtraError: It needs DSPy, which is not installed.
     """
     job, options = bench.job, bench.job.options
-    yardstick = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
+    ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
+    yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
     taker, task = bench.helper("note_taker", helper), job.questions.task
     notes: dict[str, Any] = {"seed": options.seed, "settings": note_taking(options)}
     return SetUp(
@@ -180,7 +187,7 @@ def judge_set_up(bench: Bench, subject: JudgeSubject, signal: Signal, targets: T
         subject=subject,
         signal=signal,
         yardstick=yardstick,
-        drift=SeverityDrift(yardstick, options.max_drift),
+        drift=SeverityDrift(ranks, options.max_drift),
         note_taker=_compiled(bench, taker) or NoteTaker(bench.gateway, taker, task, **notes),
         helper=helper,
         batches=BatchNoteTaker(bench.gateway, taker, task, **notes),

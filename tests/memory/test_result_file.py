@@ -78,7 +78,7 @@ def test_unknown_fields_are_kept_and_missing_ones_are_no_harm(run: RunDirectory)
     for name in OPTIONAL:
         del result[name]
     for side in ("baseline", "best"):
-        result[side]["validation"]["accuracy"] = {"value": 0.5}
+        result[side]["validation"]["charm"] = {"value": 0.5}
         del result[side]["hash"]
     result["lessons"] = [{**each, "colour": "red"} for each in result["lessons"]]
     for each in result["lessons"]:

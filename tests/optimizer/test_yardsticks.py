@@ -3,10 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
+from askance.evaluation.pass_fail import PassLabels
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
+from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick, Metric
 from askance.prompts.examples import Example
+from askance.stats.differences import label_difference
+from askance.stats.resampling import Resampling
 
 N = 24
 RNG = np.random.default_rng(3)
@@ -82,3 +86,61 @@ def test_examples_of_one_document_move_together() -> None:
     assert alone.p_value is not None
     assert together.p_value is not None
     assert alone.p_value < 0.01 < together.p_value
+
+
+LABELS = PassLabels({f"e{n}": float(TRUTH[n] > 0.5) for n in range(N)})
+PASSED = (TRUTH > 0.5).astype(float)
+
+
+@pytest.mark.parametrize("metric", ["auc", "kappa"])
+def test_a_judge_can_be_measured_by_labels(metric: Metric) -> None:
+    yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric=metric, labels=LABELS)
+    worse, better = TRUTH + RNG.random(N), TRUTH + 0.3 * RNG.random(N)
+
+    def reference(judged: np.ndarray) -> float:
+        if metric == "auc":
+            return float(roc_auc_score(PASSED, judged))
+        return max(cohen_kappa_score(judged >= cut, PASSED == 1) for cut in judged)
+
+    row = yardstick.measure(scores(better), EXAMPLES)
+    assert row["optimised"]["metric"] == metric
+    assert row["optimised"]["value"] == yardstick.value(scores(better)) == pytest.approx(reference(better))
+    assert row["spearman"] == pytest.approx(spearmanr(better, TRUTH)[0]), "the correlations stand beside it"
+    found = yardstick.difference(scores(worse), scores(better), EXAMPLES)
+    assert found.value == pytest.approx(reference(better) - reference(worse))
+    assert found.p_value is not None and found.p_value < 0.1
+    back = yardstick.difference(scores(better), scores(worse), EXAMPLES)
+    assert back.p_value is not None and back.p_value > 0.9
+
+
+@pytest.mark.parametrize("metric", ["auc", "kappa"])
+def test_a_judge_that_is_only_more_lenient_is_no_other_one(metric: Metric) -> None:
+    yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric=metric, labels=LABELS)
+    judged = TRUTH + 0.3 * RNG.random(N)
+    found = yardstick.difference(scores(judged / 3), scores(judged / 3 + 0.4), EXAMPLES)
+    assert found.value == pytest.approx(0) and found.p_value == 1
+    constant = yardstick.difference(scores(np.full(N, 0.9)), scores(judged), EXAMPLES)
+    assert constant.value is not None and constant.value > 0.2 and (constant.p_value or 1) < 0.05
+
+
+def test_kendall_can_be_what_is_raised() -> None:
+    yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric="kendall")
+    judged = TRUTH + RNG.random(N)
+    assert yardstick.name == "Kendall"
+    assert yardstick.measure(scores(judged), EXAMPLES)["optimised"]["value"] == pytest.approx(
+        yardstick.value(scores(judged))
+    )
+    assert yardstick.value(scores(judged)) == pytest.approx(kendalltau(judged, TRUTH)[0])
+
+
+@pytest.mark.parametrize("metric", ["auc", "kappa"])
+def test_the_gate_lets_no_more_through_than_its_level_where_nothing_is_better(metric: Metric) -> None:
+    """150 pairs of equally good judges, the second more lenient, on 30 examples with scores in steps."""
+    rng = np.random.default_rng(4)
+    through = 0
+    for _ in range(150):
+        passed = (rng.random(30) < 0.6).astype(float)
+        first, second = (np.round(passed + rng.normal(size=30), 1) for _ in range(2))
+        found = label_difference(first, second + 0.5, passed, metric, Resampling(resamples=100))
+        through += found.p_value is not None and found.p_value <= 0.1
+    assert 2 <= through <= 27

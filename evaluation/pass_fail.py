@@ -1,0 +1,290 @@
+"""Labels of people that say pass or fail, and what a judge's scores are worth against them at a threshold.
+
+The threshold is fitted on the development examples of a run (:func:`~askance.stats.pass_fail.fit_threshold`) and kept
+with the judge. Of outputs that nobody labelled, the judge's pass rate is corrected by what is known of its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..prompts.errors import AskanceError, CoverageError
+from ..prompts.examples import documents
+from ..prompts.labels import are_labels
+from ..prompts.words import Figure
+from ..stats.correlation import statistic_dict
+from ..stats.pass_fail import fit_threshold, pass_fail_figures, passes, rate
+from ..stats.pass_rate import CorrectedPassRate, prediction_powered, rogan_gladen
+from ..stats.resampling import Resampling, Statistic
+from .scoring import score_on
+
+if TYPE_CHECKING:
+    from ..prompts.examples import Example
+    from ..stats.pass_fail import FittedThreshold, PassFailFigures
+    from .scoring import ExampleScore, Targets
+
+FIGURES = ("accuracy", "true_positive_rate", "true_negative_rate", "kappa", "auc")
+"""In the order of :class:`~askance.stats.pass_fail.PassFailFigures`."""
+NAMES = {
+    "accuracy": "agreed",
+    "true_positive_rate": "true positive rate",
+    "true_negative_rate": "true negative rate",
+    "kappa": "Cohen's kappa",
+    "auc": "area under the curve",
+}
+RATES = FIGURES[:3]
+CELLS = ("true_positive", "false_positive", "false_negative", "true_negative")
+"""Of the confusion matrix; positive is a pass."""
+
+Column = list[float | None]
+Origin = Literal["judge", "given", "pass_mark", "default"]
+
+
+def form_of(name: str) -> str:
+    """How a figure is written: rates in percent."""
+    return ".1%" if name in RATES or name.endswith("pass_rate") else ".3f"
+
+
+@dataclass(frozen=True)
+class PassLabels:
+    """People's labels of the examples, by example id: 1 for pass, 0 for fail, None where they gave none or disagree."""
+
+    passed: Mapping[str, float | None]
+
+    def of(self, examples: Iterable[str]) -> Column:
+        """One label an example, whose ids are given."""
+        return [self.passed[each] for each in examples]
+
+
+def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | None:
+    """The labels, where all that people gave on the wanted dimensions are labels, or 0 and 1; None otherwise.
+
+    Of several raters the majority counts. With several dimensions an output passes that passes each of them.
+    """
+    if targets.kind != "human":
+        return None
+    for name in targets.dimensions:
+        ratings = [rating for each in examples for rating in each.human.get(name, ())]
+        as_they_are = all(targets.wanted[each.id].get(name) == each.human_score(name) for each in examples)
+        if not as_they_are or not (are_labels(ratings) or set(ratings) == {0, 1}):
+            return None
+    return PassLabels(
+        {each.id: _majority([each.human_score(name) for name in targets.dimensions]) for each in examples}
+    )
+
+
+def _majority(shares: Sequence[float | None]) -> float | None:
+    known = [each for each in shares if each is not None and each != 0.5]
+    return float(min(known) > 0.5) if len(known) == len(shares) else None
+
+
+def threshold_for(scores: Sequence[ExampleScore], targets: Targets, labels: PassLabels) -> FittedThreshold:
+    """The threshold that the scores of development examples suggest."""
+    return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores))
+
+
+def fitted_dict(threshold: FittedThreshold) -> dict[str, Any]:
+    """A threshold as in ``result.json``."""
+    row: dict[str, Any] = {"value": threshold.value, "fitted_on": "development", "n": threshold.n}
+    return row if threshold.reason is None else {**row, "fitted_on": None, "reason": threshold.reason}
+
+
+def figures_of(
+    scores: Sequence[ExampleScore],
+    examples: Sequence[Example],
+    targets: Targets,
+    labels: PassLabels,
+    threshold: float,
+    *,
+    resamples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Agreement, error rates, kappa, area under the curve and confusion matrix, as in result files.
+
+    ``scores`` and ``examples`` are in the same order. Examples of one document are not taken for independent.
+    """
+    resampling = Resampling(documents(examples), resamples, seed=seed)
+    found = pass_fail_figures(
+        [targets.score(each) for each in scores], labels.of(each.example for each in scores), threshold, resampling
+    )
+    return figures_dict(found)
+
+
+def figures_dict(found: PassFailFigures) -> dict[str, Any]:
+    """The figures as in result files."""
+    rows: dict[str, Any] = {name: statistic_dict(getattr(found, name)) for name in FIGURES}
+    return rows | {"confusion": dict(zip(CELLS, found.confusion, strict=True))}
+
+
+@dataclass(frozen=True)
+class PassThreshold:
+    """A score from which on an output passes, and what is known of the judge that uses it."""
+
+    value: float
+    """In [0, 1]."""
+    origin: Origin
+    """Whose it is; ``default`` where nobody named one and people's labels ask for one."""
+    true_positive_rate: Statistic | None = None
+    """On test examples that the judge was not chosen on."""
+    true_negative_rate: Statistic | None = None
+    fitted_on: str | None = None
+    dimensions: tuple[str, ...] = ("overall",)
+    """Of whose scores the mean is held against it."""
+
+    def score(self, scores: ExampleScore) -> float | None:
+        """The score that passes or fails; None where one is missing."""
+        return score_on(scores, self.dimensions)
+
+
+@dataclass(frozen=True)
+class PassFail:
+    """Which outputs pass, how many do, and how far that can be trusted."""
+
+    threshold: PassThreshold
+    passed: Mapping[str, bool | None]
+    """By example id; None where there is no score."""
+    pass_rate: Statistic
+    """Of the judge."""
+    figures: PassFailFigures | None = None
+    """On the examples that people labelled."""
+    people: Statistic | None = None
+    """People's pass rate on the examples that they labelled."""
+    corrected: CorrectedPassRate | None = None
+    """Where not all are labelled."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its part of ``evaluate --json``."""
+        threshold: dict[str, Any] = {"value": self.threshold.value, "from": self.threshold.origin}
+        if self.threshold.fitted_on is not None:
+            threshold["fitted_on"] = self.threshold.fitted_on
+        row: dict[str, Any] = {"threshold": threshold, "pass_rate": statistic_dict(self.pass_rate)}
+        if self.people is not None:
+            row["people_pass_rate"] = statistic_dict(self.people)
+        if self.corrected is not None:
+            found = {name: getattr(self.corrected, name) for name in self.corrected.__slots__}
+            row["corrected_pass_rate"] = {name: each for name, each in found.items() if name != "reason" or each}
+        return row if self.figures is None else row | figures_dict(self.figures)
+
+
+def judge_passes(
+    scores: Sequence[ExampleScore],
+    examples: Sequence[Example],
+    threshold: PassThreshold,
+    labels: PassLabels | None,
+    resampling: Resampling,
+) -> PassFail:
+    """Hold the scores against a threshold, and the verdicts against people's labels where there are some.
+
+    Where people labelled a part of the examples, these correct the pass rate; where they labelled none, what is known of
+    the judge does.
+    """
+    values: Column = [threshold.score(each) for each in scores]
+    verdicts = [None if value is None else bool(passes(np.array([value]), threshold.value)[0]) for value in values]
+    passed = {each.example: verdict for each, verdict in zip(scores, verdicts, strict=True)}
+    column: Column = [None if each is None else float(each) for each in verdicts]
+    found = rate(column, resampling)
+    if labels is None or not any(each is not None for each in labels.of(each.id for each in examples)):
+        corrected = None
+        if threshold.true_positive_rate is not None and threshold.true_negative_rate is not None:
+            corrected = rogan_gladen(found, threshold.true_positive_rate, threshold.true_negative_rate)
+        return PassFail(threshold, passed, found, corrected=corrected)
+    wanted = labels.of(each.id for each in examples)
+    figures = pass_fail_figures(values, wanted, threshold.value, resampling)
+    part = None if None not in wanted else prediction_powered(column, wanted, resampling)
+    return PassFail(threshold, passed, found, figures, rate(wanted, resampling), part)
+
+
+ORIGINS = {
+    "judge": "kept with the judge",
+    "given": "--pass-threshold",
+    "pass_mark": "--pass-mark",
+    "default": "nobody set one: --pass-threshold, or a judge of align",
+}
+
+
+def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
+    """What there is to say first of ``evaluate --json``; nothing where no threshold is known."""
+    if "threshold" not in data:
+        return []
+    threshold, own = data["threshold"], data["pass_rate"]
+    fitted = f", fitted on {threshold['fitted_on']} examples" if threshold.get("fitted_on") else ""
+    lines = [
+        f"pass rate by the judge {Figure.of(own, '.1%')}, n = {own['n']} (a score of {threshold['value']:g} passes: "
+        f"{ORIGINS[threshold['from']]}{fitted})"
+    ]
+    if "corrected_pass_rate" in data:
+        lines.append(_corrected_line(data["corrected_pass_rate"]))
+    if "accuracy" not in data:
+        return lines
+    people = data["people_pass_rate"]
+    return [f"{lines[0]}; by people {Figure.of(people, '.1%')}, n = {people['n']}", *lines[1:], *figures_lines(data)]
+
+
+def figures_lines(row: Mapping[str, Any]) -> list[str]:
+    """Agreement, error rates and the confusion matrix in three sentences."""
+    said = {name: f"{NAMES[name]} {Figure.of(row[name], form_of(name))}" for name in FIGURES}
+    return [
+        f"with people: {said['accuracy']}, {said['kappa']}, {said['auc']}, n = {row['accuracy']['n']}",
+        f"{said['true_positive_rate']} (n = {row['true_positive_rate']['n']}), "
+        f"{said['true_negative_rate']} (n = {row['true_negative_rate']['n']})",
+        confusion_text(row["confusion"]),
+    ]
+
+
+def confusion_text(matrix: Mapping[str, int]) -> str:
+    """A confusion matrix in words."""
+    return (
+        f"both pass {matrix['true_positive']}, the judge alone {matrix['false_positive']}, people alone "
+        f"{matrix['false_negative']}, both fail {matrix['true_negative']}"
+    )
+
+
+def _corrected_line(found: Mapping[str, Any]) -> str:
+    how = {
+        "rogan_gladen": "from its error rates on {} labelled test examples (Rogan-Gladen)",
+        "ppi": "from the {} labelled examples here (prediction-powered)",
+    }[found["method"]].format(found["labelled"])
+    if found["value"] is None:
+        return f"the pass rate of people cannot be estimated {how}: {found['reason']}"
+    more = f"; {found['reason']}" if found.get("reason") else ""
+    return f"pass rate that people would give {Figure.of(found, '.1%')}, {how}{more}"
+
+
+def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
+    """Check ``--fail-under``, and say what held: the pass rate where a threshold is known, else the mean score in [0, 1].
+
+    Args:
+        data: What ``evaluate --json`` prints.
+        least: Smallest share, in [0, 1].
+        option: What it is called, for errors.
+
+    Raises:
+        AskanceError: It is below, whatever the examples without a score would have got.
+        CoverageError: That depends on the examples without a score.
+    """
+    low, high = data["scale"]
+    if "pass_rate" in data:
+        what = "pass rate"
+        values = [None if each["pass"] is None else float(each["pass"]) for each in data["scores"]]
+    else:
+        what = "mean score"
+        values = [
+            None if each["overall"] is None else (each["overall"] - low) / (high - low) for each in data["scores"]
+        ]
+    known = [each for each in values if each is not None]
+    missing, n = len(values) - len(known), len(values)
+    mean = sum(known) / len(known) if known else None
+    said = f"The {what} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {what}"
+    worst, best = sum(known) / n, (sum(known) + missing) / n
+    if worst >= least - 1e-9:
+        return f"{said}, not below {option} {least:g}."
+    if best < least - 1e-9:
+        raise AskanceError(f"{said}, below {option} {least:g}.")
+    raise CoverageError(
+        f"{said}, but {missing} of {n} have no score: with them it would be between {worst:.3f} and {best:.3f}, so whether "
+        f"it is below {option} {least:g} is not known. Run the command again to ask for the missing verdicts."
+    )

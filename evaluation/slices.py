@@ -1,0 +1,111 @@
+"""How a judge does on each part of the examples that share a value of a metadata field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.examples import documents
+from ..prompts.words import Figure
+from ..stats.correlation import correlate, statistic_dict
+from ..stats.resampling import Resampling, Statistic, bootstrapped, complete, mean_kernel
+from .pass_fail import FIGURES, NAMES, form_of, judge_passes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..prompts.examples import Example
+    from .pass_fail import PassLabels, PassThreshold
+    from .scoring import ExampleScore, Targets
+    from .shown import Rows
+
+SMALL = 20
+"""Examples below which a slice is marked as small: Wilson's interval of a rate is then up to .4 wide, or wider."""
+ABSENT = "(none)"
+"""The slice of the examples that lack the field."""
+MOST_SHOWN = 30
+"""Slices in the terminal, the largest first; results have them all."""
+OWN = ("system",)
+"""Fields of an example that may be sliced by beside its metadata."""
+
+
+def slice_values(examples: Sequence[Example], field: str) -> list[str]:
+    """The value of a field for each example, as a text.
+
+    Raises:
+        InputError: No example has the field.
+    """
+
+    def value(example: Example) -> Any:
+        return example.metadata.get(field, example.system if field in OWN else None)
+
+    found = [value(each) for each in examples]
+    if all(each is None for each in found):
+        known = list(dict.fromkeys([name for each in examples for name in each.metadata]))
+        has = f"there are {', '.join(known)}" if known else "the examples have no metadata"
+        raise InputError(f"by: no example has a metadata field '{field}' ({has}).{did_you_mean(field, known)}")
+    return [ABSENT if each is None else each if isinstance(each, str) else json.dumps(each) for each in found]
+
+
+def slice_rows(
+    field: str,
+    examples: Sequence[Example],
+    scores: Sequence[ExampleScore],
+    targets: Targets | None,
+    labels: PassLabels | None,
+    threshold: PassThreshold | None,
+    *,
+    resamples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Each slice's number of examples, mean score in [0, 1], pass rate and agreement with people, with intervals.
+
+    ``scores`` and ``examples`` are in the same order; the largest slice comes first.
+
+    Raises:
+        InputError: No example has the field.
+    """
+    values = slice_values(examples, field)
+    groups = documents(examples)
+    rows = []
+    for name in dict.fromkeys(values):
+        places = [place for place, value in enumerate(values) if value == name]
+        mine, judged = [examples[place] for place in places], [scores[place] for place in places]
+        within = Resampling(None if groups is None else [groups[place] for place in places], resamples, seed=seed)
+        row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
+        row["score"] = statistic_dict(_mean([each.overall for each in judged], within))
+        if threshold is not None:
+            found = judge_passes(judged, mine, threshold, labels, within).to_dict()
+            row |= {each: found[each] for each in ("pass_rate", "people_pass_rate", *FIGURES) if each in found}
+        if targets is not None and labels is None:
+            wanted = [targets.overall(each.id) for each in mine]
+            row["spearman"] = statistic_dict(
+                correlate([targets.score(each) for each in judged], wanted, within).spearman
+            )
+        rows.append(row)
+    return {"field": field, "slices": sorted(rows, key=lambda row: -row["n"])}
+
+
+def _mean(values: Sequence[float | None], resampling: Resampling) -> Statistic:
+    (known,), keep = complete(values)
+    if not len(known):
+        return Statistic(None, 0, None, None, "no example has a score")
+    return bootstrapped(mean_kernel(known), keep, resampling)
+
+
+def slice_table(found: Mapping[str, Any]) -> Rows:
+    """The slices as rows of a table."""
+    return [
+        {
+            found["field"]: row["value"],
+            "n": row["n"],
+            "score": Figure.of(row["score"]),
+            "pass rate": Figure.of(row["pass_rate"], ".1%") if "pass_rate" in row else None,
+            **{NAMES[name]: Figure.of(row[name], form_of(name)) for name in ("accuracy", "kappa") if name in row},
+            "Spearman with people": Figure.of(row["spearman"]) if "spearman" in row else None,
+            "": "small" if row["small"] else None,
+        }
+        for row in found["slices"][:MOST_SHOWN]
+    ]
