@@ -34,13 +34,19 @@ SAME_MEANING = 0.9
 """Cosine from which two candidates are taken for one before they are judged."""
 SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
-OWN_CASES = 2
+OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
-SPARE = 2
+SPARE = 3
 """Candidates that are judged on all development examples, for each question that may join."""
 FEWEST_ACCEPTED = 4
 """Accepted development examples without which nothing can be learned."""
-NO_ROOM = ("others promised more on the first examples", "others promised more on the development examples")
+OF_ONE = 2
+"""Questions from the same comments that may join in one round: they find the same outputs, and take others' places."""
+NO_ROOM = (
+    "others promised more on the first examples",
+    "others promised more on the development examples",
+    "others from the same comment promised more",
+)
 """Said of candidates that are not asked because better ones are."""
 
 
@@ -218,7 +224,7 @@ class QuestionLearner:
         logits = await self._own_cases(best, named, sides)
         standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, found in standings.items() if found is not None and found.problem is None]
-        able = sorted(able, key=lambda name: _rank(standings[name]), reverse=True)
+        able = _in_turn(sorted(able, key=lambda name: _rank(standings[name]), reverse=True), named)
         able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
         unused = dict.fromkeys(spare, NO_ROOM[0])
         chosen: dict[str, Candidate] = {}
@@ -240,6 +246,8 @@ class QuestionLearner:
                         chosen[twin] = chosen[twin].with_sources_of(candidate)
                 elif len(chosen) >= self.most:
                     unused[name] = NO_ROOM[1]
+                elif len([each for each in chosen.values() if each.comments == candidate.comments != ()]) >= OF_ONE:
+                    unused[name] = NO_ROOM[2]
                 else:
                     chosen[name] = candidate
         for name, candidate in named.items():
@@ -373,3 +381,13 @@ class QuestionLearner:
 
 def _rank(found: Standing | None) -> tuple[float, float]:
     return (-1.0, 0.0) if found is None else found.rank
+
+
+def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
+    """The best question of every comment first, then the second best of each: on a few examples many look alike."""
+    of_comment: dict[object, int] = {}
+    turns: dict[str, int] = {}
+    for name in names:
+        key = named[name].comments or name
+        turns[name] = of_comment[key] = of_comment.get(key, -1) + 1
+    return sorted(names, key=turns.__getitem__)
