@@ -193,17 +193,16 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
         finish=result.finish_reason,
         calls=found["calls"],
         test_calls=test_calls,
-        exhaustive=exhaustive_calls(arm.mode, world.size, seed) if count else None,
+        exhaustive=exhaustive_calls(arm.mode, world) if count else None,
         cpu_s=seconds,
     )
 
 
 @cache
-def exhaustive_calls(mode: str, size: int, seed: int) -> int:
-    """Calls of the papers' Algorithm 1, counted on a run of it (``algorithm_1.py``) on as many examples without comments."""
+def exhaustive_calls(mode: str, world: SimulatedWorld) -> int:
+    """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``)."""
     with tempfile.TemporaryDirectory() as folder:
-        job = _job(Arm(mode, {"explain": "always"}), SimulatedWorld(size=size, seed=seed))
-        return count_calls(job, RunDirectory(Path(folder)))
+        return count_calls(_job(Arm(mode, {"explain": "always"}), world), RunDirectory(Path(folder)))
 
 
 def _job(arm: Arm, world: SimulatedWorld) -> Job:

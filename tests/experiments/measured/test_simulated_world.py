@@ -44,7 +44,7 @@ def test_no_run_ends_truly_below_its_start(runs: list[Run]) -> None:
 
 
 def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> None:
-    assert runs[0].calls < exhaustive_calls("align", 150, runs[0].seed)
+    assert runs[0].calls < exhaustive_calls("align", SimulatedWorld(seed=runs[0].seed))
 
 
 def test_the_test_takes_one_verdict_a_question_with_each_of_the_prompts(runs: list[Run]) -> None:
@@ -70,7 +70,7 @@ def test_the_truth_of_a_prompt_rises_with_every_error_that_it_cures() -> None:
 def test_the_exhaustive_count_is_of_every_round_on_all_examples() -> None:
     world = SimulatedWorld(size=40)
     once = world.size * len(world.checklist.questions)
-    assert once < exhaustive_calls("align", 40, 0) < 10 * once
+    assert once < exhaustive_calls("align", world) < 10 * once
 
 
 def test_where_people_comment_a_run_learns_questions_and_the_truth_of_its_whole_judge_is_measured() -> None:
