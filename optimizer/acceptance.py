@@ -23,6 +23,9 @@ LATE = 0.6
 FAR = 2.0
 """Where the p-value on the lessons' own questions is more than so many levels, the other questions are not bought."""
 
+SPENT = 0.75
+"""Share of what is left of the level that a look takes: the first comes when all that people wrote has been read."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -74,8 +77,9 @@ class PairedGate:
     """Refuses what the yardstick does not see."""
 
     def at_look(self, number: int, most: int) -> PairedGate:
-        """The gate at half of what is left of the level, or at all of it where this is the last look."""
-        return replace(self, level=self.level / 2 ** min(number, most - 1))
+        """The gate at three quarters of what is left of the level, or at all of it where this is the last look."""
+        left = self.level * (1 - SPENT) ** (number - 1)
+        return replace(self, level=left if number >= most else SPENT * left)
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two."""

@@ -5,6 +5,9 @@ noise. A judge of this world has *errors*: kinds of faults that it does not see 
 punishes. An error disappears when its prompt holds the right guidance, in one of several wordings. Guidance may also
 do harm: excuse a fault, punish what is harmless, lead a question astray, or only buy severity. And a prompt that grows
 past a capacity makes the judge noisy.
+
+People may also comment on outputs, and the judge be asked further questions, each about one thing: then it finds a fault
+that it overlooks otherwise, as well as a small model does (METHOD part 4). Without ``comment_share`` nobody comments.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 
 from ..prompts.checklist import Checklist, Question
 from ..prompts.prompt import Prompt
+from .simulated_questions import VAGUE, LearnedQuestion, comment_of
 from .simulated_texts import TOPICS, Guidance, Kind, Topic, read_guidance
 
 DIMENSION = "quality"
@@ -46,12 +50,16 @@ class SimulatedWorld:
     size: int = 150
     """Examples with human scores."""
     seed: int = 0
+    kinds: int = 3
+    """Kinds of faults that occur, of each question's 3."""
     blind: int = 4
-    """Kinds of faults that the judge does not see, of 12."""
+    """Kinds of faults that the judge does not see, of those that occur."""
     punished: int = 2
     """Kinds of harmless things that it takes for faults, of 4."""
     curable: bool = True
     """Whether the right guidance helps; where not, no edit can, and all that changes is noise."""
+    heeded: float = 1.0
+    """Share of the errors against which guidance helps; rules about the others are overlooked."""
     fault_rate: float = 0.45
     """Share of (example, question) pairs with a fault."""
     harmless_rate: float = 0.35
@@ -76,6 +84,28 @@ class SimulatedWorld:
     """Share of the repeats that are taken for new."""
     updater_wrong: float = 0.1
     """Share of the edits that are bad: half lose what the lesson speaks of, half add an order to be severe."""
+    pass_fail: bool = False
+    """Whether people pass an output, where it has no fault, or fail it, in place of giving scores."""
+    wrong_labels: float = 0.0
+    """Share of the examples whose label is the wrong one, or whose score is 6 less what it would be."""
+    comment_share: float = 0.0
+    """Share of the outputs that people fail, or score below their mean, that somebody comments on."""
+    comment_vague: float = 0.2
+    """Share of the comments that say nothing."""
+    comment_elsewhere: float = 0.1
+    """Share of the comments that speak of something that the output has not, or that is harmless."""
+    question_usable: float = 1 / 3
+    """Share of the questions made of a comment that name what it speaks of; the judge misunderstands the others."""
+    question_seen: float = 1 / 3
+    """Share of an output's things that a model names which is shown the output."""
+    usable_area: tuple[float, float] = (0.79, 0.996)
+    """Area under the curve of a usable question against what it asks for, evenly between the two."""
+    spoilt_area: tuple[float, float] = (0.4, 0.6)
+    """The same of a misunderstood one, against what was meant."""
+    question_bias: float = 1.0
+    """Standard deviation, in log-odds, of how readily the judge says yes to one question or another."""
+    shared_noise: tuple[float, float] = (0.2, 0.4)
+    """Share of the noise in such answers that all questions on an output share, and that all about one thing share."""
 
     def __post_init__(self) -> None:
         """Check the parameters.
@@ -83,12 +113,16 @@ class SimulatedWorld:
         Raises:
             ValueError: There are not so many kinds of faults, or of harmless things.
         """
-        faults, harmless = len(_signs(faults=True)), len(_signs(faults=False))
+        if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
+            raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
+        faults, harmless = len(self._faults), len(_signs(faults=False))
         if not 0 <= self.blind <= faults or not 0 <= self.punished <= harmless:
             raise ValueError(
                 f"blind must be from 0 to {faults} and punished from 0 to {harmless}; they are {self.blind} and "
                 f"{self.punished}"
             )
+        if min(self.shared_noise) < 0 or sum(self.shared_noise) > 1:
+            raise ValueError(f"shared_noise must be two shares of at most 1 together; they are {self.shared_noise}")
 
     @cached_property
     def checklist(self) -> Checklist:
@@ -108,8 +142,13 @@ class SimulatedWorld:
     def errors(self) -> tuple[str, ...]:
         """Signs that the judge misjudges without guidance: faults that it does not see, then what it punishes."""
         chance = random.Random(f"errors/{self.seed}")
-        blind = chance.sample(_signs(faults=True), self.blind)
+        blind = chance.sample(self._faults, self.blind)
         return (*blind, *chance.sample(_signs(faults=False), self.punished))
+
+    @property
+    def _faults(self) -> list[str]:
+        """The signs of the faults that occur."""
+        return [kind.sign for topic in TOPICS for kind in topic.of(faults=True)[: self.kinds]]
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -125,7 +164,7 @@ class SimulatedWorld:
         found = []
         for topic in TOPICS:
             faulty = self.share("faulty", example, topic.id) < self.fault_rate
-            kinds = topic.of(faults=faulty)
+            kinds = topic.of(faults=faulty)[: self.kinds]
             if faulty or self.share("harmless", example, topic.id) < self.harmless_rate:
                 found.append(kinds[int(len(kinds) * self.share("kind", example, topic.id))].sign)
         return tuple(found)
@@ -180,6 +219,30 @@ class SimulatedWorld:
         noise += (self.wobble + crowded) * self._gauss("wobble", perfect, example, topic.id, told)
         return 1 / (1 + exp(-(self.leniency + SHIFT * guidance.shift + cue + noise)))
 
+    def p_there(self, example: str, signs: Iterable[str], asked: LearnedQuestion, told: str) -> float:
+        """What a judge answers to a question about one thing: P(yes), between 0 and 1.
+
+        The same noise whatever the prompt, of which questions on an output, and those about one thing, share a part.
+
+        Args:
+            example: Id of the example.
+            signs: What its output shows.
+            asked: What is asked.
+            told: All that the judge is told besides the example. Its length counts.
+        """
+        low, high = self.usable_area if asked.usable else self.spoilt_area
+        area = low + (high - low) * self.share("area", asked.text)
+        apart = 2**0.5 * _NORMAL.inv_cdf(area)  # two normals of one spread
+        there = asked.kind is not None and asked.kind.sign in frozenset(signs)
+        of_all, of_kind = self.shared_noise
+        name = asked.kind.sign if asked.kind is not None and asked.usable else asked.text
+        noise = of_all**0.5 * self._gauss("whole", example) + of_kind**0.5 * self._gauss("kind", example, name)
+        noise += (1 - of_all - of_kind) ** 0.5 * self._gauss("asked", example, asked.text)
+        crowded = self.crowding * max(0, len(told) - self.capacity) / 1000
+        noise += crowded * self._gauss("wobble", example, asked.text, told)
+        bias = self.question_bias * self._gauss("bias", asked.text)
+        return 1 / (1 + exp(-(bias + apart * there + noise)))
+
     def share(self, *parts: object) -> float:
         """A number in (0, 1) that depends on the parts and the seed alone."""
         digest = sha256("\n".join(map(str, (self.seed, *parts))).encode()).digest()
@@ -192,18 +255,40 @@ class SimulatedWorld:
         """Whether the judge answers no because of it. Guidance that calls it both is as good as none."""
         wrong = not perfect and kind.sign in self.errors
         said = (kind.sign in guidance.faults) - (kind.sign in guidance.harmless)
-        if said and not (wrong and not self.curable):
+        overlooked = wrong and (not self.curable or self.share("heeded", kind.sign) >= self.heeded)
+        if said and not overlooked:
             return said > 0
         return kind.is_fault != wrong
 
     def _row(self, example: str) -> dict[str, Any]:
-        score = 1 + 4 * self.quality(example) + self.rater_noise * self._gauss("rater", example)
-        return {
+        quality = self.quality(example)
+        score = 1 + 4 * quality + self.rater_noise * self._gauss("rater", example)
+        if self.pass_fail:
+            score = 5.0 if quality == 1 else 1.0
+        if self.share("mislabelled", example) < self.wrong_labels:
+            score = 6 - score
+        row = {
             "id": example,
             "input": f"Article [{example}].",
             "output": f"Summary [{example}]: {' '.join(self.signs(example)) or 'plain'}.",
-            "human": {DIMENSION: round(score, 2)},
+            "human": {DIMENSION: score > 3 if self.pass_fail else round(score, 2)},
         }
+        comment = self._comment(example) if score < (3 if self.pass_fail else 5 - 4 * self.fault_rate) else None
+        return row if comment is None else row | {"comment": comment}
+
+    def _comment(self, example: str) -> str | None:
+        """What somebody writes of an output that is below people's mean; None where nobody does."""
+        if self.share("commented", example) >= self.comment_share:
+            return None
+        chance = random.Random(f"comment/{self.seed}/{example}")
+        kinds = [kind for topic in TOPICS for kind in topic.kinds if not kind.is_fault or kind.sign in self._faults]
+        there = [kind for kind in kinds if kind.is_fault and kind.sign in self.signs(example)]
+        way = chance.random()
+        if way < self.comment_vague:
+            return chance.choice(VAGUE)
+        if way < self.comment_vague + self.comment_elsewhere or not there:
+            return comment_of(chance.choice([kind for kind in kinds if kind not in there]), chance)
+        return comment_of(chance.choice(there), chance)
 
 
 def _signs(*, faults: bool) -> list[str]:

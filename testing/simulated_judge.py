@@ -1,4 +1,4 @@
-"""Models of the simulated world: they judge, and they take notes, compare, object and write to improve a judge.
+"""Models of the simulated world: they judge, and they take notes, compare, object, write and ask to improve a judge.
 
 Each answers from the request's text. A helper is wrong as often as the world says; by chance, but by the same chance for
 the same request.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
+from .simulated_questions import LearnedQuestion, read_learned, write_questions
 from .simulated_texts import LENIENCY, SEVERITY, TAILS, TOPICS, TRUISMS, contradict, read_guidance, says_the_same
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class JudgeRequest:
 
     example: str
     signs: tuple[str, ...]
-    topic: Topic
+    topic: Topic | LearnedQuestion
+    """Which of the questions of the start is asked, or what other question."""
     told: str
     """All but the example's texts."""
 
@@ -92,6 +94,8 @@ class SimulatedJudge:
 
     def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""
+        if isinstance(asked.topic, LearnedQuestion):
+            return self.world.p_there(asked.example, asked.signs, asked.topic, asked.told)
         return self.world.p_yes(asked.example, asked.signs, asked.topic, asked.told, perfect=self.perfect)
 
 
@@ -104,12 +108,13 @@ def read_request(request: Request) -> JudgeRequest:
     text = "\n".join(content for _, content in request.messages)
     example = _TEXTS.search(text, text.find("Summary ["))
     topics = sorted((text.rfind(topic.question), topic.id, topic) for topic in TOPICS if topic.question in text)
-    if example is None or example[1] is None or not topics:
+    topic = topics[-1][2] if topics else read_learned(text)
+    if example is None or example[1] is None or topic is None:
         raise ValueError(
             f"A simulated judge knows the examples and questions of its own world alone; it was asked: {text[-300:]}"
         )
     signs = tuple(sign for sign in example[2].split() if sign != "plain")
-    return JudgeRequest(example[1], signs, topics[-1][2], _TEXTS.sub("", text))
+    return JudgeRequest(example[1], signs, topic, _TEXTS.sub("", text))
 
 
 def _explained(p_yes: float, request: Request) -> Answer:
@@ -120,7 +125,8 @@ def _explained(p_yes: float, request: Request) -> Answer:
     if not request.parameters.top_logprobs:
         return whole
     start = text.index(word, len('{"answer"'))
-    both = (("yes", round(log(p_yes), 4)), ("no", round(log(1 - p_yes), 4)))
+    bounded = min(max(p_yes, 1e-6), 1 - 1e-6)
+    both = (("yes", round(log(bounded), 4)), ("no", round(log(1 - bounded), 4)))
     logprobs: tuple[TokenProbabilities, ...] = (
         (text[:start], ()),
         (word, both),
@@ -130,10 +136,12 @@ def _explained(p_yes: float, request: Request) -> Answer:
 
 
 def help_out(world: SimulatedWorld, request: Request, fields: Mapping[str, Any]) -> str | None:
-    """The reply of a helper, as JSON; None where a judge is asked."""
+    """The reply of a helper, as JSON, or as lines where questions are wanted; None where a judge is asked."""
     text = "\n".join(content for _, content in request.messages)
     case = request.messages[1 if request.messages[0][0] == "system" else 0][1] if len(request.messages) > 1 else text
     chance = random.Random(f"{world.seed}/{request.parameters.seed}/{request.replicate}/{text}")
+    if not fields and request.parameters.top_logprobs == 0:
+        return write_questions(request.messages, world.question_usable, world.question_seen, chance)
     reply = _reply(world, case, text, fields, chance)
     return None if reply is None else json.dumps(reply)
 

@@ -9,6 +9,8 @@ import pytest
 
 from askance.models.base import Answer, Parameters, Request, make_request
 from askance.testing import SimulatedJudge, SimulatedWorld
+from askance.testing.simulated_judge import help_out
+from askance.testing.simulated_questions import VAGUE, read_learned
 from askance.testing.simulated_texts import LENIENCY, SEVERITY, TOPICS, TRUISMS
 
 WORLD = SimulatedWorld(size=60, seed=5)
@@ -253,3 +255,89 @@ async def test_every_request_is_counted() -> None:
     for _ in range(3):
         await judge.answer(request)
     assert judge.calls == 3
+
+
+# --- comments and learned questions --------------------------------------------------------------------------------
+
+COMMENTED = SimulatedWorld(size=400, seed=5, comment_share=0.5)
+SYSTEM = 'Each question begins with "Does the text", asks for one thing only.'
+
+
+def asked_for(comment: str, replicate: int = 0) -> list[str]:
+    """The questions that a helper of the world makes of a comment."""
+    messages = [("system", SYSTEM), ("user", f"Comment: {comment}")]
+    reply = help_out(COMMENTED, make_request("m", messages, Parameters(60), replicate), {})
+    assert reply is not None
+    return [line for line in reply.splitlines() if line != "none"]
+
+
+def area(world: SimulatedWorld, text: str, sign: str) -> float:
+    """Area under the curve of the answers to a question against a sign, on fresh outputs."""
+    learned = read_learned(f"Question: {text}")
+    assert learned is not None
+    sides: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(800):
+        signs = world.signs(f"a{number}")
+        sides[sign in signs].append(world.p_there(f"a{number}", signs, learned, ""))
+    wins = sum(there > absent for there in sides[True] for absent in sides[False])
+    return wins / (len(sides[True]) * len(sides[False]))
+
+
+def test_nobody_comments_unless_the_world_says_so_and_the_rest_of_it_is_the_same() -> None:
+    assert not any("comment" in row for row in SimulatedWorld(size=400, seed=5).rows)
+    bare = [{name: row[name] for name in row if name != "comment"} for row in COMMENTED.rows]
+    assert bare == SimulatedWorld(size=400, seed=5).rows
+
+
+def test_comments_are_on_rejected_outputs_and_mostly_name_a_fault_that_is_there() -> None:
+    rows = [row for row in COMMENTED.rows if "comment" in row]
+    assert 70 <= len(rows) <= 130
+    assert all(row["human"]["quality"] <= 3.2 for row in rows)  # the mean, before it is rounded
+    vague = [row for row in rows if row["comment"] in VAGUE]
+    named = [
+        (kind.sign, row)
+        for row in rows
+        for topic in TOPICS
+        for kind in topic.kinds
+        if any(phrase in row["comment"] for phrase in kind.phrases)
+    ]
+    there = [sign in COMMENTED.signs(row["id"]) for sign, row in named]
+    assert len(vague) + len(named) == len(rows)
+    assert 0.1 < len(vague) / len(rows) < 0.3
+    assert 0.8 < sum(there) / len(there) < 0.97
+
+
+def test_one_question_in_three_that_is_made_of_a_comment_is_usable() -> None:
+    comment = "Has a date shifted to another time."
+    found = [read_learned(f"Question: {text}") for number in range(300) for text in asked_for(comment, number)]
+    assert len(found) > 350
+    assert all(each is not None and each.kind is not None and each.kind.sign == "f2" for each in found)
+    assert 0.27 < sum(each is not None and each.usable for each in found) / len(found) < 0.4
+
+
+def test_a_usable_question_finds_what_it_asks_for_and_a_spoilt_one_does_not() -> None:
+    assert 0.75 < area(COMMENTED, "Does the text have a date shifted to another time?", "f2") <= 1
+    assert 0.35 < area(COMMENTED, "Does the text have a date shifted to another matter?", "f2") < 0.65
+    assert 0.4 < area(COMMENTED, "Does the text have a date shifted to another time?", "n1") < 0.6
+
+
+def test_people_who_pass_or_fail_pass_what_has_no_fault_but_for_wrong_labels() -> None:
+    world = SimulatedWorld(size=300, seed=2, pass_fail=True, fault_rate=0.15, kinds=1, wrong_labels=0.05)
+    right = [row["human"]["quality"] is (world.quality(row["id"]) == 1) for row in world.rows]
+    assert 0.9 < sum(right) / len(right) < 1
+    assert {sign for row in world.rows for sign in world.signs(row["id"])} <= {
+        *("n1", "f1", "c1", "w1"),
+        *("n9", "f9", "c9", "w9"),
+    }
+
+
+def test_a_judge_that_overlooks_rules_is_cured_by_none() -> None:
+    world = SimulatedWorld(seed=3, heeded=0.0)
+    cured = world.prompt.text + "".join(map(world.right_rule, world.errors))
+    assert world.errors_in(cured) == set(world.errors)
+
+
+@pytest.mark.parametrize("wrong", [{"kinds": 0}, {"kinds": 4}, {"shared_noise": (0.7, 0.4)}, {"kinds": 1, "blind": 5}])
+def test_a_world_refuses_parameters_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        SimulatedWorld(**wrong)

@@ -1,9 +1,17 @@
 """The improvement loop in a world with known truth, beside the papers' loop and without each of its guards.
 
-Run ``python -m askance.experiments.measured.simulated_world`` (some twenty minutes of processor time; ``--seeds 5 --arms
+Run ``python -m askance.experiments.measured.simulated_world`` (some forty minutes of processor time; ``--seeds 5 --arms
 align paper`` is a small one). Judges, people and helpers are simulated (:class:`askance.testing.SimulatedWorld`): the
 judge has six errors that the right guidance cures, the note-taker is wrong in 30 % of the cases and some of its rules
-do harm. What is true of a prompt is measured on a fresh population that no run sees.
+do harm. What is true of a judge is measured on a fresh population that no run sees.
+
+Where people comment (``COMMENTED``), two thirds of the outputs below people's mean have a comment, a fifth of the comments
+say nothing, a tenth speak of something else, and 5 % of the scores are on the wrong side, as in the made-up data of
+``learned_questions.py``. One question in three that is made of a comment is usable; the judge tells with it what has the
+thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of METHOD part 4. Of
+the noise in its answers a fifth is common to all questions on an output and two fifths to those about one thing, which
+was not measured. Shown an output, the model names each of its things in one case of three. All of these are parameters
+of the world; none was changed after a result was seen.
 """
 
 from __future__ import annotations
@@ -12,38 +20,44 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...agents.asking import EachAsking
+from ...evaluation.judge_file import load_judge
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
-from ...optimizer.events import DisagreementsFound, Event, VersionDecided
+from ...optimizer.events import Event, VersionDecided
 from ...optimizer.modes import align, migrate
-from ...optimizer.runner import RunResult, run_job
-from ...prompts.examples import Example
-from ...prompts.prompt import Prompt
-from ...stats.correlation import spearman
+from ...optimizer.runner import run_job
 from ...testing import SimulatedJudge, SimulatedWorld
-from ...testing.simulated_judge import read_request
-from ...testing.simulated_texts import TOPICS
 from ..command_line import RESULTS, write_result
+from .algorithm_1 import ROUNDS, count_calls
+from .simulated_truth import POPULATION, Truth
+
+if TYPE_CHECKING:
+    from ...optimizer.job import Job
 
 RESULT = RESULTS / "simulated_world.json"
 SEEDS = 100
 FIRST_SEED = 1_000
 """Seeds below were used to choose the settings."""
 NOISE = {"curable": False}
-POPULATION = 1_500
-"""Fresh examples on which the true correlation of a prompt is measured."""
-ROUNDS = 5
-"""Iterations of the papers' loop (BinEval App. B)."""
-KEPT = 10
-"""Lessons that it keeps in each, every one of which is written into the prompt."""
+LABELLED = {"wrong_labels": 0.05}
+COMMENTED = {**LABELLED, "comment_share": 2 / 3}
+USELESS = {**COMMENTED, "comment_vague": 1.0}
+"""Comments are there, and none says anything."""
+NOTHING = {**USELESS, **NOISE, "question_usable": 0.0, "question_seen": 0.0}
+"""Neither comments nor rules nor what outputs do leads to anything."""
+UNSEEN = {"kinds": 1, "blind": 4, "punished": 0, "fault_rate": 0.15, "pass_fail": True, "heeded": 0.23}
+"""Four house rules that the judge knows nothing of and overlooks in a prompt; what breaks one fails."""
+LEARNING = {"update": "auto"}
+COUNTED = 5
+"""Worlds an arm in which Algorithm 1 is run to count its calls, which differ little."""
 RESAMPLES = 400
 WORSE = 0.01
 """Loss of true Spearman from which a prompt is worse beyond what the size of the population leaves open."""
@@ -75,6 +89,20 @@ ARMS: dict[str, Arm] = {
     "pure noise": Arm(world=NOISE),
     "pure noise, paper": Arm(options={"paper": True}, world=NOISE),
     "pure noise, any gain passes": Arm(options={"accept_level": 0.999, "max_drift": 2.0}, world=NOISE, seeds=40),
+    "edits, comments": Arm(world=COMMENTED),
+    "auto, comments": Arm(options=LEARNING, world=COMMENTED),
+    "auto, no comments": Arm(options=LEARNING, world=LABELLED),
+    "auto, useless comments": Arm(options=LEARNING, world=USELESS),
+    "auto, nothing to learn": Arm(options=LEARNING, world=NOTHING),
+    "house rules: edits": Arm(world={**COMMENTED, **UNSEEN}),
+    "house rules: auto": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN}),
+    "house rules: auto, no comments": Arm(options=LEARNING, world={**LABELLED, **UNSEEN}),
+    "house rules: auto, useless comments": Arm(options=LEARNING, world={**USELESS, **UNSEEN}),
+    "house rules: auto, nothing to learn": Arm(options=LEARNING, world={**UNSEEN, **NOTHING}),
+    "house rules: auto, no shared noise": Arm(
+        options=LEARNING, world={**COMMENTED, **UNSEEN, "shared_noise": (0.0, 0.4)}, seeds=40
+    ),
+    "house rules: auto, 300 examples": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN, "size": 300}, seeds=40),
     "migrate": Arm("migrate", seeds=40),
     "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
 }
@@ -100,120 +128,91 @@ class Run:
     changed: bool
     chars: int
     """Characters that the prompt grew by."""
+    questions: int
+    """That the run learned."""
     accepted: int
     falsely: int
-    """Accepted candidates whose true Spearman is not above that of the version that they replaced."""
+    """Accepted prompts whose true Spearman is not above that of the version that they replaced; and a judge with learned
+    questions that is not above the start."""
     tried: int
     iterations: int
     finish: str
     calls: int
     test_calls: int
     """Those of them that the untouched test took; Algorithm 1 has none."""
-    exhaustive: int
-    """Calls of Algorithm 1 in five rounds, by formula."""
+    exhaustive: int | None
+    """Calls of Algorithm 1 in five rounds, counted on a run of it in the same world; None where that was not run."""
     cpu_s: float
 
 
-class Truth:
-    """The population of a world."""
-
-    def __init__(self, world: SimulatedWorld, size: int = POPULATION) -> None:
-        """Draw it; its examples are none of those that a run sees."""
-        self._world = world
-        self._judge = SimulatedJudge(world)
-        rows = world.make_rows(size, "fresh")
-        self._human = [row["human"]["quality"] for row in rows]
-        self._cases = [(row["id"], world.signs(row["id"])) for row in rows]
-        self._shown = Example(**{name: rows[0][name] for name in ("id", "input", "output")})
-        self._known: dict[str, float] = {}
-
-    def spearman(self, prompt: str) -> float:
-        """The correlation of the judge's scores with people's, over the whole population.
-
-        Raises:
-            ValueError: The judge gives all examples one score.
-        """
-        if prompt not in self._known:
-            asking = EachAsking(Prompt(prompt), self._world.checklist.questions, False, True, 0.0, 0)
-            told = [read_request(ask.request()).told for ask in asking.asks(self._judge.identity, self._shown, 0, 0)]
-            scores = [
-                sum(self._world.p_yes(example, signs, topic, text) for topic, text in zip(TOPICS, told, strict=True))
-                for example, signs in self._cases
-            ]
-            found = spearman(scores, self._human).value
-            if found is None:
-                raise ValueError("the judge gives every example the same score")
-            self._known[prompt] = found
-        return self._known[prompt]
-
-
-def run_once(arm: Arm, seed: int) -> Run:
-    """Run the loop in a world of its own, in a directory that is gone afterwards."""
+def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
+    """Run the loop in a world of its own, in a directory that is gone afterwards; ``count``: Algorithm 1 too."""
     world = SimulatedWorld(seed=seed, **arm.world)
     truth = Truth(world)
+    heeding = truth if world.heeded == 1.0 else Truth(replace(world, heeded=1.0))
     events: list[Event] = []
     began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        result = _run(arm, world, Path(folder), events)
+        job = _job(arm, world)
+        result = run_job(job, RunDirectory(Path(folder)), Silent(), [events.append]).require_coverage()
         seconds = time.process_time() - began
         test_calls = sum(
             len(file.read_text(encoding="utf-8").splitlines()) for file in Path(folder).glob("verdicts/*-test.jsonl")
         )
         texts = {int(file.name[:3]): file.read_text(encoding="utf-8") for file in Path(folder).glob("prompts/*.md")}
+        judge = load_judge(folder)
     decided = [each for each in events if isinstance(each, VersionDecided)]
     accepted = [each for each in decided if each.accepted]
     found = result.result
+    learned = sum(each.kind != "start" for each in judge.origins.values())
     cured = world.prompt.text + "".join(map(world.right_rule, world.errors))
+    start, end = (
+        truth.spearman(world.prompt.text),
+        truth.spearman(judge.prompt.text, judge.checklist, judge.calibration),
+    )
+    of_prompts = sum(
+        truth.spearman(texts[each.version]) <= truth.spearman(texts[each.parent]) for each in accepted if each.lessons
+    )
     return Run(
         seed=seed,
         errors=len(world.errors),
         fixed=len(world.errors) - len(world.errors_in(result.prompt)),
         made=len(world.misjudged(result.prompt) - set(world.errors)),
-        start=truth.spearman(world.prompt.text),
-        end=truth.spearman(result.prompt),
-        best_possible=truth.spearman(cured),
+        start=start,
+        end=end,
+        best_possible=heeding.spearman(cured),
         test_start=found["baseline"]["test"]["spearman"],
         test_end=found["best"]["test"]["spearman"],
-        changed=result.prompt != world.prompt.text,
+        changed=result.prompt != world.prompt.text or learned > 0,
         chars=len(result.prompt) - len(world.prompt.text),
+        questions=learned,
         accepted=len(accepted),
-        falsely=sum(truth.spearman(texts[each.version]) <= truth.spearman(texts[each.parent]) for each in accepted),
+        falsely=of_prompts + (learned > 0 and end <= start),
         tried=len(decided),
         iterations=found["iterations"],
         finish=result.finish_reason,
         calls=found["calls"],
         test_calls=test_calls,
-        exhaustive=exhaustive_calls(world, arm.mode, [each for each in events if isinstance(each, DisagreementsFound)]),
+        exhaustive=exhaustive_calls(arm.mode, world) if count else None,
         cpu_s=seconds,
     )
 
 
-def exhaustive_calls(world: SimulatedWorld, mode: str, found: Sequence[DisagreementsFound]) -> int:
-    """Calls of the papers' Algorithm 1 in the same world, by formula.
-
-    In each of five rounds every judge answers every question on every example, with its explanation in the same call;
-    every disagreement is read by the note-taker, every note compared with the memory, and ten lessons are written into
-    the prompt. Disagreements are counted as the run found them on its development examples, scaled to all examples;
-    rounds that it did not go take the last count.
-    """
-    questions = len(world.checklist.questions)
-    judges = 2 if mode == "migrate" else 1
-    shares = [each.found / each.verdicts for each in found] or [0.0]
-    shares += [shares[-1]] * (ROUNDS - len(shares))
-    verdicts = world.size * questions
-    return sum(judges * verdicts + 2 * round(share * verdicts) + KEPT for share in shares[:ROUNDS])
+@cache
+def exhaustive_calls(mode: str, world: SimulatedWorld) -> int:
+    """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``)."""
+    with tempfile.TemporaryDirectory() as folder:
+        return count_calls(_job(Arm(mode, {"explain": "always"}), world), RunDirectory(Path(folder)))
 
 
-def _run(arm: Arm, world: SimulatedWorld, folder: Path, events: list[Event]) -> RunResult:
-    shared = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
-    settings: dict[str, Any] = {"update": "edits", **shared, **arm.options}  # its helpers write no questions
+def _job(arm: Arm, world: SimulatedWorld) -> Job:
+    shared = {"update": "edits", "embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
+    settings: dict[str, Any] = {**shared, **arm.options}
     judge, prompt = SimulatedJudge(world), world.prompt
     if arm.mode == "migrate":
         source = SimulatedJudge(world, perfect=True)
-        job = migrate.prepare(world.rows, world.checklist, source, judge, prompt, None, settings)
-    else:
-        job = align.prepare(world.rows, world.checklist, judge, prompt, settings)
-    return run_job(job, RunDirectory(folder), Silent(), [events.append]).require_coverage()
+        return migrate.prepare(world.rows, world.checklist, source, judge, prompt, None, settings)
+    return align.prepare(world.rows, world.checklist, judge, prompt, settings)
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
@@ -226,6 +225,8 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         raise ValueError("there are no runs to summarise")
     gains = [run.end - run.start for run in runs]
     accepted = sum(run.accepted for run in runs)
+    counted = [run.exhaustive for run in runs if run.exhaustive is not None]
+    exhaustive = fmean(counted) if counted else None
     return {
         "runs": len(runs),
         "share_of_errors_fixed": _ratio(sum(run.fixed for run in runs), sum(run.errors for run in runs)),
@@ -237,6 +238,8 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "start": fmean(run.start for run in runs),
         "mean_gain": _interval(gains),
         "possible_gain": fmean(run.best_possible - run.start for run in runs),
+        "captured": _captured(gains, [run.best_possible - run.start for run in runs]),
+        "questions": fmean(run.questions for run in runs),
         "mean_gain_on_own_test": _interval(
             [run.test_end - run.test_start for run in runs if run.test_end is not None and run.test_start is not None]
         ),
@@ -248,11 +251,10 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "iterations": fmean(run.iterations for run in runs),
         "calls": fmean(run.calls for run in runs),
         "test_calls": fmean(run.test_calls for run in runs),
-        "exhaustive_calls": fmean(run.exhaustive for run in runs),
-        "calls_of_exhaustive": _ratio(sum(run.calls for run in runs), sum(run.exhaustive for run in runs)),
-        "calls_outside_test_of_exhaustive": _ratio(
-            sum(run.calls - run.test_calls for run in runs), sum(run.exhaustive for run in runs)
-        ),
+        "exhaustive_calls": exhaustive,
+        "calls_of_exhaustive": exhaustive and fmean(run.calls for run in runs) / exhaustive,
+        "calls_outside_test_of_exhaustive": exhaustive
+        and fmean(run.calls - run.test_calls for run in runs) / exhaustive,
         "chars_added": fmean(run.chars for run in runs),
         "chars_added_median": median(run.chars for run in runs),
         "finish": {reason: sum(run.finish == reason for run in runs) for reason in sorted({r.finish for r in runs})},
@@ -265,7 +267,8 @@ def measure(names: Sequence[str], seeds: int, first: int = FIRST_SEED) -> Iterat
     for name in names:
         arm = ARMS[name]
         began = time.perf_counter()
-        runs = [run_once(arm, seed) for seed in range(first, first + min(seeds, arm.seeds or seeds))]
+        numbers = range(first, first + min(seeds, arm.seeds or seeds))
+        runs = [run_once(arm, seed, count=seed < first + COUNTED) for seed in numbers]
         row = summarise(runs) | {"arm": asdict(arm), "gains": [round(run.end - run.start, 4) for run in runs]}
         print(f"{name}: {time.perf_counter() - began:.0f} s\n{line(name, row)}", flush=True)
         yield name, row
@@ -275,9 +278,11 @@ def line(name: str, row: Mapping[str, Any]) -> str:
     """One arm as a row of the table in the documentation."""
     gain = row["mean_gain"]
     falsely = f"{row['falsely_accepted']} of {row['accepted']}"
+    captured = row["captured"]
     cells = [
         name,
-        f"{100 * row['share_of_errors_fixed']:.0f} %",
+        "–" if captured is None else f"{captured['share']:.0%} ({captured['low']:.0%} to {captured['high']:.0%})",
+        f"{row['questions']:.1f}",
         f"{gain['mean']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})",
         f"{row['truly_below_start']} of {row['runs']}",
         f"{row['below_start_on_own_test']}",
@@ -310,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "seeds": [given.first_seed, given.first_seed + given.seeds - 1],
         "population": POPULATION,
         "resamples": RESAMPLES,
-        "exhaustive": f"Algorithm 1 in {ROUNDS} rounds, counted by formula (experiments/measured/simulated_world.py)",
+        "exhaustive": f"Algorithm 1 in {ROUNDS} rounds, counted on runs of it (experiments/measured/algorithm_1.py)",
     }
     found: dict[str, Any] = {}
     for name, row in measure(given.arms, given.seeds, given.first_seed):
@@ -324,6 +329,18 @@ def _below(run: Run) -> bool:
 
 def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _captured(gains: Sequence[float], possible: Sequence[float], resamples: int = 2_000) -> dict[str, float] | None:
+    """Share of the possible gain that was captured, with its 95 % bootstrap interval over the seeds; None where a
+    hundredth is not possible."""
+    if fmean(possible) < WORSE:
+        return None
+    chance = np.random.default_rng(0)
+    drawn = chance.integers(0, len(gains), (resamples, len(gains)))
+    shares = np.asarray(gains)[drawn].mean(axis=1) / np.asarray(possible)[drawn].mean(axis=1)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return {"share": fmean(gains) / fmean(possible), "low": float(low), "high": float(high)}
 
 
 def _interval(values: Sequence[float], resamples: int = 2_000) -> dict[str, float]:

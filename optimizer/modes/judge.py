@@ -214,11 +214,9 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         read,
     )
     found = QuestionLearner(subject, targets, development, bench.embedder, bench.events, most, options.max_iterations)
-    found.proposers = (
-        comments,
-        BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments),
-        KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers, contrasted),
-    )
+    beside = BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments)
+    kinds = KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers, contrasted)
+    found.proposers = ((comments, beside), (kinds,))
     if earlier is not None:
         again = earlier.waiting([*development, *bench.splits.validation], same_judge=job.is_same_judge)
         known = {each.id for each in development}

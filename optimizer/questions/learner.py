@@ -104,8 +104,10 @@ class QuestionLearner:
     """Questions that may join in one round."""
     most_looks: int
     """Candidates that may be sent to the gate, which share its level."""
-    proposers: Sequence[Proposer] = ()
-    """What promises most comes first; the next are asked where that has nothing, or was not enough for the gate."""
+    proposers: Sequence[Sequence[Proposer]] = ()
+    """Groups, what promises most first: the next group is asked where those before have nothing, or were not enough for the
+    gate. A group is read to its end before the first look, as a look at validation is dearer than reading on; only in a
+    run that has no second one is the rest of a group left where its first has something."""
     waiting: Sequence[Candidate] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +119,8 @@ class QuestionLearner:
     looks: int = field(default=0, init=False)
     """Candidates that were sent to the gate."""
     _exhausted: bool = field(default=False, init=False)
+    _stood: set[str] = field(default_factory=set, init=False)
+    """Chosen last, on all development examples: a few of them say nothing more."""
     _refused: dict[str, Candidate] = field(default_factory=dict, init=False)
     """Chosen before, but not enough for the gate: they are tried again together with the next ones."""
 
@@ -135,18 +139,17 @@ class QuestionLearner:
             return best
         self.events.phase(f"iteration {iteration}: writing questions")
         rejected = {name: both[1] for name, both in sides.items()}
-        named: dict[str, Candidate] = {}
-        while not named:  # what was asked before is no reason to leave the rest of the evidence unread
-            proposed: list[Candidate] = []
-            for proposer in self.proposers:
-                if not proposed or self.looks:
-                    proposed += await proposer.propose(best.draft, rejected, iteration)
-            proposed, self.waiting = [*self.waiting, *proposed], ()
-            if not proposed:
-                return best
-            named = self._named(best.draft.questions, proposed)
-        self._exhausted = False
-        chosen, logits = await self._chosen(best.draft, self._refused | named, seen, sides, iteration)
+        chosen, logits = self._refused, dict[str, dict[str, float]]()
+        for group in self.proposers:
+            if chosen and not self.looks:
+                break
+            for proposer in group:
+                if chosen and self.most_looks == 1:
+                    break
+                named = await self._new(best.draft, proposer, rejected, iteration)
+                if named:
+                    self._exhausted = False
+                    chosen, logits = await self._chosen(best.draft, chosen | named, seen, sides, iteration)
         if not chosen.keys() - self._refused.keys():
             return best
         dropped = self._speaking_against(best.draft, chosen, seen, sides)
@@ -156,6 +159,17 @@ class QuestionLearner:
         self._refused = {} if winner is not best else chosen
         return winner
 
+    async def _new(
+        self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> dict[str, Candidate]:
+        """Candidates that were not asked before; empty where a proposer has nothing more."""
+        while True:  # what was asked before is no reason to leave the rest of the evidence unread
+            proposed = await proposer.propose(best, rejected, iteration)
+            proposed, self.waiting = [*self.waiting, *proposed], ()
+            named = self._named(best.questions, proposed)
+            if named or not proposed:
+                return named
+
     def standing_comments(self) -> set[str]:
         """The comments from which a question came that the development examples speak for."""
         return {text for each in self.learned if each.problem is None for text in each.candidate.comments}
@@ -163,7 +177,7 @@ class QuestionLearner:
     @property
     def read(self) -> dict[str, Any]:
         """As under ``read`` in ``result.json``."""
-        return {name: value for each in self.proposers for name, value in each.read().items()}
+        return {name: value for group in self.proposers for each in group for name, value in each.read().items()}
 
     @property
     def is_exhausted(self) -> bool:
@@ -223,8 +237,13 @@ class QuestionLearner:
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
         logits = await self._own_cases(best, named, sides)
         standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
-        able = [name for name, found in standings.items() if found is not None and found.problem is None]
+        able = [
+            name
+            for name, found in standings.items()
+            if name in self._stood or (found is not None and found.problem is None)
+        ]
         able = _in_turn(sorted(able, key=lambda name: _rank(standings[name]), reverse=True), named)
+        able = sorted(able, key=lambda name: name not in self._stood)
         able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
         unused = dict.fromkeys(spare, NO_ROOM[0])
         chosen: dict[str, Candidate] = {}
@@ -252,6 +271,7 @@ class QuestionLearner:
                     chosen[name] = candidate
         for name, candidate in named.items():
             self._tell(name, chosen.get(name, candidate), standings[name], unused.get(name), iteration)
+        self._stood = set(chosen)
         return chosen, logits
 
     async def _own_cases(

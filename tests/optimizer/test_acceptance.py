@@ -191,3 +191,10 @@ def test_useless_edits_are_accepted_no_more_often_than_the_level(kind: str, leve
     share = shares_on_noise(kind, level, racing)
     assert share <= level + 2.5 * error
     assert share > 0.1 * level, "a gate that accepts nothing would pass for calibrated"
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_all_looks_together_spend_the_level_and_the_first_most_of_it(most: int) -> None:
+    levels = [gate().at_look(number, most).level for number in range(1, most + 1)]
+    assert sum(levels) == pytest.approx(0.1)
+    assert levels[0] == pytest.approx(0.1 if most == 1 else 0.075)

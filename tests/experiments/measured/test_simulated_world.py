@@ -10,22 +10,22 @@ from statistics import fmean
 import pytest
 
 from askance.experiments.measured import simulated_world
+from askance.experiments.measured.simulated_truth import Truth
 from askance.experiments.measured.simulated_world import (
+    ARMS,
     Arm,
     Run,
-    Truth,
     exhaustive_calls,
     line,
     main,
     run_once,
     summarise,
 )
-from askance.optimizer.events import DisagreementsFound
 from askance.testing import SimulatedWorld
 
 RUN = Run(
     seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45, changed=True,
-    chars=200, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, test_calls=400, exhaustive=4000, cpu_s=1.0,
+    chars=200, questions=1, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain", calls=1000, test_calls=400, exhaustive=4000, cpu_s=1.0,
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_no_run_ends_truly_below_its_start(runs: list[Run]) -> None:
 
 
 def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> None:
-    assert sum(run.calls for run in runs) < sum(run.exhaustive for run in runs)
+    assert runs[0].calls < exhaustive_calls("align", SimulatedWorld(seed=runs[0].seed))
 
 
 def test_the_test_takes_one_verdict_a_question_with_each_of_the_prompts(runs: list[Run]) -> None:
@@ -67,12 +67,23 @@ def test_the_truth_of_a_prompt_rises_with_every_error_that_it_cures() -> None:
     assert values[-1] > values[2] > values[0]
 
 
-def test_the_exhaustive_count_is_verdicts_notes_comparisons_and_edits_of_five_rounds() -> None:
-    world = SimulatedWorld(size=100)
-    found = [DisagreementsFound(1, 30, 120, []), DisagreementsFound(2, 12, 120, [])]
-    notes = 100 + 4 * 40  # a quarter, then a tenth, of 400 verdicts
-    assert exhaustive_calls(world, "align", found) == 5 * 400 + 2 * (notes) + 5 * 10
-    assert exhaustive_calls(world, "migrate", found) == 10 * 400 + 2 * (notes) + 5 * 10
+def test_the_exhaustive_count_is_of_every_round_on_all_examples() -> None:
+    world = SimulatedWorld(size=40)
+    once = world.size * len(world.checklist.questions)
+    assert once < exhaustive_calls("align", world) < 10 * once
+
+
+def test_where_people_comment_a_run_learns_questions_and_the_truth_of_its_whole_judge_is_measured() -> None:
+    arm = ARMS["house rules: auto"]
+    run = next(run for seed in range(1000, 1010) if (run := run_once(arm, seed)).questions)
+    assert run.end > run.start + 0.05
+    assert run.fixed == 0
+
+
+def test_where_nothing_can_be_learned_nothing_is_gained() -> None:
+    runs = [run_once(ARMS["house rules: auto, nothing to learn"], seed) for seed in range(3)]
+    assert fmean(run.end - run.start for run in runs) < 0.05
+    assert summarise(runs)["exhaustive_calls"] is None
 
 
 def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None:
@@ -87,7 +98,8 @@ def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None
     assert row["calls_of_exhaustive"] == 0.25
     assert row["calls_outside_test_of_exhaustive"] == 0.15
     assert row["mean_gain"]["low"] <= row["mean_gain"]["mean"] <= row["mean_gain"]["high"]
-    assert line("x", row).startswith("| x | 22 % | ")
+    assert row["captured"]["share"] == pytest.approx((0.1 - 0.005 - 0.1) / 1.2)
+    assert line("x", row).startswith("| x | -0% (")
     with pytest.raises(ValueError, match="no runs"):
         summarise([])
 
@@ -99,7 +111,7 @@ def test_where_nothing_was_accepted_there_is_no_share_of_false_acceptances() -> 
 def test_the_command_keeps_its_figures_and_how_to_get_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_world, "run_once", lambda arm, seed: replace(RUN, seed=seed))
+    monkeypatch.setattr(simulated_world, "run_once", lambda arm, seed, count: replace(RUN, seed=seed))
     main(["--seeds", "2", "--first-seed", "7", "--arms", "align", "--out", str(tmp_path / "out.json")])
     kept = json.loads((tmp_path / "out.json").read_text())
     assert kept["command"].endswith("--seeds 2 --first-seed 7 --arms 'align'")

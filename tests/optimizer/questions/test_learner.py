@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import askance
+from askance.memory.journal import read_events
 from askance.models.base import Request
 
 from .conftest import DEAF, RULES, TWIN, Desk, Killed
@@ -110,3 +111,21 @@ def test_a_killed_run_comes_to_the_same(
         assert done[name] == whole[name]
     twice = len(asked) - len(set(asked))
     assert twice <= 16, "what was in flight is all that is asked again"
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_comments_are_read_beside_their_outputs_before_the_first_look_unless_it_is_the_only_one(
+    make_desk: type[Desk], tmp_path: Path, most: int
+) -> None:
+    seen: list[str] = []
+    made = make_desk().align(tmp_path / "run", lambda one: seen.append(one.messages[-1][1]), max_iterations=most)
+    split = next(each for each in read_events(tmp_path / "run" / "journal.jsonl") if each["event"] == "split")
+    beside = [place for place, text in enumerate(seen) if text.startswith("Text: ") and "\nComment: " in text]
+    held_out = [
+        place
+        for place, text in enumerate(seen)
+        if RULES["price"][1] in text and any(f"[{name}]" in text for name in split["validation"])
+    ]
+    assert made.record.questions
+    assert held_out
+    assert (bool(beside) and beside[0] < held_out[0]) is (most == 2)
