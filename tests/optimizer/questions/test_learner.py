@@ -118,7 +118,7 @@ def test_comments_are_read_beside_their_outputs_before_the_first_look_unless_it_
     make_desk: type[Desk], tmp_path: Path, most: int
 ) -> None:
     seen: list[str] = []
-    made = make_desk().align(tmp_path / "run", lambda one: seen.append(one.messages[-1][1]), max_iterations=most)
+    made = make_desk(200).align(tmp_path / "run", lambda one: seen.append(one.messages[-1][1]), max_iterations=most)
     split = next(each for each in read_events(tmp_path / "run" / "journal.jsonl") if each["event"] == "split")
     beside = [place for place, text in enumerate(seen) if text.startswith("Text: ") and "\nComment: " in text]
     held_out = [
