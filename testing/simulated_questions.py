@@ -32,7 +32,7 @@ _SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
 
 
 @dataclass(frozen=True)
-class LearnedQuestion:
+class WrittenQuestion:
     """A question that is not among those of the start."""
 
     text: str
@@ -47,7 +47,7 @@ def comment_of(kind: Kind, chance: random.Random) -> str:
     return f"{chance.choice(OPENERS)} {chance.choice(kind.phrases)}."
 
 
-def read_learned(text: str) -> LearnedQuestion | None:
+def read_learned(text: str) -> WrittenQuestion | None:
     """The last question of a text that is none of the start's; None where there is none."""
     found = _LEARNED.findall(text)
     if not found:
@@ -56,8 +56,8 @@ def read_learned(text: str) -> LearnedQuestion | None:
     for usable, phrases in ((True, _PHRASES), (False, _SPOILT)):
         kind = next((kind for phrase, kind in phrases.items() if phrase in low), None)
         if kind is not None:
-            return LearnedQuestion(found[-1], kind, usable)
-    return LearnedQuestion(found[-1], None, usable=False)
+            return WrittenQuestion(found[-1], kind, usable)
+    return WrittenQuestion(found[-1], None, usable=False)
 
 
 def write_questions(
@@ -74,6 +74,8 @@ def write_questions(
     asked = messages[-1][1]
     opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), _SIGNS.search(asked)
     there = [kind for kind in _KINDS if signs and kind.sign in signs[1].split()]
+    if opening is not None and asked.startswith(opening[1]):
+        return "none"  # asked to make a question more general: those of this world are about a kind of thing already
     if comment is None:
         return None if signs is None or not asked.startswith("Text: ") else _kinds(there, seen, chance)
     if opening is None:
