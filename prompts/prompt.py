@@ -90,7 +90,7 @@ class Prompt:
 
     @property
     def _placeholders(self) -> list[str]:
-        return [match[2] for match in _BRACES.finditer(self.text) if match[2]]
+        return placeholders_of(self.text)
 
     @property
     def _is_marked_well(self) -> bool:
@@ -203,6 +203,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         KeyError: A placeholder has no value.
     """
     return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
+
+
+def placeholders_of(text: str) -> list[str]:
+    """Names in single braces, in order, each as often as it is there."""
+    return [match[2] for match in _BRACES.finditer(text) if match[2]]
 
 
 def literal(text: str) -> str:

@@ -183,7 +183,7 @@ async def test_a_check_is_stated_from_its_name_and_what_failed_outputs_were_told
     line, model = await state("Use at least 15 words.", text="Does it pass?", check="long_enough", reasons=reasons)
     assert line == "Use at least 15 words."
     shown = model.requests[0].messages[-1][1]
-    assert "What was wrong with outputs that failed: 3 words; at least 15 are wanted; 4 words" in shown
+    assert f"What was wrong with outputs that failed:\n{fence('3 words; at least 15 are wanted; 4 words')}" in shown
     assert "Requirement (a check to be passed): long_enough" in shown
     assert "5 words" in shown
     assert "6 words" not in shown
