@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ..memory.neighbours import greedy_unique
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
+from ..prompts.orders import foreign_order
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent
@@ -174,7 +175,7 @@ class QuestionProposer(Agent):
         self._most = most
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
-        """Propose questions on seeing some examples.
+        """Propose questions on seeing some examples; what no lesson may say, no question may.
 
         Args:
             examples: What is shown of them is context, input, reference and output, never a score or the system's name.
@@ -200,7 +201,8 @@ class QuestionProposer(Agent):
             _drafts_record("Proposals", self._dimensions, self._most),
             max_tokens=120 * self._most,
         )
-        return _proposed(reply, self._dimensions)
+        found = _proposed(reply, self._dimensions)
+        return [each for each in found if foreign_order(f"{each.text}\n{each.violation}", self._task) is None]
 
 
 def _drafts_record(name: str, dimensions: Sequence[str], most: int) -> type[BaseModel]:

@@ -15,7 +15,7 @@ _ROLES = (
 )
 _GUIDANCE = (
     r"(?:instructions?|guidance|guidelines?|rules?|prompts?|orders?|directions?|directives?|criteria|checklists?|lessons?|"
-    r"polic(?:y|ies)|constraints?|notes?)"
+    r"polic(?:y|ies)|constraints?|notes?|questions?)"
 )
 _EARLIER = r"(?:previous|previously|earlier|prior|above|preceding|former|existing|original|other|all|any|every|these|those|your|my)"
 _APPROVAL = (
@@ -36,7 +36,7 @@ _TO_ROLES = (
     r"(?:^|[.;:,]\s*|\band\s+|\bthen\s+)(?:act\s+as|pretend\s+(?:to\s+be|that\s+you))\b",
     r"\bas\s+(?:the|an?|your)\s+(?:admin(?:istrator)?|developer|supervisor|moderator|operator|system)\b",
     r"\b(?:system|developer)\s+(?:prompts?|messages?|instructions?)\b",
-    r"(?:^|[\n.;]\s*)(?:system|assistant|user|developer|human)\s*:",
+    r"(?:^|[\n.;?!]\s*)(?:system|assistant|user|developer|human)\s*:",
     rf"\b(?:tell|instruct|order|inform|remind|notify|note\s+to|message\s+(?:to|for))\s+(?:the|all|any|every|other)\s+"
     rf"(?:other\s+)?{_ROLES}\b",
     rf"\b(?:all|every|any)\s+other\s+{_ROLES}\b",
@@ -71,13 +71,14 @@ def foreign_order(text: str, ours: str = "") -> str | None:
 
     Args:
         text: What would enter a prompt.
-        ours: The user's own task and question. Approval and roles that these speak of too may be spoken of.
+        ours: The user's own task, question or prompt. What stands there in the same words may be said, and approval and
+            roles may be spoken of where they are there at all.
     """
     known = ours.lower()
     for what, patterns, spared in _KINDS:
         for pattern in patterns:
             for found in pattern.finditer(text):
                 longest = max(re.findall(r"\w+", found[0].lower()), key=len, default="")
-                if not (spared and longest in known):
+                if not (found[0].lower() in known or (spared and longest in known)):
                     return f'{what} ("{" ".join(found[0].split())}"); say only what to look for or what to write'
     return None
