@@ -181,7 +181,7 @@ def check_models(names: Sequence[str], *, api_base: str | None = None, connect: 
 
 
 async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> list[Checked]:
-    lines = []
+    lines, direct = [], []
     async with Models(api_base=api_base) as models:
         for name in names:
             try:
@@ -190,7 +190,7 @@ async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> l
                 lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
                 continue
             lines.append(_resolved(name))
-    direct = [name.partition("/")[2] for name in names if name.startswith("openai/")]
+            direct += [name.removeprefix("openai/")] if name.startswith("openai/") else []
     if direct and connect:
         lines += await _server(api_base or default_base_url(), direct)
     return lines

@@ -23,7 +23,50 @@ FENCED = frozenset({"excerpt", "fact", "instruction", "missed", "output", "quote
 PARTS = frozenset({"contrast", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"})
 """Made by :func:`render` and its like; a plain text is refused."""
 OURS = frozenset(
-    ["answer", "aspects", "bad", "check", "description", "dimension", "dimension_sentence", "fields", "first", "format", "good", "high", "hits_other", "kind", "kinds", "known", "lesson", "lessons", "levels", "like", "listed", "low", "most", "noun", "number", "opening", "other", "parts", "problem", "prompt", "question", "reference_answer", "requirement", "rule", "rule_field", "rule_opening", "second", "steps", "target_answer", "task", "verdict", "violation"]
+    [
+        "answer",
+        "aspects",
+        "bad",
+        "check",
+        "description",
+        "dimension",
+        "dimension_sentence",
+        "fields",
+        "first",
+        "format",
+        "good",
+        "high",
+        "hits_other",
+        "kind",
+        "kinds",
+        "known",
+        "lesson",
+        "lessons",
+        "levels",
+        "like",
+        "listed",
+        "low",
+        "most",
+        "noun",
+        "number",
+        "opening",
+        "other",
+        "parts",
+        "problem",
+        "prompt",
+        "question",
+        "reference_answer",
+        "requirement",
+        "rule",
+        "rule_field",
+        "rule_opening",
+        "second",
+        "steps",
+        "target_answer",
+        "task",
+        "verdict",
+        "violation",
+    ]
 )
 """The user's own task, prompt and questions; lessons, which are guarded (:mod:`askance.prompts.orders`); our own words."""
 

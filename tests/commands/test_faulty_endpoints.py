@@ -132,7 +132,7 @@ def test_a_password_in_an_address_gets_nowhere(
 
 @pytest.mark.parametrize("address", ["http://[x]/v1", "http://host:port/v1", "http://"])
 def test_an_address_that_is_none_is_said_in_a_sentence(place: Place, address: str) -> None:
-    for command in (["evaluate", *place.evaluation[:-2]], ["doctor", "openai/target"]):
+    for command in (["evaluate", *place.evaluation[:-2]], ["doctor", "--model", "openai/target"]):
         code, out, said = place(*command, "--api-base", address)
         assert code in (1, 2)
         assert "no usable address" in out + said
