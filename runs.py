@@ -166,6 +166,7 @@ def resume(
     callbacks: Iterable[Callback] = (),
     *,
     progress: bool | None = None,
+    ask_first: bool = False,
     **options: Any,
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
@@ -178,6 +179,7 @@ def resume(
         watcher: Told how the work goes on.
         callbacks: Told every event that is new.
         progress: Show how the work goes on; by default in notebooks only.
+        ask_first: As of :func:`run_and_report`.
         options: What is changed.
 
     Raises:
@@ -186,16 +188,20 @@ def resume(
     """
     job = take_up(RunDirectory(run), options)
     with watching(watcher, progress) as shown:
-        return run_and_report(job, run, shown, callbacks)
+        return run_and_report(job, run, shown, callbacks, ask_first=ask_first)
 
 
-def run_and_report(job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = ()) -> RunResult:
+def run_and_report(
+    job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), *, ask_first: bool = False
+) -> RunResult:
     """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage.
+
+    With ``ask_first`` nothing is written out where an accepted version has new sentences: they are the error's message.
 
     Raises:
         AskanceError: As :func:`~askance.optimizer.runner.run_job`, or the report cannot be written.
     """
-    return run_job(job, RunDirectory(run), watcher, callbacks, report=write_report)
+    return run_job(job, RunDirectory(run), watcher, callbacks, report=write_report, ask_first=ask_first)
 
 
 __all__ = ["align", "migrate", "resume", "run_and_report", "tune"]

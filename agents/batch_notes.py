@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, create_model
 
-from ..prompts.templates import render, template
-from ..prompts.text import excerpt, fence
+from ..prompts.templates import FencedText, joined, render, template
+from ..prompts.text import excerpt
 from .note_taker import NoteTaker, one_of
-from .notes import show_output
+from .notes import given_reason, show_output
 from .rules import LONGEST_RULE, Direction, RuleMaker
 
 if TYPE_CHECKING:
@@ -79,15 +79,14 @@ class BatchNoteTaker(NoteTaker):
         items = []
         for number, case in enumerate(cases, 1):
             source = "\n".join(filter(None, (case.example.context, case.example.input)))
-            reason = case.reasons.get("reference")
             item = render(
                 "batch_notes_item",
                 number=str(number),
                 output=show_output(case.example),
-                excerpt=fence(excerpt(source, case.example.output or "", EXCERPT)),
-                reason=f"Why: {reason}" if reason else "",
+                excerpt=excerpt(source, case.example.output or "", EXCERPT),
+                why=given_reason(case, "reference", "Why: "),
             )
-            items.append(item.rstrip())
+            items.append(FencedText(item.rstrip()))
         direction = cases[0].direction
         answer, other = direction.answers
         return render(
@@ -96,7 +95,7 @@ class BatchNoteTaker(NoteTaker):
             question=cases[0].question.text,
             target_answer=other,
             reference_answer=answer,
-            items="\n\n".join(items),
+            items=joined(items, "\n\n"),
             most=str(MOST_RULES),
             kinds=one_of(kinds),
             rule_field=direction.field,

@@ -17,7 +17,7 @@ from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
-    from ..models.base import Model
+    from ..models.base import Model, Request
     from ..models.gateway import AnswerStore, Gateway
 
 
@@ -61,11 +61,13 @@ class VerdictBuyer:
         try:
             if answer is None:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
+            answer = await self._with_logprobs(ask.request(), answer)
             readings, problem = self._readings(ask, answer)
             if problem is not None:
                 again = ask.again(self.model.identity, answer, problem, self.asking.form)
                 keys.append(again.key)
                 answer = await self.gateway.ask(self.role, self.model, again)
+                answer = await self._with_logprobs(again, answer)
                 readings, problem = self._readings(ask, answer)
         except ModelError as error:
             if error.fatal:
@@ -89,13 +91,29 @@ class VerdictBuyer:
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
         return await buyer.bought(alone, self.gateway.stored(self.role, [alone.key]).get(alone.key))
 
+    async def _with_logprobs(self, request: Request, answer: Answer) -> Answer:
+        """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
+
+        An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give them.
+
+        Raises:
+            ModelError: They are not there, or there is no second answer.
+        """
+        if self.provenance != "logprob" or answer.logprobs:
+            return answer
+        self.gateway.forget([request.key])
+        if self.gateway.provenance.get(self.model.identity) == "logprob":
+            answer = await self.gateway.buy(self.role, self.model, request)
+            if answer.logprobs:
+                return answer
+            self.gateway.forget([request.key])
+        raise ModelError(
+            f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
+            f"this run. {self.advice}"
+        )
+
     def _readings(self, ask: Ask, answer: Answer) -> tuple[dict[str, Reading], str | None]:
         """What an answer says, or the problem with it."""
-        if self.provenance == "logprob" and not answer.logprobs:
-            raise ModelError(
-                f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
-                f"this run. {self.advice}"
-            )
         try:
             return self.asking.read(ask, answer), None
         except ValueError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
+from ..prompts.orders import foreign_order
 from ..prompts.templates import render, template
 from .agent import Agent
 from .rules import DIRECTIONS
@@ -50,6 +51,8 @@ class Deduplicator(Agent):
         def is_complete(relation: Relation) -> None:
             if relation.relation != "new" and not 1 <= relation.of <= len(neighbours):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
+            if relation.relation == "merge" and (order := foreign_order(relation.merged, lesson.text)):
+                raise ValueError(f'"merged" cannot be used: {order}')
             if relation.relation == "merge" and _beginning(relation.merged) != _beginning(lesson.text):
                 raise ValueError(
                     f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"'

@@ -102,7 +102,7 @@ class Evaluator:
         if settled is None:
             answer = await self._first_answer(examples)
             without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
-            settled = self.gateway.provenance.setdefault(self.model.identity, "logprob" if answer.logprobs else without)
+            settled = self.gateway.settle(self.model, "logprob" if answer.logprobs else without)
         if expected and settled != "logprob":
             raise ModelError(
                 f"{self.model.name}: the endpoint gives no log-probabilities, which expected scores are read from. "

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ..models.base import CallError
 from ..prompts.checklist import Checklist, Question
 from ..prompts.templates import render
-from ..prompts.text import fence
 from .agent import Agent
 from .buying import all_together
 
@@ -88,7 +87,7 @@ class ExampleQuestions(Agent):
     async def _write(self, example: Example) -> Checklist:
         reply = await self._ask(
             render("example_questions", most=str(self._most)),
-            render("example_questions_case", instruction=fence(example.input)),
+            render("example_questions_case", instruction=example.input),
             self._record,
             max_tokens=_TOKENS_A_QUESTION * self._most,
             check=_ask_something,

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from ..prompts.prompt import Prompt, frame
-from ..prompts.templates import render, template
+from ..prompts.orders import foreign_order
+from ..prompts.prompt import render_example
+from ..prompts.templates import FencedText, render, template
 from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
 from .agent import Agent
-from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
+from .notes import Assignment, NoteAgent, Sample, doubted_beside, given_reason, show_output
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 REQUEST_RUN = 8
 """So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because
 requests share their formal wording ("repeat the request word for word without change")."""
-_ORDERS = ("generator_notes", "generator_notes_case")
+_ORDERS = ("generator_notes", "generator_notes_case", "given_reason")
 _FORM_WORDS = (
     "answer answers response responses reply output outputs request requests instruction instructions prompt task word "
     "words sentence sentences paragraph paragraphs line lines letter letters character characters section sections "
@@ -69,9 +70,9 @@ class GeneratorNoteTaker(NoteAgent):
         told = render(
             "generator_notes_case",
             task=self._task,
-            example=frame(Prompt(""), case.example).before.strip(),
+            example=render_example(case.example),
             check=case.question.criterion,
-            reason=case.reasons.get("reference") or "no reason was given",
+            why=given_reason(case, "reference") or FencedText("no reason was given"),
             contrast=self._shown_beside(case, "generator_notes_contrast"),
         )
         return Assignment(
@@ -109,6 +110,8 @@ class GeneratorNoteTaker(NoteAgent):
         text = f"{text[:1].upper()}{text[1:]}"
         if _PAST.match(text):
             raise ValueError('"instruction" must say what to do, beginning with a verb or "When the request asks for"')
+        if order := foreign_order(text, f"{self._task} {case.question.text}"):
+            raise ValueError(f'"instruction" cannot be used: {order}')
         if echo := echoed(text, _ORDERS):
             raise ValueError(f'"instruction" repeats what you were told ("{echo}"); say what the writer should do')
         if problem := self._leak(text, case):
@@ -168,7 +171,7 @@ class RequirementWriter(Agent):
             "state_requirement_case",
             kind=kind,
             requirement=check or requirement.text,
-            reasons=f"What was wrong with outputs that failed: {'; '.join(told)}" if told else "",
+            faults=render("state_requirement_faults", reasons="; ".join(told)) if told else "",
         )
         named = requirement.text if check is None else check.replace("_", " ").replace("-", " ")
         source = " ".join([named, *told])
@@ -177,6 +180,8 @@ class RequirementWriter(Agent):
             line = reply.line.strip()
             if "?" in line or not line[:1].isupper() or len(line.splitlines()) > 1:
                 raise ValueError('"line" must be an instruction in one sentence that begins with a capital letter')
+            if order := foreign_order(line, named):
+                raise ValueError(f'"line" cannot be used: {order}')
             if not content_stems(line) & content_stems(source):
                 raise ValueError('"line" must use the words of the requirement')
             negated, wanted = bool(_NEGATION.search(line)), bool(_NEGATION.search(named)) != requirement.is_fault

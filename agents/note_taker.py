@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import create_model
 
-from ..prompts.prompt import Prompt, frame
+from ..prompts.prompt import render_example
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words, fill
-from .notes import Assignment, NoteAgent, Sample, doubted_beside, show_output
+from .notes import Assignment, NoteAgent, Sample, doubted_beside, given_reason, show_output
 from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
 
 if TYPE_CHECKING:
@@ -93,19 +93,15 @@ class NoteTaker(NoteAgent):
 
     def _told(self, case: Case, kinds: Sequence[str]) -> str:
         answer, other = case.direction.answers
-
-        def reason(side: str) -> str:
-            return f" ({case.reasons[side]})" if case.reasons.get(side) else ""
-
         return render(
             "note_taker_case",
             task=self._task,
-            example=frame(Prompt(""), case.example).before.strip(),
+            example=render_example(case.example),
             question=case.question.text,
             target_answer="yes" if case.disagreement.target else "no",
-            target_reason=reason("target"),
+            target_reason=given_reason(case, "target", " "),
             reference_answer="yes" if case.disagreement.reference else "no",
-            reference_reason=reason("reference"),
+            reference_reason=given_reason(case, "reference", " "),
             contrast=self._shown_beside(case, "note_taker_contrast", answer=other, other=answer),
             kinds=one_of(kinds),
             rule_field=case.direction.field,

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from ..models.base import CallError
 from ..prompts.lessons import Lesson
-from ..prompts.templates import render, template
-from ..prompts.text import fence, shorten
+from ..prompts.templates import FencedText, render, template
+from ..prompts.text import shorten
 from .agent import Agent
 from .critique import Critic, Reviewed
 from .rules import Direction, direction_of, likeness
@@ -206,11 +206,11 @@ class NoteAgent(Agent, TakesNotes):
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Nothing has to be known before."""
 
-    def _shown_beside(self, case: Case, name: str, **values: str) -> str:
+    def _shown_beside(self, case: Case, name: str, **values: str) -> FencedText:
         """The other example as a paragraph of the case, from a template; empty where it is not to be shown."""
         if case.contrast is None or not self._settings.contrast:
-            return ""
-        return f"{render(name, output=show_output(case.contrast), **values)}\n"
+            return FencedText()
+        return render(name, output=show_output(case.contrast), **values) + "\n"
 
 
 def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
@@ -218,7 +218,13 @@ def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
     if case.contrast is None:
         return {"contrast": "", "hits_other": "false, as there is no second output."}
     beside = render("critique_contrast", verdict=verdict, output=show_output(case.contrast))
-    return {"contrast": f"{beside}\n", "hits_other": hits}
+    return {"contrast": beside + "\n", "hits_other": hits}
+
+
+def given_reason(case: Case, side: str, before: str = "") -> FencedText:
+    """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
+    reason = case.reasons.get(side)
+    return FencedText(before) + render("given_reason", reason=reason) if reason else FencedText()
 
 
 SHOWN_OUTPUT = 800
@@ -226,8 +232,8 @@ SHOWN_OUTPUT = 800
 
 
 def show_output(example: Example, most_chars: int = SHOWN_OUTPUT) -> str:
-    """An example's output alone, shortened and fenced: what is shown of an example where tokens count."""
-    return fence(shorten(example.output or "", most_chars))
+    """An example's output alone, shortened: what is shown of an example where tokens count."""
+    return shorten(example.output or "", most_chars)
 
 
 ALIKE = 0.5

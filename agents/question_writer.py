@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from ..memory.neighbours import greedy_unique
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
-from ..prompts.templates import render, template
+from ..prompts.orders import foreign_order
+from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent
 
@@ -174,7 +175,7 @@ class QuestionProposer(Agent):
         self._most = most
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
-        """Propose questions on seeing some examples.
+        """Propose questions on seeing some examples; what no lesson may say, no question may.
 
         Args:
             examples: What is shown of them is context, input, reference and output, never a score or the system's name.
@@ -194,13 +195,14 @@ class QuestionProposer(Agent):
             render(
                 "propose_case",
                 task=f"The task:\n{self._task}\n\n" if self._task else "",
-                examples="\n\n".join(_shown(number, example) for number, example in enumerate(examples, 1)),
+                examples=joined((_shown(number, each) for number, each in enumerate(examples, 1)), "\n\n"),
                 known="\n".join(f"- {text}" for text in known) or "(none)",
             ),
             _drafts_record("Proposals", self._dimensions, self._most),
             max_tokens=120 * self._most,
         )
-        return _proposed(reply, self._dimensions)
+        found = _proposed(reply, self._dimensions)
+        return [each for each in found if foreign_order(f"{each.text}\n{each.violation}", self._task) is None]
 
 
 def _drafts_record(name: str, dimensions: Sequence[str], most: int) -> type[BaseModel]:
@@ -226,13 +228,13 @@ def _proposed(reply: Any, dimensions: Sequence[str]) -> list[ProposedQuestion]:
     return [ProposedQuestion(each.text, each.violation, dimension(each)) for each in reply.questions]
 
 
-def _shown(number: int, example: Example) -> str:
+def _shown(number: int, example: Example) -> FencedText:
     parts = [f"Example {number}"]
     for name in ("context", "input", "reference", "output"):
         text = getattr(example, name)
         if text:
             parts.append(f"{name.capitalize()}:\n{fence(_cut(text))}")
-    return "\n\n".join(parts)
+    return FencedText("\n\n".join(parts))
 
 
 def _cut(text: str) -> str:

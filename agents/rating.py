@@ -144,7 +144,7 @@ class Rater:
             for request in requests:
                 answer = await self.gateway.ask(self.role, self.model, request)
                 if provenance == "logprob" and not answer.logprobs:
-                    return await self._without_logprobs(rate)
+                    return await self._without_logprobs(rate, request)
                 distribution, source = self._read(answer, provenance)
                 read.append(distribution)
         except ModelError as error:
@@ -157,14 +157,15 @@ class Rater:
         mean = tuple(sum(column) / len(read) for column in zip(*read, strict=True))
         return Rating(*name, mean, source)
 
-    async def _without_logprobs(self, rate: ToRate) -> Rating:
+    async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
         """Ask again in the way that fits an endpoint that gives no log-probabilities.
 
         Raises:
             ModelError: They were insisted on.
         """
         without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
-        if self.judging.p_yes != "auto" or self.gateway.provenance.setdefault(self.model.identity, without) != without:
+        if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
+            self.gateway.forget([request.key])
             raise ModelError(
                 f"{self.model.name}: an answer came without log-probabilities, although numbers are taken from them in "
                 "this run. Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."

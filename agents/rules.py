@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from ..models.base import ModelError
+from ..prompts.orders import foreign_order
 from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
 
@@ -34,7 +35,15 @@ _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3}) ((?:is|are|was|were|does|do)\b)")
-_ORDERS = ("note_taker", "note_taker_case", "critique", "critique_case", "batch_notes", "batch_notes_case")
+_ORDERS = (
+    "note_taker",
+    "note_taker_case",
+    "critique",
+    "critique_case",
+    "batch_notes",
+    "batch_notes_case",
+    "given_reason",
+)
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
 _EMPTY_WORDS = (
     "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
@@ -314,7 +323,7 @@ class RuleMaker:
 
     def _problem(self, text: str, *, listed: bool = False) -> str | None:
         """``listed``: the words are a kind's, which was listed without a look at any example."""
-        special = beside_the_point(text, self.judged)
+        special = foreign_order(text, self.judged) or beside_the_point(text, self.judged)
         if special is None and not listed:
             special = too_special(text, self.shown, self.question.violation or "", self.judged)
         if special is None and self.refuse_truisms and is_truism(text, self.question.text):

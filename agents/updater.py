@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from ..models.structured import ParseError
 from ..prompts.lessons import Edit
+from ..prompts.orders import foreign_order
 from ..prompts.prompt import check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words
@@ -46,7 +47,7 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
 
     Raises:
         ValueError: It cannot be applied, makes the prompt too long, changes or moves the answer format, a scale or a
-            placeholder, orders another format beside it, or copies an example. The message is told to the model.
+            placeholder, orders another format beside it, says what no lesson may, or copies an example. The message is told to the model.
     """
     changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
@@ -58,6 +59,9 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
         raise ValueError("it changes the scale, or brings in another")
     if any(_JSON.search(each) for each in changed.answer_format if each not in prompt.answer_format):
         raise ValueError("it orders another answer format")
+    written = "\n".join(line for line in edit.new.splitlines() if line not in edit.old)
+    if order := foreign_order(written, prompt.text):
+        raise ValueError(order)
     copied = copied_words(edit.new.replace(edit.old, ""), examples)
     if copied:
         raise ValueError(f'the edit copies an example ("{copied}")')

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from .. import __version__
 from ..evaluation.options import MODEL, load_config
 from ..memory.verdict_store import SCHEMA_VERSION, store_path
-from ..models.direct import default_base_url, shown_address
+from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
@@ -181,7 +181,7 @@ def check_models(names: Sequence[str], *, api_base: str | None = None, connect: 
 
 
 async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> list[Checked]:
-    lines = []
+    lines, direct = [], []
     async with Models(api_base=api_base) as models:
         for name in names:
             try:
@@ -190,7 +190,7 @@ async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> l
                 lines.append(Checked("models", name, "broken", str(error).rstrip(".")))
                 continue
             lines.append(_resolved(name))
-    direct = [name.partition("/")[2] for name in names if name.startswith("openai/")]
+            direct += [name.removeprefix("openai/")] if name.startswith("openai/") else []
     if direct and connect:
         lines += await _server(api_base or default_base_url(), direct)
     return lines
@@ -223,7 +223,7 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS), headers=headers) as session,
-            session.get(url) as reply,
+            session.get(url, allow_redirects=False) as reply,
         ):
             status = reply.status
             listed = _listed(await reply.json(content_type=None)) if status == 200 else []
@@ -232,6 +232,9 @@ async def _server(base: str, wanted: Sequence[str]) -> list[Checked]:
         return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):
         return [Checked("models", shown, "broken", f"refuses the key (HTTP {status})", "correct OPENAI_API_KEY")]
+    if status in REDIRECTS:
+        there = "redirects to another address, where no text is sent"
+        return [Checked("models", shown, "broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
     if not listed:
         return [Checked("models", shown, "ok", f"answers (HTTP {status}), but does not say which models it has")]
     lines = [Checked("models", shown, "ok", f"answers and lists {len(listed)} models")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
-from ..prompts.errors import BudgetExceededError
+from ..prompts.errors import BudgetExceededError, UnapprovedError
 from .options import (
     Function,
     common_options,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ..evaluation.progress import Watcher
     from ..optimizer.job import Job
     from ..optimizer.runner import RunResult
 
@@ -40,7 +42,44 @@ def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
     run = click.option(
         "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
     )
-    return lambda function: run(dry_run_option(config_option(common_options(settings_options(record)(function)))))
+    return lambda function: run(
+        yes_option(dry_run_option(config_option(common_options(settings_options(record)(function)))))
+    )
+
+
+yes_option = click.option(
+    "--yes",
+    is_flag=True,
+    help="Write accepted sentences out without asking; nobody is asked without a terminal either.",
+)
+
+
+def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet: bool, yes: bool) -> RunResult:
+    """The result, once a person at the terminal has agreed to the sentences that a prompt or checklist gets.
+
+    Without a terminal there is nobody to ask: what was accepted is shown and written out, as with ``--yes``.
+
+    Args:
+        work: Does the run; told who watches, and whether to ask first.
+        run: Its directory.
+        quiet: Show no progress.
+        yes: Do not ask.
+
+    Raises:
+        UnapprovedError: The person did not agree.
+    """
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    try:
+        with console(quiet) as watcher:
+            return work(watcher, asks)
+    except UnapprovedError as error:
+        click.echo(error, err=True)
+    if not click.confirm("Write them out?", err=True):
+        raise UnapprovedError(
+            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {run} asks again."
+        )
+    with console(quiet) as watcher:
+        return work(watcher, False)
 
 
 def run_mode(
@@ -52,6 +91,7 @@ def run_mode(
     as_json: bool,
     quiet: bool,
     dry_run: bool,
+    yes: bool,
     **given: Any,
 ) -> None:
     """Run one of the modes, or say what it would take.
@@ -64,6 +104,7 @@ def run_mode(
         as_json: Print the result as JSON.
         quiet: Show no progress.
         dry_run: Buy nothing.
+        yes: Write accepted sentences out without asking.
         given: What else the command line gave.
 
     Raises:
@@ -79,8 +120,9 @@ def run_mode(
     if dry_run:
         tell_estimate(job, as_json=as_json)
         return
-    with console(quiet) as watcher:
-        done = runs.run_and_report(job, run, watcher)
+    done = _written_out(
+        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+    )
     finish(done, as_json=as_json)
 
 
@@ -215,11 +257,14 @@ def tune(**given: Any) -> None:
 
 @click.command(name="resume")
 @click.argument("run")
+@yes_option
 @common_options
 @settings_options(LoopOptions, only=NOT_IN_FINGERPRINT)
-def resume(run: str, as_json: bool, quiet: bool, **given: Any) -> None:
+def resume(run: str, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
     """Go on with the run in the directory RUN. No call that was paid for is repeated."""
     load_dotenv()
-    with console(quiet) as watcher:
-        done = runs.resume(run, watcher, **{name: value for name, value in given.items() if value is not None})
+    options = {name: value for name, value in given.items() if value is not None}
+    done = _written_out(
+        lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
+    )
     finish(done, as_json=as_json)

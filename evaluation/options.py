@@ -157,7 +157,8 @@ def parse_options(kind: type[Settings], values: Mapping[str, Any], where: str = 
         for problem in error.errors(include_url=False):
             field = ".".join(str(part) for part in problem["loc"])
             message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            wrong = f", not {problem['input']}" if "must be" in message else ""
+            shows = "must be" in message and field != "api_base"  # which may hold a password
+            wrong = f", not {problem['input']}" if shows else ""
             problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
 

@@ -32,6 +32,8 @@ _BROUGHT = "CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT RO
 """Keys of answers that were copied from another store."""
 _COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 _INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
+_REPLACE = _INSERT.replace("IGNORE", "REPLACE")
+"""In the place of a row that :func:`_select` passes over."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
@@ -125,7 +127,9 @@ class VerdictStore:
         text = _storable(answer.text)
         row = (key, text, _storable(logprobs), answer.prompt_tokens, answer.completion_tokens)
         try:
-            self._db.execute(_INSERT, (*row, answer.cost_usd, answer.finish))
+            values = (*row, answer.cost_usd, answer.finish)
+            if not self._db.execute(_INSERT, values).rowcount and not _select(self._db, [key]):
+                self._db.execute(_REPLACE, values)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
@@ -156,7 +160,7 @@ class VerdictStore:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 for row in rows:
-                    if self._db.execute(_INSERT, row).rowcount:
+                    if not _is_empty(*row[1:3]) and self._db.execute(_INSERT, row).rowcount:
                         self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
                 self._db.execute("COMMIT")
             except BaseException:
@@ -235,8 +239,14 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Answer
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
         for key, *columns in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
-            found[key] = _answer(*columns)
+            if not _is_empty(*columns[:2]):
+                found[key] = _answer(*columns)
     return found
+
+
+def _is_empty(text: str | bytes, logprobs: str | bytes | None) -> bool:
+    """Whether a row is an empty answer, as stores of earlier versions have them: it is as if it were not there."""
+    return logprobs is None and not text.strip()
 
 
 def _storable(text: str | None) -> str | bytes | None:

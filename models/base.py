@@ -94,6 +94,11 @@ class Answer:
     finish: str = "stop"
     """Why it ended; ``length`` means that it was cut off."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds neither a word nor log-probabilities: nothing can be read from it, and nothing learned."""
+        return not (self.logprobs or self.text.strip())
+
 
 class Model(Protocol):
     """A model that can be asked. One method; the rest says what it is."""
@@ -133,3 +138,7 @@ class ModelError(CallError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class EmptyAnswerError(ModelError):
+    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went wrong."""

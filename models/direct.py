@@ -11,6 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ..prompts.errors import InputError
 from .base import Answer, ModelError, TokenProbabilities
 from .probabilities import worth_keeping
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from .base import Request
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _OPTIONAL = {
     "response_format": ("response_format",),
@@ -106,9 +108,18 @@ class DirectModel:
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
                 headers=self._headers,
             )
+        url, sent = f"{base.rstrip('/')}/chat/completions", json.dumps(body)
         try:
-            async with self._session.post(f"{base.rstrip('/')}/chat/completions", data=json.dumps(body)) as response:
-                return response.status, response.headers, await response.read()
+            async with self._session.post(url, data=sent, allow_redirects=False) as response:
+                if response.status not in REDIRECTS:
+                    return response.status, response.headers, await response.read()
+                there = response.headers.get("Location", "")
+            failure = ModelError(
+                f"{self.name}: {shown_address(base)} redirects (HTTP {response.status}) to {shown_address(there)}. "
+                "Texts are sent to no address but the given one: if you trust the other, give it as --api-base.",
+                fatal=True,
+                status=response.status,
+            )
         except aiohttp.ConnectionTimeoutError:
             failure = ModelError(f"{self.name}: no connection to {shown_address(base)} in time.", retry=True)
         except TimeoutError:
@@ -124,12 +135,15 @@ class DirectModel:
         raise failure  # here and not above, so that nothing hangs on to aiohttp's own error and the headers in it
 
     def _read(self, payload: bytes, request: Request) -> Answer:
+        may_pass = False
         try:
+            may_pass = payload.strip()[:1] in (b"", b"{")
             data = json.loads(payload)
+            may_pass = isinstance(data, dict) and data.get("choices") == []
             if isinstance(data, dict) and data.get("error") and not data.get("choices"):
                 raise self._error(_code(data["error"]), {}, payload)
             choice = data["choices"][0]
-            text = _text(choice["message"]["content"])
+            text = _text(choice["message"].get("content")) or str(choice["message"].get("refusal") or "")
             usage = data.get("usage") or {}
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
             return Answer(
@@ -142,6 +156,8 @@ class DirectModel:
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
         shown = self._clean(payload.decode("utf-8", "replace"))[:200]
+        if may_pass:
+            raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off. It said: {shown}", retry=True)
         raise ModelError(
             f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
             f"/v1 at its end where the server wants it? It said: {shown}"
@@ -220,8 +236,36 @@ def _text(content: Any) -> str:
 
 def shown_address(url: str) -> str:
     """An address without a user's name, password or query, which may hold a key."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    scheme, slashes, rest = url.rpartition("://")
+    place, *query = re.split(r"[?#]", rest)
+    shown = (
+        "…" if any("@" in each for each in query) else place.rpartition("@")[2]
+    )  # a password may hold any of these signs
+    return f"{scheme}{slashes}{shown}"
+
+
+def check_address(url: str) -> str:
+    """The address of an endpoint, if it can be used.
+
+    Raises:
+        InputError: It is none, or holds a name, password or query: addresses stand in settings, which are kept and shown.
+    """
+    shown, url = shown_address(url), url.strip()
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"--api-base {shown}: an address begins with http:// or https://.")
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or any(each.isspace() for each in url):
+        raise InputError(f"--api-base {shown}: this is no usable address. Write it like http://127.0.0.1:8000/v1.")
+    if "@" in url or parts.query or parts.fragment:
+        raise InputError(
+            f"--api-base {shown}: an address holds no user's name, password or query here, as it is kept with the run. Give the "
+            "key as OPENAI_API_KEY; where the server wants a name and password, put a proxy in front of it."
+        )
+    return url
 
 
 def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..prompts.errors import AskanceError
-from .base import Answer, Model, ModelError, Request
+from .base import Answer, EmptyAnswerError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
@@ -37,19 +39,37 @@ class AnswerStore(Protocol):
 
 
 class RetryPolicy:
-    """How often and how long to wait: exponential with full jitter, the endpoint's wish first."""
+    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without end."""
 
     def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
-        """``attempts`` counts the first one; waits are in seconds."""
+        """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
         self.attempts = attempts
+        self.longest = longest
         self._first = first
-        self._longest = longest
+
+    @property
+    def patience(self) -> float:
+        """Seconds without any answer of a model after which a failed call is not made again."""
+        return self.longest * (self.attempts - 1)
 
     def wait(self, attempt: int, asked: float | None) -> float:
         """Seconds to wait after failed attempt number ``attempt`` (from 1)."""
         if asked is not None:
-            return asked + random.uniform(0, 0.25)
-        return random.uniform(0.5, 1.0) * min(self._longest, self._first * 2.0 ** (attempt - 1))
+            return min(asked, self.longest) + random.uniform(0, 0.25)
+        return random.uniform(0.5, 1.0) * min(self.longest, self._first * 2.0 ** (attempt - 1))
+
+
+@dataclass
+class _Line:
+    """The calls to one model."""
+
+    slot: asyncio.Semaphore
+    under_way: int = 0
+    answered: bool = False
+    """Whether it ever gave an answer."""
+    heard: float = 0.0
+    """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
+    failed_in_a_row: int = 0
 
 
 class Gateway:
@@ -81,17 +101,28 @@ class Gateway:
         """Where p_yes of each model comes from, by identity; settled once, by its first answer."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
+        self.on_notice: Callable[[str], None] | None = None
+        """Called with what somebody should know about the answers."""
         self._retry = retry or RetryPolicy()
-        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
         self._brought = set(brought)
         self._counted: set[bytes] = set()
-        self._failed_in_a_row: dict[str, int] = {}
 
     def concurrency(self, model: Model) -> int:
         """How many calls a model takes at once: its own limit, or the common one."""
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
+
+    def settle(self, model: Model, provenance: Provenance) -> Provenance:
+        """Where p_yes of a model comes from, from now on: what was settled first. It is said where that is not
+        log-probabilities, as every score depends on it."""
+        if model.identity not in self.provenance:
+            self.provenance[model.identity] = provenance
+            if provenance != "logprob" and self.on_notice:
+                instead = "is the yes or no itself, 1 or 0" if provenance == "hard" else "is counted from samples"
+                self.on_notice(f"{model.name} gives no log-probabilities, so P(yes) {instead}.")
+        return self.provenance[model.identity]
 
     def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those answers that need no call; each is booked as reused."""
@@ -152,40 +183,47 @@ class Gateway:
 
     async def _attempts(self, role: str, model: Model, request: Request) -> Answer:
         ledger = self.budget.role(role)
-        slot = self._slots.setdefault(model.identity, asyncio.Semaphore(self.concurrency(model)))
-        for attempt in range(1, self._retry.attempts + 1):
-            try:
-                async with slot:
-                    answer = await self._within_budget(model, request)
-                self._failed_in_a_row[model.identity] = 0
-                return answer
-            except ModelError as error:
-                if not error.retry or attempt == self._retry.attempts:
-                    ledger.failures += 1
-                    raise self._given_up(model, error) from None
-                seconds = self._retry.wait(attempt, error.retry_after)
-                ledger.retries += 1
-                if self.on_wait:
-                    self.on_wait(str(error), seconds)
-            await asyncio.sleep(seconds)
+        line = self._lines.get(model.identity)
+        if line is None:
+            line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
+        if not line.under_way:
+            line.heard = monotonic()
+        line.under_way += 1
+        try:
+            for attempt in range(1, self._retry.attempts + 1):
+                try:
+                    async with line.slot:
+                        answer = await self._within_budget(role, model, request)
+                    line.answered, line.heard, line.failed_in_a_row = True, monotonic(), 0
+                    return answer
+                except ModelError as error:
+                    silent = monotonic() - line.heard
+                    too_long = attempt > 1 and silent > self._retry.patience
+                    if not error.retry or too_long or attempt == self._retry.attempts:
+                        ledger.failures += 1
+                        raise _given_up(line, model, error, silent if too_long else None) from None
+                    seconds = self._retry.wait(attempt, error.retry_after)
+                    ledger.retries += 1
+                    if self.on_wait:
+                        asks = error.retry_after if (error.retry_after or 0) > self._retry.longest else None
+                        wish = f" It asks to wait {asks:,.0f} s." if asks else ""
+                        self.on_wait(f"{error}{wish}", seconds)
+                await asyncio.sleep(seconds)
+        finally:
+            line.under_way -= 1
         raise AssertionError("the last attempt returns or raises")
 
-    def _given_up(self, model: Model, error: ModelError) -> ModelError:
-        """The error to raise; after ``HOPELESS`` failures in a row one that ends the run."""
-        failed = self._failed_in_a_row.get(model.identity, 0) + 1
-        self._failed_in_a_row[model.identity] = failed
-        if error.fatal or failed < HOPELESS:
-            return error
-        text = f"{failed} calls in a row failed, so the run stops here. The last one said: {error}"
-        return ModelError(text, fatal=True, status=error.status)
-
-    async def _within_budget(self, model: Model, request: Request) -> Answer:
+    async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
         tokens, cost = reserved_tokens(request), highest_cost(model, request)
         self.budget.reserve(tokens, cost)
         try:
-            return await model.answer(request)
+            answer = await model.answer(request)
         finally:
             self.budget.release(tokens, cost)
+        if answer.is_empty:
+            self.budget.paid(role, answer)
+            raise _nothing_said(model, answer, request.parameters.temperature)
+        return answer
 
     def _book(self, role: str, key: bytes, answer: Answer) -> None:
         if key in self._counted or key in self._brought:
@@ -193,3 +231,35 @@ class Gateway:
         else:
             self._counted.add(key)
             self.budget.paid(role, answer)
+
+
+def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None) -> ModelError:
+    """The error to raise; one that ends the run where the endpoint is down.
+
+    It is after ``HOPELESS`` failures in a row, and where it let a second call wait too long, or the first one ever. One
+    that has answered before and now says nothing is not down: a prompt can silence a model.
+    """
+    if error.fatal or (isinstance(error, EmptyAnswerError) and line.answered):
+        return error
+    line.failed_in_a_row += 1
+    if silent is not None and (line.failed_in_a_row > 1 or not line.answered):
+        text = f"{model.name} has not answered for {silent / 60:.0f} minutes, so the run stops here. It said: {error}"
+    elif line.failed_in_a_row >= HOPELESS:
+        text = f"{line.failed_in_a_row} calls in a row failed, so the run stops here. The last one said: {error}"
+    else:
+        return error
+    return ModelError(text, fatal=True, status=error.status)
+
+
+def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnswerError:
+    """The error that an empty answer is; asking again may help unless the model would say the same."""
+    if answer.finish == "length":
+        text = (
+            "the answer was cut off before its first word. A model that thinks before it answers cannot be used here."
+        )
+    elif answer.finish == "content_filter":
+        text = "a filter of the endpoint held the answer back."
+    else:
+        again = temperature > 0 or not getattr(model, "repeats_itself", False)
+        return EmptyAnswerError(f"{model.name}: the reply is empty.", retry=again)
+    return EmptyAnswerError(f"{model.name}: {text}")

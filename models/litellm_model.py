@@ -108,7 +108,7 @@ class LiteLLMModel:
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:
-            raise ModelError(f"{self.name}: the provider's reply holds no answer.")
+            raise ModelError(f"{self.name}: the provider's reply holds no answer.", retry=True)
         choice = response.choices[0]
         usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None

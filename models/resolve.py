@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
-from .direct import DirectModel, default_base_url
+from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
 from .embedded_models import RegisteredModel, resolve
@@ -107,9 +107,7 @@ class Models:
             raise MissingExtraError("providers", "litellm", what=what) from None
 
     def _direct(self, name: str, model: str) -> Model:
-        base = self._api_base or default_base_url()
-        if not base.startswith(("http://", "https://")):
-            raise InputError(f"--api-base {base}: an address begins with http:// or https://.")
+        base = check_address(self._api_base or default_base_url())
         key = os.environ.get("OPENAI_API_KEY", "").strip()
         if not key.isprintable():
             raise InputError("OPENAI_API_KEY holds a line break or another character that no key has.")
@@ -140,6 +138,9 @@ class Models:
 
 class EmbeddedModel(DirectModel):
     """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
+
+    repeats_itself = True
+    """At temperature 0 the same request gets the same answer."""
 
     def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
         """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""

@@ -11,12 +11,14 @@ import threading
 from concurrent.futures import CancelledError, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..prompts.errors import AskanceError
-from .budget import Budget
+from .budget import Budget, count
+from .direct import check_address
 from .gateway import Gateway, RetryPolicy
 from .resolve import Models
 
@@ -44,6 +46,37 @@ class ModelOptions(BaseModel):
     max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
     seed: int = Field(42, ge=0, description="Seed of everything random.")
 
+    @field_validator("api_base")
+    @classmethod
+    def _can_be_kept(cls, address: str | None) -> str | None:
+        return check_address(address) if address else address
+
+
+WAITS_EVERY = 15.0
+"""Seconds between two lines about calls that are made again."""
+
+
+class _Waits:
+    """Says that calls are made again: the first at once, the others together, so that many are one line."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._quiet_until = 0.0
+        self._unsaid = 0
+
+    def __call__(self, why: str, seconds: float) -> None:
+        if monotonic() < self._quiet_until:
+            self._unsaid += 1
+            return
+        others = f" Since the last such line {count(self._unsaid, 'other call')} had to wait." if self._unsaid else ""
+        self._say(f"{why} Asking again in {seconds:.1f} s.{others}")
+        self._quiet_until, self._unsaid = monotonic() + WAITS_EVERY, 0
+
+    def tell_rest(self) -> None:
+        """How many were not spoken of."""
+        if self._unsaid:
+            self._say(f"{count(self._unsaid, 'further call')} had to be made again.")
+
 
 @asynccontextmanager
 async def session(
@@ -69,9 +102,13 @@ async def session(
             stored_answers_are_ours=stored_answers_are_ours,
             brought=brought,
         )
-        if say is not None:
-            gateway.on_wait = lambda why, seconds: say(f"{why} Asking again in {seconds:.1f} s.")
-        yield models, gateway
+        waits = _Waits(say) if say is not None else None
+        gateway.on_wait, gateway.on_notice = waits, say
+        try:
+            yield models, gateway
+        finally:
+            if waits is not None:
+                waits.tell_rest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ class Decision:
     reason: str
     gain: Difference | None
     within_noise: bool = False
-    """Rejected for no other reason than that the gain may be noise: with further edits it may stand out."""
+    """Rejected for no other reason than that the gain may be noise, or verdicts are missing: with further edits, or later,
+    it may stand out."""
 
 
 class Acceptance(Protocol):

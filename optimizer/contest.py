@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..evaluation.scoring import coverage
+from .acceptance import Decision
 from .edits import Waiting, bundle, problem_of
 from .events import VersionDecided
 from .subject import TriedEdits, Version
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
     from ..prompts.verdicts import Verdict
-    from .acceptance import Acceptance, Decision
+    from .acceptance import Acceptance
     from .events import Teller
     from .screening import Screening
     from .subject import Draft, Subject
@@ -66,6 +68,8 @@ class Contest:
     """Whether a bundle that fails is taken apart to find the guilty edit."""
     max_prompt_chars: int | None
     """Longest prompt that several edits together may make."""
+    min_coverage: float = 0.0
+    """Share of its verdicts that a version must have to be accepted, and the one that it is held against."""
     screening: Screening | None = None
     """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
     needs all questions, as with a generator."""
@@ -88,7 +92,20 @@ class Contest:
         number = self._new_version(draft)
         self.events.phase("judging validation with the starting prompt")
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
-        return Version(number, draft, seen.scores, verdicts=seen.verdicts)
+        version = Version(number, draft, seen.scores, verdicts=seen.verdicts)
+        if problem := self.lacking(version):
+            self.events.say(f"On validation {problem}: as long as they are missing, no other version is accepted.")
+        return version
+
+    def lacking(self, *versions: Version) -> str | None:
+        """Why too few verdicts are there to decide by; None where there are enough."""
+        seen = min((coverage(each.verdicts) for each in versions), key=lambda each: each.share)
+        if seen.share >= self.min_coverage:
+            return None
+        return (
+            f"only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than --min-coverage "
+            f"{self.min_coverage:.1%}"
+        )
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         """Try edits together with those that wait; where that gains nothing, each half, so that a guilty edit is found.
@@ -208,10 +225,8 @@ class Contest:
         return decision, raced.version
 
     def keep(self, version: Version) -> None:
-        """This version is now what the user would get."""
+        """This version is now what the user would get; it is written out at the end, once its new sentences were shown."""
         self.accepted = version
-        if not self.events.journal.replaying:  # else an earlier process has written this version, or a better one
-            self.run.write("prompt.md", version.draft.prompt.text)
 
     async def race(
         self,
@@ -264,7 +279,10 @@ class Contest:
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        return Race(number, gate.decide(best.scores, scores), len(examples), version)
+        decision = gate.decide(best.scores, scores)
+        if decision.accepted and (problem := self.lacking(best, version)):
+            decision = Decision(False, f"{decision.reason}, but {problem}", decision.gain, True)
+        return Race(number, decision, len(examples), version)
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""

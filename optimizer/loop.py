@@ -296,5 +296,6 @@ def _contest(bench: Bench, set_up: SetUp) -> Contest:
         racing=options.racing,
         bisect=not options.paper,
         max_prompt_chars=bench.max_prompt_chars,
+        min_coverage=options.min_coverage,
         screening=set_up.screening,
     )

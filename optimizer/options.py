@@ -12,6 +12,12 @@ from ..evaluation.options import FileName, JudgeOptions, ModelName
 class LoopOptions(JudgeOptions):
     """Settings of the improvement loop, whatever is improved."""
 
+    min_coverage: float = Field(
+        0.95,
+        ge=0,
+        le=1,
+        description="Smallest share of verdicts that must be there: on less nothing is accepted, and the exit code is 4.",
+    )
     note_taker: ModelName = Field(None, description="Model that draws lessons from disagreements.")
     note_taker_program: FileName = Field(
         None, description="Note-taker compiled with DSPy, as saved by it (needs the extra dspy)."

@@ -84,6 +84,8 @@ async def prune(
             said = "undefined" if gain.value is None else f"{yardstick.name} {gain.value:+.3f} without it"
             removed = gain.value is not None and gain.value >= 0
             reason = f"validation is {'no worse' if removed else 'worse'} ({said})"
+            if removed and (problem := contest.lacking(best, shorter)):
+                removed, reason = False, f"{reason}, but {problem}"
         note(raced.number, PrunedEdit(edit, removed, reason, gain))
         if shorter is not None and removed:
             best = shorter

@@ -8,6 +8,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..agents.asking import question_block
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.shown import View
 from ..memory.result_file import RunRecord
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .modes.bench import Bench
     from .modes.mode import SetUp
     from .signals import Signal
-    from .subject import Observation, Outcome, Version
+    from .subject import Draft, Observation, Outcome, Version
     from .yardsticks import Yardstick
 
 
@@ -150,6 +151,21 @@ def _ledger(ledger: RoleLedger) -> dict[str, Any]:
 def _money(dollars: float) -> float:
     """Rounded, so that the order in which the answers came does not show in the last digits of their sum."""
     return round(dollars, 9)
+
+
+def entering(start: Draft, accepted: Draft) -> list[str]:
+    """Every line that an accepted version's prompt and questions have beyond the starting ones, as it stands there.
+
+    Signs that a terminal would follow in place of showing them are shown as U+FFFD.
+    """
+    known = set(start.prompt.text.splitlines())
+    lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
+    if accepted.checklist is not None:
+        before = () if start.checklist is None else start.checklist.questions
+        asked = {line for each in before for line in question_block(each).splitlines()}
+        now = (line for each in accepted.checklist.questions for line in question_block(each).splitlines())
+        lines += [line for line in now if line not in asked]
+    return ["".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line) for line in lines]
 
 
 def prompt_diff(before: Prompt, after: Prompt) -> str:

@@ -13,7 +13,7 @@ from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.session import run_sync, session
-from ..prompts.errors import BudgetExceededError, CoverageError, InputError
+from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
 from .earlier import read_earlier
 from .effects import instruction_effects
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
@@ -23,7 +23,7 @@ from .modes.bench import Bench
 from .modes.mode import mode_of
 from .modes.remembering import memory_for
 from .questions.account import learned_rows, why_no_questions
-from .run_result import build_result, keep_verdicts, pass_fail_sides, prompt_diff, run_view
+from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, prompt_diff, run_view
 from .subject import Outcome
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def run_job(
     watcher: Watcher,
     callbacks: Iterable[Callback] = (),
     report: Callable[[Path], object] | None = None,
+    *,
+    ask_first: bool = False,
 ) -> RunResult:
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
@@ -98,8 +100,12 @@ def run_job(
         callbacks: Told every event that is new.
         report: Writes what is to be read about the result beside it, before callbacks hear that all is written; told
             the directory.
+        ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
+            done before. They are shown in any case.
 
     Raises:
+        UnapprovedError: There are such sentences, and ``ask_first`` is set; the same call without it writes them out and
+            buys nothing.
         AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
             The run can be resumed.
     """
@@ -111,7 +117,7 @@ def run_job(
         run.open(job.config, job.examples, job.checklist, job.prompts, further, answers)
         with run.store() as store:
             try:
-                return run_sync(_run(job, run, store, watcher, callbacks, report))
+                return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
             except BudgetExceededError as error:
                 option = "--" + error.limit.replace("_", "-")
                 raise BudgetExceededError(
@@ -174,6 +180,7 @@ async def _run(
     watcher: Watcher,
     callbacks: Iterable[Callback],
     report: Callable[[Path], object] | None,
+    ask_first: bool,
 ) -> RunResult:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
@@ -195,10 +202,12 @@ async def _run(
         else:
             start = await loop.contest.start(set_up.start)
             outcome = Outcome(start, start, "calibrated", 0)
-        return await _finish(bench, set_up, outcome, report)
+        return await _finish(bench, set_up, outcome, report, ask_first)
 
 
-async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None) -> RunResult:
+async def _finish(
+    bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, ask_first: bool
+) -> RunResult:
     """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end."""
     run, events = bench.run, bench.events
     tests: dict[int, Observation] = {}
@@ -229,6 +238,12 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
     scores = {number: seen.scores for number, seen in tests.items()}
     passing = pass_fail_sides(bench, outcome, yardstick, scores)
     result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras, passing)
+    new = entering(outcome.baseline.draft, outcome.best.draft)
+    if new and not _is_written(run, result):
+        shown = "\n".join(["These lines are new in what was accepted:", *(f"  + {line}" for line in new)])
+        if ask_first:
+            raise UnapprovedError(shown)
+        events.say(shown)
     run.write("prompt.md", outcome.best.prompt.text)
     run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
     bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
@@ -241,6 +256,15 @@ async def _finish(bench: Bench, set_up: SetUp, outcome: Outcome, report: Callabl
         report(run.path)
     events.tell(RunWritten(run.path))
     return RunResult(run.path, result)
+
+
+def _is_written(run: RunDirectory, result: RunRecord) -> bool:
+    """Whether an earlier process has written out the same prompt and checklist."""
+    try:
+        before = run.read_result().best
+    except InputError:
+        return False
+    return (before.prompt, before.checklist) == (result.best.prompt, result.best.checklist)
 
 
 async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:

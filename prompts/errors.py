@@ -60,6 +60,10 @@ class BudgetExceededError(AskanceError):
         """Which cap: ``max_calls``, ``max_tokens`` or ``max_cost``."""
 
 
+class UnapprovedError(AskanceError):
+    """Sentences would enter a prompt that nobody has agreed to; they are in the message, and nothing was written out."""
+
+
 class CoverageError(AskanceError):
     """Too many verdicts are missing for the result to be used."""
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from .errors import InputError, did_you_mean, like_named
 from .shown import shown_text
-from .text import BRACES, fence, fill
+from .templates import FencedText
+from .text import BRACES, fence, fill, placeholders_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ class Prompt:
 
     @property
     def _placeholders(self) -> list[str]:
-        return [match[2] for match in BRACES.finditer(self.text) if match[2]]
+        return placeholders_of(self.text)
 
     @property
     def _is_marked_well(self) -> bool:
@@ -263,6 +264,11 @@ def load_generator_prompt(source: str | Path | Prompt) -> Prompt:
             f"{name}: the prompt has {{context}} but no {{input}}, so the generator would not see its input."
         )
     return prompt
+
+
+def render_example(example: Example) -> FencedText:
+    """All texts of an example, each fenced, as a judge is shown them."""
+    return FencedText(frame(Prompt(""), example).before.strip())
 
 
 def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .templates import render, template
+from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ def shown_text(cases: Sequence[RememberedCase]) -> str:
     return "\n\n".join([template("shown_cases"), *told, template("shown_cases_end")])
 
 
-def _told(case: RememberedCase) -> str:
+def _told(case: RememberedCase) -> FencedText:
     texts = {"Context": case.context, "Input": case.input, "Output": case.output}
     parts = [f"{name}:\n{fence(text)}" for name, text in texts.items() if text or name == "Output"]
     whole = len(case.verdicts) == 1
     parts += [f"People{'' if whole else f' on {name}'}: {said}" for name, said in case.verdicts.items()]
     parts += [f"Why:\n{fence(case.reason)}"] if case.reason else []
     parts += [f"{question} {answer.capitalize()}" for question, answer in case.answers.items()]
-    return "\n".join(parts)
+    return FencedText("\n".join(parts))

@@ -150,6 +150,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 
 
+def placeholders_of(text: str) -> list[str]:
+    """Names in single braces, in order, each as often as it is there."""
+    return [match[2] for match in BRACES.finditer(text) if match[2]]
+
+
 def literal(text: str) -> str:
     """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
     return _NAME_INBRACES.sub(r"{{\1}}", text)

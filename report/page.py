@@ -7,7 +7,6 @@ the data stays text even in a browser that is led astray.
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from base64 import b64encode
 from datetime import datetime
@@ -21,6 +20,7 @@ from markupsafe import Markup
 from .. import __version__
 from ..evaluation.pass_fail import confusion_text
 from ..models.budget import count
+from ..models.direct import shown_address
 from ..prompts.words import NONE, Figure, interval, money, number, p_value, percent, signed
 
 if TYPE_CHECKING:
@@ -139,9 +139,6 @@ SHOWN_CHARACTERS = 6_000
 """Of a text behind a disagreement; the rest is in the run's inputs."""
 
 
-_SECRET = re.compile(r"(?<=://)[^/@\s]+@|\?.*$")
-
-
 def clip(text: str) -> tuple[str, int]:
     """The beginning of a text and the number of characters left out."""
     return text[:SHOWN_CHARACTERS], max(0, len(text) - SHOWN_CHARACTERS)
@@ -152,7 +149,7 @@ def public_text(name: str, value: Any) -> str:
     text = _text(value)
     if name == "checker":
         return file_name(text)
-    return _SECRET.sub("", text) if name == "api_base" else text
+    return shown_address(text) if name == "api_base" else text
 
 
 def file_name(checker: str) -> str:

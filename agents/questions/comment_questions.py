@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...models.base import Parameters, make_request
 from ...prompts.comments import told
+from ...prompts.orders import foreign_order
 from ...prompts.templates import render
 from ...prompts.text import sentences, shorten
 from ..agent import Agent
@@ -183,6 +184,7 @@ class QuestionAgent(Agent):
             and len(text.split()) <= MOST_WORDS
             and not _REFUSED.search(text)
             and not _NAME.search(text)
+            and foreign_order(text) is None
         )
 
 

@@ -32,6 +32,7 @@ CHECKLIST = Checklist(questions=QUESTIONS)
 EXAMPLES = [Example(id=f"e{number}", input=f"in {number}", output=f"out {number}") for number in range(4)]
 LOGPROB, HARD = Judging(p_yes="logprob"), Judging(p_yes="hard")
 BATCHED = Judging(mode="batched", p_yes="hard")
+QUICK = RetryPolicy(first=0.001)
 Script = Callable[[Request], Reply]
 
 
@@ -271,7 +272,7 @@ async def test_auto_takes_what_it_can_get_otherwise(samples: int, wanted: str, c
 
 async def test_provenance_is_settled_once_and_never_switched() -> None:
     """From the second answer on the endpoint gives no log-probabilities: these verdicts fail, and say why."""
-    lab = Lab([0.9, "Yes", "Yes"], slots=1)
+    lab = Lab([0.9, *["Yes"] * 4], slots=1)
     verdicts = await lab.judge(Judging(), EXAMPLES[:1])
     assert [each.status for each in verdicts] == ["ok", "api_error", "api_error"]
     assert "without log-probabilities" in (verdicts[1].error or "")
@@ -286,6 +287,58 @@ async def test_provenance_that_is_hard_stays_hard_when_log_probabilities_turn_up
     lab.model = ScriptedModel(lambda request: as_answer("No", request))
     verdicts = await lab.judge(Judging(), EXAMPLES[1:2])
     assert {(each.p_yes_from, each.answer) for each in verdicts} == {("hard", False)}
+
+
+async def test_an_empty_first_reply_settles_nothing() -> None:
+    """One empty reply without log-probabilities made a whole evaluation hard, for ever, and nobody was told."""
+    replies = iter([Answer(""), Answer("\n")])
+    model = ScriptedModel(lambda request: next(replies, None) or by_logprob(request))
+    store, said = VerdictStore(":memory:"), []
+    for _ in "12":
+        gateway = Gateway(store, retry=QUICK)
+        gateway.on_notice = said.append
+        verdicts = await Evaluator(gateway, model, PROMPT, CHECKLIST).judge(EXAMPLES)
+        assert {each.p_yes_from for each in verdicts} == {"logprob"}
+        assert all(each.status == "ok" for each in verdicts)
+    assert len(store) == len(verdicts)
+    assert said == []
+
+
+async def test_an_endpoint_without_log_probabilities_is_named_once() -> None:
+    gateway, said = Gateway(), []
+    gateway.on_notice = said.append
+    for _ in "12":
+        await Evaluator(gateway, ScriptedModel(lambda _: "yes"), PROMPT, CHECKLIST).judge(EXAMPLES)
+    assert said == ["scripted/model gives no log-probabilities, so P(yes) is the yes or no itself, 1 or 0."]
+
+
+async def test_an_answer_that_lacks_its_log_probabilities_is_asked_for_again() -> None:
+    """What comes without them now and then is not kept, so that it is asked for again on resume too."""
+    flaky = {"left": 3}
+
+    def script(request: Request) -> Reply:
+        if len(model.requests) > 1 and flaky["left"]:
+            flaky["left"] -= 1
+            return "Yes"
+        return by_logprob(request)
+
+    model, store = ScriptedModel(script, slots=1), VerdictStore(":memory:")
+    first = await Evaluator(Gateway(store), model, PROMPT, CHECKLIST).judge(EXAMPLES)
+    assert [each.status for each in first].count("api_error") == 1
+    second = await Evaluator(Gateway(store), model, PROMPT, CHECKLIST).judge(EXAMPLES)
+    assert [each.status for each in second] == ["ok"] * 12
+    assert {each.p_yes_from for each in second} == {"logprob"}
+
+
+async def test_what_an_earlier_version_kept_of_an_empty_reply_is_asked_again(tmp_path: Path) -> None:
+    store = VerdictStore(tmp_path / "verdicts.db")
+    healthy = ScriptedModel(by_logprob)
+    await Evaluator(Gateway(), healthy, PROMPT, CHECKLIST).judge(EXAMPLES)
+    for request in healthy.requests[::2]:
+        store.put(request.key, Answer(""))
+    verdicts = await Evaluator(Gateway(store), healthy, PROMPT, CHECKLIST).judge(EXAMPLES)
+    assert [each.status for each in verdicts] == ["ok"] * 12
+    assert len(store) == 12
 
 
 async def test_a_first_example_that_cannot_be_judged_does_not_end_the_run() -> None:
@@ -352,7 +405,7 @@ async def test_a_judge_may_abstain(word: str) -> None:
     assert lab.calls == 3
 
 
-@pytest.mark.parametrize("reply", ["Yes and no.", "The answer is yes.", "", "42"])
+@pytest.mark.parametrize("reply", ["Yes and no.", "The answer is yes.", "42"])
 async def test_what_is_neither_yes_nor_no_is_a_parse_error_after_one_re_ask(reply: str) -> None:
     lab = Lab(lambda request: reply)
     verdicts = await lab.judge(HARD, EXAMPLES[:1])

@@ -127,10 +127,14 @@ async def test_an_output_that_was_cut_off_is_kept_and_says_so() -> None:
     assert [(each.example.output, each.cut_off) for each in made] == [("half a sent", True), ("whole.", False)]
 
 
-async def test_nothing_is_stripped_and_an_empty_output_is_an_output() -> None:
-    model = ScriptedModel(["  two\n", ""])
-    made = await Generator(Gateway(), model, PROMPT).generate(EXAMPLES[:2])
-    assert [(each.example.output, each.error) for each in made] == [("  two\n", None), ("", None)]
+async def test_nothing_is_stripped_and_an_empty_reply_is_no_output() -> None:
+    model = ScriptedModel(lambda request: "  two\n" if EXAMPLES[0].input in request.messages[-1][1] else "")
+    gateway = Gateway(retry=RetryPolicy(first=0.0001))
+    made = await Generator(gateway, model, PROMPT).generate([*EXAMPLES[:1], *EXAMPLES[1:2] * 12])
+    assert {(each.example.output, each.error) for each in made} == {
+        ("  two\n", None),
+        (None, "scripted/model: the reply is empty."),
+    }
 
 
 async def test_half_a_surrogate_pair_is_an_error_and_is_not_kept(tmp_path: Any) -> None:

@@ -80,12 +80,12 @@ def test_bullets_numbers_and_quotes_are_taken_off(line: str) -> None:
 
 async def test_a_line_that_was_cut_off_is_left_out() -> None:
     cut = Answer("Does the reply give money back?\nDoes the reply say so?", finish="length")
-    rephraser, _ = writer(cut, "")
+    rephraser, _ = writer(cut, "none")
     assert await rephraser.write(ASKED) == ["Does the reply give money back?"]
 
 
 async def test_it_is_asked_in_free_text_by_example_and_at_temperature_0() -> None:
-    rephraser, model = writer("", "")
+    rephraser, model = writer("none", "none")
     await rephraser.write(ASKED)
     assert len(model.requests) == len(KINDS)
     for request in model.requests:

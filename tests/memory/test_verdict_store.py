@@ -30,7 +30,6 @@ def path(tmp_path: Path) -> Path:
     [
         PLAIN,
         WITH_LOGPROBS,
-        Answer(""),
         Answer("是的 — é\n\x00", ((" 是", ((" 是", -0.1), ("否", -9.0))),)),
         Answer("half a pair \ud83d", (("\ud83d", (("\ud83d", -0.1),)),), finish="length"),
     ],
@@ -174,3 +173,20 @@ def test_a_damaged_store_brings_nothing(path: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"other\.db.*damaged"):
             store.bring(other)
         assert len(store) == 0 and store.brought == frozenset()
+
+
+def test_an_empty_answer_of_an_earlier_version_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    old, path = tmp_path / "old.db", tmp_path / "verdicts.db"
+    for file in (old, path):
+        with VerdictStore(file) as store:
+            store.put(key(1), Answer(" \n\u00a0"))
+            store.put(key(2), PLAIN)
+    with VerdictStore(path, old) as store:
+        assert store.get_many([key(1), key(2)]) == {key(2): PLAIN}
+        store.put(key(1), WITH_LOGPROBS)
+        assert store.get(key(1)) == WITH_LOGPROBS
+        store.put(key(1), PLAIN)
+        assert store.get(key(1)) == WITH_LOGPROBS, "an answer that is one is never replaced"
+    with VerdictStore(tmp_path / "new.db") as store:
+        store.bring(old)
+        assert store.brought == {key(2)}

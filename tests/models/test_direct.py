@@ -14,8 +14,17 @@ from typing import Any
 import pytest
 
 from askance.models.base import Answer, ModelError, Parameters, make_request
-from askance.models.direct import DirectModel, default_base_url, read_logprobs, read_retry_after, shown_address
+from askance.models.direct import (
+    DirectModel,
+    check_address,
+    default_base_url,
+    read_logprobs,
+    read_retry_after,
+    shown_address,
+)
 from askance.models.gateway import Gateway, RetryPolicy
+from askance.models.session import ModelOptions
+from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion
 
 KEY = "sk-very-secret-0123456789"
@@ -120,11 +129,9 @@ def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None
     "payload",
     [
         "<html>It works!</html>",
-        "",
         "[]",
         "null",
         '"text"',
-        '{"choices": []}',
         '{"choices": [{}]}',
         '{"choices": ["x"]}',
         '{"choices": [{"message": {"content": 5}}]}',
@@ -140,6 +147,42 @@ async def test_a_reply_that_is_no_completion_is_an_error_that_shows_it(payload: 
     assert "--api-base" in str(error)
     assert str(error).endswith(payload[:200])
     assert (error.retry, error.fatal) == (False, False)
+
+
+@pytest.mark.parametrize("payload", ["", " \n", '{"choices": []}', '{"choices": [{"message": {"content": "Y', "{"])
+async def test_a_reply_that_is_empty_or_breaks_off_is_worth_another_try(payload: str) -> None:
+    error = await error_from(lambda body: (200, payload))
+    assert "openai/m: the endpoint's reply is empty or breaks off" in str(error)
+    assert (error.retry, error.fatal) == (True, False)
+
+
+async def test_replies_that_break_off_are_bought_again_until_one_is_whole() -> None:
+    replies = iter([(200, ""), (200, '{"choices": [{"mess'), (200, ""), "done"])
+    with StandInServer(lambda body: next(replies)) as server:
+        model = make(server.url)
+        answer = await Gateway(retry=RetryPolicy(first=0.001)).ask(
+            "judge", model, make_request("i", [("user", "x")], PLAIN)
+        )
+        await model.close()
+    assert answer.text == "done"
+
+
+async def test_a_refusal_in_the_field_of_its_own_is_the_answer() -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    found, _ = await ask_server(lambda body: (200, {"choices": [{"message": message}]}))
+    assert isinstance(found, Answer)
+    assert found.text == message["refusal"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_no_text_follows_a_redirect(status: int) -> None:
+    with StandInServer(lambda body: "yes") as other:
+        there = {"Location": f"http://me:secret@{other.url.removeprefix('http://')}/chat/completions"}
+        error = await error_from(lambda body: (status, "", there))
+    assert other.bodies == []
+    assert f"redirects (HTTP {status}) to {other.url}/chat/completions" in str(error)
+    assert error.fatal
+    assert "secret" not in str(error)
 
 
 async def test_logprobs_of_a_wrong_form_are_an_error() -> None:
@@ -364,6 +407,44 @@ async def test_no_connection_error_holds_the_key() -> None:
 def test_an_address_is_shown_without_what_may_be_a_secret() -> None:
     assert shown_address("https://user:pass@host:8000/v1?key=abc#x") == "https://host:8000/v1"
     assert shown_address("http://host/v1") == "http://host/v1"
+    assert shown_address("http://[x]/v1") == "http://[x]/v1"
+    for address in (
+        "http://me:se/cret@host/v1",
+        "http://me:se?cret@host/v1",
+        "http://me:se#cret@host",
+        "http://h?k=se@cret",
+    ):
+        assert "se" not in shown_address(address) and "cret" not in shown_address(address), address
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://me:secret@host/v1", "holds no user's name, password or query"),
+        ("http://secret@host/v1", "holds no user's name"),
+        ("http://host/v1?key=secret", "holds no user's name"),
+        ("http://me:secret@[x]/v1", "no usable address"),
+        ("http://me:se/secret@host/v1", "no usable address"),
+        ("http://[x]/v1", r"--api-base http://\[x\]/v1: this is no usable address"),
+        ("http://host:99999/v1", "no usable address"),
+        ("http:///v1", "no usable address"),
+        ("http://a b/v1", "no usable address"),
+        ("localhost:8000", "begins with http"),
+        ("ftp://me:secret@host", "begins with http"),
+    ],
+)
+def test_an_address_that_cannot_be_kept_or_used_is_refused_and_no_password_shown(address: str, said: str) -> None:
+    for refuse in (check_address, lambda given: ModelOptions(api_base=given)):
+        with pytest.raises(InputError, match=said) as caught:
+            refuse(address)
+        assert "secret" not in everything_said(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8000/v1", "https://[::1]:8000/v1", "https://host.example/a-b/v1/"]
+)
+def test_an_address_that_can_be_used_is_given_back(address: str) -> None:
+    assert check_address(address) == address
 
 
 # --- connections --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from askance.memory.verdict_store import VerdictStore
-from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.base import Answer, EmptyAnswerError, ModelError, Parameters, Request, make_request
 from askance.models.budget import Budget
 from askance.models.gateway import HOPELESS, Gateway, RetryPolicy
 from askance.prompts.errors import AskanceError, BudgetExceededError
@@ -185,7 +185,109 @@ def test_waits_grow_with_jitter_up_to_a_limit() -> None:
         waits = {policy.wait(attempt, None) for _ in range(50)}
         assert longest / 2 <= min(waits) <= max(waits) <= longest
         assert len(waits) > 1
-    assert 7 <= policy.wait(1, 7.0) < 7.5
+    assert 4 <= policy.wait(1, 4.0) < 4.5
+    assert 5 <= policy.wait(1, 3600.0) < 5.5
+    assert policy.patience == 25
+
+
+async def test_what_is_waited_for_is_said_with_the_wish_that_is_not_granted() -> None:
+    said: list[tuple[str, float]] = []
+    model = ScriptedModel([busy(after=3600), "a"])
+    gateway = Gateway(retry=RetryPolicy(attempts=2, first=0.001, longest=0.01))
+    gateway.on_wait = lambda why, seconds: said.append((why, seconds))
+    assert (await gateway.ask("judge", model, request())).text == "a"
+    [(why, seconds)] = said
+    assert why == "HTTP 429 It asks to wait 3,600 s."
+    assert 0.01 <= seconds < 0.5
+
+
+class Hanging:
+    """Lets two minutes pass and then fails, but for the requests that it answers."""
+
+    name = identity = "hanging/model"
+    slots = 16
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: Sequence[str] = ()) -> None:
+        self.answers, self.asked, self.now = answers, 0, 1000.0
+        monkeypatch.setattr("askance.models.gateway.monotonic", lambda: self.now)
+
+    async def answer(self, asked: Request) -> Answer:
+        self.asked += 1
+        if asked.messages[0][1] in self.answers:
+            return Answer("yes")
+        self.now += 120
+        raise ModelError("no answer within 120 s.", retry=True)
+
+
+def patient() -> Gateway:
+    """Waits next to nothing between attempts; its patience is five minutes."""
+    policy = RetryPolicy(attempts=6, first=0.0001)
+    assert policy.patience == 300
+    return Gateway(retry=policy)
+
+
+async def test_an_endpoint_that_never_answered_is_given_up_after_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took sixty attempts one after another, which is two hours."""
+    model, gateway = Hanging(monkeypatch), patient()
+    with pytest.raises(ModelError, match=r"^hanging/model has not answered for 6 minutes.*within 120 s") as caught:
+        await gateway.ask("judge", model, request())
+    assert caught.value.fatal
+    assert model.asked == 3
+
+
+async def test_one_request_that_hangs_is_given_up_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, gateway = Hanging(monkeypatch, answers=("a", "b")), patient()
+    found = [(await outcomes(gateway.ask("judge", model, request(text))))[0] for text in ("a", "hangs", "b", "too")]
+    assert [str(each) for each in found[1::2]] == ["no answer within 120 s."] * 2
+    assert not any(each.fatal for each in found[1::2])  # type: ignore[attr-defined]
+    assert model.asked == 1 + 3 + 1 + 3
+    with pytest.raises(ModelError, match="has not answered"):
+        await gateway.ask("judge", model, request("and another"))
+
+
+async def test_an_empty_answer_is_paid_not_kept_and_asked_for_again() -> None:
+    model, store = ScriptedModel([Answer(" \n", prompt_tokens=7), "a"]), Store()
+    gateway = Gateway(store, retry=QUICK)
+    assert (await gateway.ask("judge", model, request())).text == "a"
+    assert [each.text for each in store.answers.values()] == ["a"]
+    assert (gateway.budget.calls, gateway.budget.role("judge").retries) == (2, 1)
+    assert gateway.budget.tokens >= 7
+
+
+@pytest.mark.parametrize(
+    ("finish", "calls", "said"),
+    [("stop", 3, "empty"), ("length", 1, "cut off before its first word"), ("content_filter", 1, "filter")],
+)
+async def test_an_answer_that_stays_empty_is_an_error_that_says_why(finish: str, calls: int, said: str) -> None:
+    model, store = ScriptedModel(lambda _: Answer("", finish=finish)), Store()
+    with pytest.raises(ModelError, match=said):
+        await Gateway(store, retry=QUICK).ask("judge", model, request())
+    assert (len(model.requests), store.answers) == (calls, {})
+
+
+async def test_a_prompt_that_silences_a_model_does_not_end_the_run_and_a_mute_endpoint_does() -> None:
+    gateway, model = Gateway(retry=QUICK), ScriptedModel(lambda asked: "a" if asked.messages[0][1] == "speak" else "")
+    await gateway.ask("judge", model, request("speak"))
+    silent = await outcomes(*(gateway.ask("judge", model, request(str(number))) for number in range(2 * HOPELESS)))
+    assert {str(each) for each in silent} == {"scripted/model: the reply is empty."}
+    mute = await outcomes(*(Gateway(retry=QUICK).ask("judge", model, request(str(number))) for number in range(2)))
+    assert not any(each.fatal for each in mute)  # type: ignore[attr-defined]
+    gateway = Gateway(retry=QUICK)
+    mute = await outcomes(*(gateway.ask("judge", model, request(str(number))) for number in range(HOPELESS)))
+    assert sum(each.fatal for each in mute) == 1  # type: ignore[attr-defined]
+
+
+async def test_a_model_that_repeats_itself_is_asked_once() -> None:
+    model = ScriptedModel(lambda _: "")
+    model.repeats_itself = True  # type: ignore[attr-defined]
+    with pytest.raises(EmptyAnswerError):
+        await Gateway(retry=QUICK).ask("judge", model, request())
+    assert len(model.requests) == 1
+
+
+async def test_a_token_without_text_but_with_log_probabilities_is_an_answer() -> None:
+    answer = Answer("", (("", (("Yes", -0.1), ("No", -2.4))),))
+    assert await Gateway(retry=QUICK).ask("judge", ScriptedModel([answer]), request()) == answer
 
 
 async def test_no_slot_is_held_while_waiting() -> None:

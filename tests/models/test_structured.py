@@ -44,7 +44,6 @@ async def test_json_and_json_in_one_code_block_are_read(text: str) -> None:
         (f"Sure! {GOOD}", "not valid JSON"),
         (f"{GOOD} I hope it helps.", "not valid JSON"),
         (f"```json\n{GOOD}\n```\nor\n```json\n{GOOD}\n```", "not valid JSON"),
-        ("", "not valid JSON"),
         ("null", "valid dictionary"),
         ("[" * 100_000, "nested too deeply"),
         ('{"size": 1}', "the field 'kind' is missing"),
