@@ -61,7 +61,8 @@ def test_only_who_fences_says_that_it_is_fenced() -> None:
     """A part is made of a plain text where everything in it is fenced in sight; each of these places was looked at."""
     made = {}
     for path in ROOT.rglob("*.py"):
-        if "tests" not in path.relative_to(ROOT).parts:
+        parts = path.relative_to(ROOT).parts
+        if "tests" not in parts and not parts[0].startswith((".", "build", "site")):
             calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
             count = sum(getattr(node.func, "id", "") == "FencedText" and bool(node.args) for node in calls)
             if count:
@@ -71,7 +72,9 @@ def test_only_who_fences_says_that_it_is_fenced() -> None:
         "agents/generator_notes.py": 1,
         "agents/notes.py": 1,
         "agents/question_writer.py": 1,
-        "prompts/templates/__init__.py": 4,
+        "prompts/prompt.py": 1,
+        "prompts/shown.py": 1,
+        "prompts/templates/__init__.py": 3,
     }
 
 
