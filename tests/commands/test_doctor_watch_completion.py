@@ -192,7 +192,7 @@ def test_sentences_of_the_journal_are_those_of_the_run(world: Any, sandbox: Path
     world.migrate(sandbox / "run", trial=True, prune=True, watcher=Watcher())
     rows = [json.loads(line) for line in (sandbox / "run" / "journal.jsonl").read_text("utf-8").splitlines()]
     sentences = [each for row in rows if (each := sentence_of(row)) is not None]
-    assert sentences == said
+    assert sentences == [each for each in said if not each.startswith("These lines are new")]  # the decision has them
     assert {row["event"] for row in rows} <= set(KINDS)
     assert {"trial", "decision", "learned"} <= {row["event"] for row in rows}
 
