@@ -31,7 +31,7 @@ RUN = Run(
 
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
-    return [run_once(Arm(), seed) for seed in range(5)]
+    return [run_once(Arm(), seed) for seed in range(8)]
 
 
 def test_the_loop_fixes_errors_and_ends_above_the_start_on_average(runs: list[Run]) -> None:
