@@ -16,7 +16,18 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
 from ...memory.neighbours import ROUNDING, greedy_unique
 from ..events import QuestionJudged
-from .candidates import Candidate, as_question, id_for, same_verdicts, speaks_against, standing, unite, yes_logits
+from .candidates import (
+    ALIKE_VERDICTS,
+    SAME_VERDICTS,
+    Candidate,
+    as_question,
+    id_for,
+    likeness,
+    speaks_against,
+    standing,
+    unite,
+    yes_logits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -258,11 +269,15 @@ class QuestionLearner:
                 if found is None or found.problem is not None:
                     continue
                 others = {**asked, **{each: logits[each] for each in chosen}}
-                twin = next((each for each, told in others.items() if same_verdicts(logits[name], told)), None)
-                if twin is not None:
+                alike = {each: likeness(logits[name], told) for each, told in others.items()}
+                twin = max(alike, key=alike.__getitem__, default="")
+                near = max(chosen, key=alike.__getitem__, default="")
+                if twin and alike[twin] > SAME_VERDICTS:
                     unused[name] = f"it gets the same verdicts as '{twin}'"
                     if twin in chosen:
                         chosen[twin] = chosen[twin].with_sources_of(candidate)
+                elif near and alike[near] > ALIKE_VERDICTS:
+                    unused[name] = f"it finds much the same as '{near}', which promises more"
                 elif len(chosen) >= self.most:
                     unused[name] = NO_ROOM[1]
                 elif len([each for each in chosen.values() if each.comments == candidate.comments != ()]) >= OF_ONE:
