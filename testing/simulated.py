@@ -23,7 +23,7 @@ from typing import Any
 
 from ..prompts.checklist import Checklist, Question
 from ..prompts.prompt import Prompt
-from .simulated_questions import VAGUE, WrittenQuestion, comment_of
+from .simulated_questions import VAGUE, AskedThing, comment_of
 from .simulated_texts import TOPICS, Guidance, Kind, Topic, read_guidance
 
 DIMENSION = "quality"
@@ -219,7 +219,7 @@ class SimulatedWorld:
         noise += (self.wobble + crowded) * self._gauss("wobble", perfect, example, topic.id, told)
         return 1 / (1 + exp(-(self.leniency + SHIFT * guidance.shift + cue + noise)))
 
-    def p_there(self, example: str, signs: Iterable[str], asked: WrittenQuestion, told: str) -> float:
+    def p_there(self, example: str, signs: Iterable[str], asked: AskedThing, told: str) -> float:
         """What a judge answers to a question about one thing: P(yes), between 0 and 1.
 
         The same noise whatever the prompt, of which questions on an output, and those about one thing, share a part.

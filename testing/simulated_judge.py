@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
-from .simulated_questions import WrittenQuestion, read_learned, write_questions
+from .simulated_questions import AskedThing, read_learned, write_questions
 from .simulated_texts import LENIENCY, SEVERITY, TAILS, TOPICS, TRUISMS, contradict, read_guidance, says_the_same
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class JudgeRequest:
 
     example: str
     signs: tuple[str, ...]
-    topic: Topic | WrittenQuestion
+    topic: Topic | AskedThing
     """Which of the questions of the start is asked, or what other question."""
     told: str
     """All but the example's texts."""
@@ -94,7 +94,7 @@ class SimulatedJudge:
 
     def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""
-        if isinstance(asked.topic, WrittenQuestion):
+        if isinstance(asked.topic, AskedThing):
             return self.world.p_there(asked.example, asked.signs, asked.topic, asked.told)
         return self.world.p_yes(asked.example, asked.signs, asked.topic, asked.told, perfect=self.perfect)
 

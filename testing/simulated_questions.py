@@ -32,7 +32,7 @@ _SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
 
 
 @dataclass(frozen=True)
-class WrittenQuestion:
+class AskedThing:
     """A question that is not among those of the start."""
 
     text: str
@@ -47,7 +47,7 @@ def comment_of(kind: Kind, chance: random.Random) -> str:
     return f"{chance.choice(OPENERS)} {chance.choice(kind.phrases)}."
 
 
-def read_learned(text: str) -> WrittenQuestion | None:
+def read_learned(text: str) -> AskedThing | None:
     """The last question of a text that is none of the start's; None where there is none."""
     found = _LEARNED.findall(text)
     if not found:
@@ -56,8 +56,8 @@ def read_learned(text: str) -> WrittenQuestion | None:
     for usable, phrases in ((True, _PHRASES), (False, _SPOILT)):
         kind = next((kind for phrase, kind in phrases.items() if phrase in low), None)
         if kind is not None:
-            return WrittenQuestion(found[-1], kind, usable)
-    return WrittenQuestion(found[-1], None, usable=False)
+            return AskedThing(found[-1], kind, usable)
+    return AskedThing(found[-1], None, usable=False)
 
 
 def write_questions(

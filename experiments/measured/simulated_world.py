@@ -11,7 +11,9 @@ say nothing, a tenth speak of something else, and 5 % of the scores are on the w
 thing with an area under the curve of .79 to .996, and nothing with the others (.4 to .6): the odds of METHOD part 4. Of
 the noise in its answers a fifth is common to all questions on an output and two fifths to those about one thing, which
 was not measured. Shown an output, the model names each of its things in one case of three. All of these are parameters
-of the world; none was changed after a result was seen.
+of the world. In the first world a judge that finds its faults with such questions is hardly better (the noise of twelve
+kinds), so a second one was made after that was seen, nearer to METHOD part 4: few house rules, pass or fail, rules in the
+prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
 """
 
 from __future__ import annotations
