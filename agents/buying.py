@@ -184,6 +184,8 @@ class Estimate:
     @property
     def size(self) -> str:
         """Tokens and dollars in words."""
+        if not self.calls:
+            return "no tokens"
         price = "price unknown" if self.cost_usd is None else f"at most {money(self.cost_usd)}"
         return f"about {self.tokens:,} tokens, {price}"
 
@@ -205,7 +207,8 @@ def estimate_asks(
                 length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
                 sent += length // 4
                 written += ask.parameters.max_tokens
-    return Estimate(verdicts, calls, stored, sent + written, None if price is None else price.of(sent, written))
+    cost = 0.0 if not calls else None if price is None else price.of(sent, written)
+    return Estimate(verdicts, calls, stored, sent + written, cost)
 
 
 Item = TypeVar("Item")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from ..bridges.exports import TOOLS, export_judge
@@ -28,5 +30,7 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:
-        for each in (*made.notices, *([f"{output} is written. {made.use}"] if output else [])):
+        named = made.use.replace(made.name, Path(output or made.name).name)
+        named = named.replace(f"from {Path(made.name).stem} ", f"from {Path(output or made.name).stem} ")
+        for each in (*made.notices, *([f"{output} is written. {named}"] if output else [])):
             click.echo(each, err=True)

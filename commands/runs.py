@@ -292,7 +292,7 @@ def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **
     A run that used up its iterations or its budget goes on with more: --max-iterations 8.
     """
     if data is not None:
-        raise click.UsageError(cannot_change(data))
+        raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
     done = _written_out(

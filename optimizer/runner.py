@@ -152,13 +152,12 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     return job
 
 
-def cannot_change(what: str) -> str:
+def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
     """Why a run cannot be resumed with something changed, and what to do instead."""
     can = ", ".join(f"--{name.replace('_', '-')}" for name in NOT_IN_FINGERPRINT)
     return (
-        f"'{what}' cannot be changed when a run is resumed, only made larger --max-iterations, and changed {can}. With more "
-        "data or comments a judge is improved by: askance align DATA --from RUN --run NEW_RUN. For anything else start "
-        "another run."
+        f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or comments: "
+        "askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
     )
 
 
