@@ -18,6 +18,7 @@ from rich.text import Text
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of, require_at_least
 from ..evaluation.progress import showing
 from ..evaluation.shown import cell_text, columns
+from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
@@ -186,6 +187,8 @@ def run_summary(done: RunResult) -> None:
         same = None if result.changed else f"the same {result.thing}"
         rows.append(row | {"difference": Figure.of(gain, "+.3f") if gain else same})
     print_rows(rows)
+    if result.crossed:
+        out.print(CROSSED, style="dim", soft_wrap=True)
     lessons = {lesson.id: lesson for lesson in result.lessons}
     if result.finish_reason != "calibrated" and not result.changed:
         why = result.why_unchanged

@@ -257,7 +257,7 @@ class ReadRecord(_Record):
     comments: tuple[tuple[str, str], ...] = ()
     """Example id and text."""
     contrasted: tuple[str, ...] = ()
-    """Dimensions whose rejected outputs were held against accepted ones."""
+    """Dimensions whose rejected outputs were held against accepted ones, or need not be, as comments said enough."""
 
 
 class EditRecord(Edit):
@@ -399,6 +399,13 @@ class RoleRecord(_Record):
     unpriced_calls: int = 0
 
 
+CROSSED = (
+    "Crossed: the validation examples judged with what development taught, and the development examples with what "
+    "validation taught, in ranks within each half. The new judge has learned from both."
+)
+"""Said where figures are cross-fitted."""
+
+
 class OnSplit(NamedTuple):
     """What was measured on one split."""
 
@@ -427,6 +434,9 @@ class RunRecord(_Record):
     yardstick: str = "Spearman"
     baseline: SideRecord
     best: SideRecord
+    crossed: bool = False
+    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development and the
+    validation examples, each half judged by what was learned from the other, in ranks within its half."""
     gain: GainsRecord = GainsRecord()
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]
@@ -551,7 +561,12 @@ class RunRecord(_Record):
     def splits(self) -> tuple[OnSplit, OnSplit]:
         """The first and the best version side by side, on validation and on test."""
         return (
-            OnSplit("validation", self.baseline.validation, self.best.validation, self.gain.validation),
+            OnSplit(
+                "crossed" if self.crossed else "validation",
+                self.baseline.validation,
+                self.best.validation,
+                self.gain.validation,
+            ),
             OnSplit("test", self.baseline.test, self.best.test, self.gain.test),
         )
 

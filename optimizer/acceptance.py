@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore
     from ..prompts.examples import Example
     from ..stats.differences import Difference
+    from .subject import Crossed
     from .yardsticks import Drift, Yardstick
 
 HOPELESS = 0.1
@@ -23,8 +24,8 @@ LATE = 0.6
 FAR = 2.0
 """Where the p-value on the lessons' own questions is more than so many levels, the other questions are not bought."""
 
-SPENT = 0.75
-"""Share of what is left of the level that a look takes: the first comes when all that people wrote has been read."""
+SPENT = 0.5
+"""Share of what is left of the level that a look takes, where candidates of a kind are tried one after the other."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Acceptance(Protocol):
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
         """Compare the two on the same validation examples, in the same order."""
+        ...
+
+    def decide_crossed(self, crossed: Crossed) -> Decision:
+        """Compare a judge with those that were learned from other examples than they are tested on."""
         ...
 
     def at_look(self, number: int, most: int) -> Acceptance:
@@ -76,9 +81,11 @@ class PairedGate:
     """Smallest gain, in units of its standard error."""
     drift: Drift | None = None
     """Refuses what the yardstick does not see."""
+    where: str = "validation"
+    """The examples, as reasons name them."""
 
     def at_look(self, number: int, most: int) -> PairedGate:
-        """The gate at three quarters of what is left of the level, or at all of it where this is the last look."""
+        """The gate at half of what is left of the level, or at all of it where this is the last look."""
         left = self.level * (1 - SPENT) ** (number - 1)
         return replace(self, level=left if number >= most else SPENT * left)
 
@@ -86,13 +93,20 @@ class PairedGate:
         """Compare the two."""
         return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
+    def decide_crossed(self, crossed: Crossed) -> Decision:
+        """Compare the two by their ranks within each half; drift is looked for in the scores as they are."""
+        by = crossed.ranked()
+        gain = self.yardstick.difference(by.before, by.after, crossed.examples)
+        whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")
+        return whole._decide(crossed.before, crossed.after, gain)
+
     def _decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore], gain: Difference) -> Decision:
         """The same, where the gain is known."""
         if gain.value is None or gain.p_value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
         if gain.value <= 0:
-            return Decision(False, f"no gain on validation ({found})", gain)
+            return Decision(False, f"no gain on {self.where} ({found})", gain)
         drifted = self.drift.problem(best, candidate, self.examples) if self.drift else None
         if drifted:
             return Decision(False, f"{drifted} ({found})", gain)
@@ -101,7 +115,7 @@ class PairedGate:
         if gain.standard_error is not None and gain.value < self.min_gain * gain.standard_error:
             wanted = f"{self.min_gain:g} standard errors of {gain.standard_error:.3f}"
             return Decision(False, f"a gain too small ({found}; it must be at least {wanted})", gain, True)
-        return Decision(True, f"better on validation ({found})", gain)
+        return Decision(True, f"better on {self.where} ({found})", gain)
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
         """Whether what was judged so far is enough to drop the candidate."""
@@ -143,6 +157,11 @@ class HeldOutGate:
         found = f"{self.yardstick.name} {gain.value:+.3f}, n = {gain.n}, untested"
         kept = gain.value >= 0
         return Decision(kept, f"{'not worse' if kept else 'worse'} on validation ({found})", gain)
+
+    def decide_crossed(self, crossed: Crossed) -> Decision:
+        """Compare the two by their point estimates."""
+        by = crossed.ranked()
+        return replace(self, examples=crossed.examples).decide(by.before, by.after)
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
         """Nothing is dropped early."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .acceptance import Acceptance
     from .events import Teller
     from .screening import Screening
-    from .subject import Draft, Subject
+    from .subject import Crossed, Draft, Subject
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
@@ -202,27 +202,48 @@ class Contest:
                 prompt = prompt.apply(edit)
             draft = replace(best.draft, prompt=prompt)
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
-        decision, judged = raced.decision, raced.judged
+        return raced.decision, self.conclude(best, raced, edits, iteration, shows)
+
+    async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
+        """Decide about a draft that validation has taught too, by what the same learning does on untouched halves."""
+        number = self._new_version(draft)
+        seen = await self.subject.observe(draft, self.validation, self.events.advance)
+        version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, crossed)
+        return Race(
+            number, self._complete(self.gate.decide_crossed(crossed), best, version), len(crossed.examples), version
+        )
+
+    def conclude(
+        self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
+    ) -> Version:
+        """Say what became of a candidate, and keep it where the gate takes it; returns the best version afterwards."""
+        found, lessons = raced.decision, [lesson for edit in edits for lesson in edit.lessons]
         self.tried.append(
-            TriedEdits(tuple(edits), decision.accepted, decision.reason, decision.gain, iteration, judged, shows)
+            TriedEdits(tuple(edits), found.accepted, found.reason, found.gain, iteration, raced.judged, shows)
         )
         self.events.emit(
             VersionDecided(
                 raced.number,
                 best.number,
-                [lesson for edit in edits for lesson in edit.lessons],
-                decision.accepted,
-                decision.reason,
-                decision.gain,
-                judged,
+                lessons,
+                found.accepted,
+                found.reason,
+                found.gain,
+                raced.judged,
                 iteration,
                 shows,
             )
         )
-        if raced.version is None or not decision.accepted:
-            return decision, best
+        if raced.version is None or not found.accepted:
+            return best
         self.keep(raced.version)
-        return decision, raced.version
+        return raced.version
+
+    def _complete(self, decision: Decision, best: Version, version: Version) -> Decision:
+        """The decision, unless too few verdicts are there to accept by."""
+        if decision.accepted and (problem := self.lacking(best, version)):
+            return Decision(False, f"{decision.reason}, but {problem}", decision.gain, True)
+        return decision
 
     def keep(self, version: Version) -> None:
         """This version is now what the user would get; it is written out at the end, once its new sentences were shown."""
@@ -279,10 +300,7 @@ class Contest:
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        decision = gate.decide(best.scores, scores)
-        if decision.accepted and (problem := self.lacking(best, version)):
-            decision = Decision(False, f"{decision.reason}, but {problem}", decision.gain, True)
-        return Race(number, decision, len(examples), version)
+        return Race(number, self._complete(gate.decide(best.scores, scores), best, version), len(examples), version)
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""

@@ -114,8 +114,8 @@ class RunProgress:
     @property
     def questions(self) -> tuple[int, int]:
         """Questions that were proposed, and those of them that went to the gate."""
-        problems = [row["problem"] for row in self.events if row["event"] == "question"]
-        return len(problems), problems.count(None)
+        problems = {row["id"]: row["problem"] for row in self.events if row["event"] == "question"}
+        return len(problems), list(problems.values()).count(None)
 
     @property
     def gain(self) -> float | None:

@@ -97,8 +97,7 @@ class Loop:
             outcome.iterations += 1
             best, stop = await self._round(outcome)
             self._bench.keep_lessons(best, self._learner, outcome.iterations)
-            more = self._learner is not None and not self._learner.is_exhausted
-            idle = 0 if best is not outcome.best or more else idle + 1
+            idle = 0 if best is not outcome.best else idle + 1
             outcome.best = best
             if stop is not None:
                 outcome.finish_reason = stop
@@ -122,8 +121,6 @@ class Loop:
             winner = await self._learner.challenge(best, seen, self.contest, iteration)
             if winner is not best:
                 return winner, None
-            if not self._learner.is_exhausted:
-                return best, None
         if self._set_up.examples is not None and (best.draft.calibration is None or self._options.update == "examples"):
             winner = await self._set_up.examples.challenge(best, seen, self.contest, iteration)
             if winner is not best:

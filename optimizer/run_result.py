@@ -58,9 +58,14 @@ def build_result(
         bench.coverage,
     )
 
+    held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
+    if best.crossed is not None:
+        by, examples = best.crossed.ranked(), best.crossed.examples
+        held_out = {first.number: by.before, best.number: by.after}
+
     def side(version: Version) -> dict[str, Any]:
         row: dict[str, Any] = {"prompt": version.prompt.text, "hash": version.prompt.hash}
-        row["validation"] = yardstick.measure(version.scores, splits.validation)
+        row["validation"] = yardstick.measure(held_out[version.number], examples)
         if version.number in tests:
             row["test"] = yardstick.measure(tests[version.number], splits.test)
         else:
@@ -81,7 +86,9 @@ def build_result(
         return row
 
     changed = best.number != first.number
-    on_validation = yardstick.difference(first.scores, best.scores, splits.validation) if changed else None
+    on_validation = None
+    if changed:
+        on_validation = yardstick.difference(held_out[first.number], held_out[best.number], examples)
     on_test = (
         yardstick.difference(tests[first.number], tests[best.number], splits.test)
         if changed and best.number in tests
@@ -95,6 +102,7 @@ def build_result(
         "yardstick": yardstick.name,
         "baseline": side(first),
         "best": side(best),
+        **({"crossed": True} if best.crossed is not None else {}),
         "gain": {"validation": difference_dict(on_validation), "test": difference_dict(on_test)},
         "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
         "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
@@ -137,7 +145,7 @@ def pass_fail_sides(
             ("validation", version.scores, splits.validation),
             ("test", tests.get(version.number), splits.test),
         ):
-            if scores is not None:
+            if scores is not None and not (split == "validation" and outcome.best.crossed):
                 how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
                 figures = figures_of(scores, examples, targets, labels, fitted.value, **how)
                 sides[version.number][split] = figures

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..evaluation.scoring import score_examples
+import numpy as np
+
+from ..evaluation.scoring import ExampleScore, score_examples
 from ..memory.result_file import FinishReason
 from ..prompts.checklist import YES_IS_GOOD
 from ..stats.differences import difference_dict
+from ..stats.resampling import average_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..evaluation.calibration import Calibration
     from ..evaluation.kept_judge import QuestionOrigin
-    from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Checklist, Polar, Question
     from ..prompts.examples import Example
     from ..prompts.lessons import Edit
@@ -154,6 +156,62 @@ class PrunedEdit:
 
 
 @dataclass(frozen=True)
+class Half:
+    """What a judge, and one that was learned from other examples, say of some examples, in their order."""
+
+    examples: Sequence[Example]
+    before: Sequence[ExampleScore]
+    after: Sequence[ExampleScore]
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """A way of learning that was tested on two halves of the examples, each time on those that taught nothing."""
+
+    halves: tuple[Half, ...]
+
+    @property
+    def examples(self) -> list[Example]:
+        """Of all halves."""
+        return [example for half in self.halves for example in half.examples]
+
+    @property
+    def before(self) -> list[ExampleScore]:
+        """The first judge's scores."""
+        return [score for half in self.halves for score in half.before]
+
+    @property
+    def after(self) -> list[ExampleScore]:
+        """The scores of the judges that were learned from the other half."""
+        return [score for half in self.halves for score in half.after]
+
+    def ranked(self) -> Crossed:
+        """The same with every score as its rank in its half, in (0, 1]: two judges need not use one scale."""
+        return Crossed(
+            tuple(replace(half, before=ranked(half.before), after=ranked(half.after)) for half in self.halves)
+        )
+
+
+def ranked(scores: Sequence[ExampleScore]) -> list[ExampleScore]:
+    """Every score as the share of scores that are no higher (ties: their mean rank), overall and on each dimension."""
+    names = dict.fromkeys(name for each in scores for name in each.dimensions)
+    overall = _ranks([each.overall for each in scores])
+    columns = {name: _ranks([each.dimensions.get(name) for each in scores]) for name in names}
+    return [
+        ExampleScore(each.example, overall[place], {name: columns[name][place] for name in each.dimensions})
+        for place, each in enumerate(scores)
+    ]
+
+
+def _ranks(values: Sequence[float | None]) -> list[float | None]:
+    known = [place for place, value in enumerate(values) if value is not None]
+    ranks: list[float | None] = [None] * len(values)
+    for place, rank in zip(known, average_ranks(np.array([values[each] for each in known])), strict=True):
+        ranks[place] = float(rank) / len(known)
+    return ranks
+
+
+@dataclass(frozen=True)
 class Version:
     """A draft with the edits that led to it and its scores on validation."""
 
@@ -164,6 +222,8 @@ class Version:
     parent: int | None = None
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
+    crossed: Crossed | None = None
+    """What the gate decided by, where validation has taught the draft too and so says nothing of it any more."""
 
     @property
     def prompt(self) -> Prompt:

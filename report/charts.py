@@ -43,7 +43,7 @@ class Point:
 
 
 def course(data: RunData, tried: Sequence[ShownCandidate]) -> list[Point]:
-    """The start and every candidate with a known gain, on the validation examples.
+    """The start and every candidate with a known gain, on held-out examples.
 
     A candidate's value is that of the version before it plus its gain, and its interval that of the gain, put there: a
     candidate and the version before it judge the same examples, so the interval of their difference is what counts.
@@ -82,7 +82,7 @@ def course_chart(points: Sequence[Point], name: str) -> Markup:
     return line_chart(
         points,
         {place: str(iteration) if iteration else "start" for iteration, place in first.items()},
-        f"{name} on validation, version by version; the table below has the figures",
+        f"{name} on held-out examples, version by version; the table below has the figures",
         Scale.over([end for each in points for end in (each.value, each.low, each.high)]),
         lines={"step": steps},
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluation.options import MODEL, settings_naming
 from ..evaluation.pass_fail import NAMES
+from ..memory.result_file import CROSSED
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
 from ..prompts.rows import write_whole
@@ -73,6 +74,7 @@ def render_report(data: RunData) -> str:
         finish=finish_sentence(data.result),
         reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
+        crossed=CROSSED,
         unit=data.result.yardstick,
         case="disagreement" if data.is_judge else "failure",
         missing_share=missing_share(data.result.coverage),
@@ -224,11 +226,12 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
     found, questions, notes, trials, stated = (
         events.get(name, []) for name in ("disagreements", "question", "lesson", "trial", "requirement")
     )
+    last_said = {each["id"]: each for each in questions}  # by one half of the examples, by the other, by all
     were_read = not stated or "reasons" in events
     return Iteration(
         number=number,
-        proposed=len(questions),
-        withstood=sum(each["problem"] is None for each in questions),
+        proposed=len(last_said),
+        withstood=sum(each["problem"] is None for each in last_said.values()),
         found=sum(each["found"] for each in found) if found else None,
         stated=len(stated),
         read=sum(len(each["read"]) for each in found) if were_read else 0,

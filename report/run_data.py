@@ -54,9 +54,10 @@ class RunData:
         return [event for event in self.events if event.get("event") == kind]
 
     def split_size(self, split: str) -> int | None:
-        """Number of examples in ``development``, ``validation`` or ``test``."""
+        """Number of examples in ``development``, ``validation``, ``test``, or the two first, ``crossed``."""
         found = self.of("split")
-        return len(found[-1][split]) if found else None
+        parts = ("development", "validation") if split == "crossed" else (split,)
+        return sum(len(found[-1][part]) for part in parts) if found else None
 
     @property
     def is_judge(self) -> bool:

@@ -17,6 +17,8 @@ from ...agents.questions.comment_questions import BesideReader, CommentReader, G
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
 from ..questions.candidates import Candidate
+from ..questions.choice import Chooser
+from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import BesideProposer, CommentProposer, KindProposer
 from ..screening import Screening
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from ...prompts.checklist import Checklist
     from ...prompts.examples import Example
     from ...prompts.verdicts import Verdict
+    from ..earlier import WaitingQuestion
     from ..job import Job
     from ..options import LoopOptions
     from ..signals import Signal
@@ -199,36 +202,58 @@ def judge_set_up(
 
 def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
     """What learns questions from people's comments."""
-    job, options, development = bench.job, bench.job.options, bench.splits.development
+    splits, options, events, earlier = bench.splits, bench.job.options, bench.events, bench.job.earlier
+    finder, mirror = (
+        _finder(bench, subject, targets, helper, part) for part in (splits.development, splits.validation)
+    )
+    mirror.beside = finder
+    for each, part in ((finder, splits.development), (mirror, splits.validation)):
+        if earlier is not None:
+            again = earlier.waiting([*splits.development, *splits.validation], same_judge=bench.job.is_same_judge)
+            each.waiting = _of(part, again)
+            each.dropped = earlier.remembered.dropped if bench.job.is_same_judge else {}
+        if bench.remembering is not None:
+            each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
+            each.removed = bench.remembering.removed_questions
+    both = Chooser(subject, targets, [*splits.development, *splits.validation], events, options.max_questions)
+    return QuestionLearner(subject, finder, mirror, both, events)
+
+
+def _finder(
+    bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model, examples: Sequence[Example]
+) -> Finder:
+    """Finds questions by some of the examples."""
+    job, options, events = bench.job, bench.job.options, bench.events
     taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer, workers, earlier = (bench.gateway, taker, noun), bench.gateway.concurrency(taker), job.earlier
-    read, contrasted = (earlier.comments_read(development), earlier.contrasted(development)) if earlier else ((), ())
+    read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
     comments = CommentProposer(
         CommentReader(*writer, seed=options.seed),
         Generaliser(*writer, seed=options.seed),
-        development,
+        examples,
         bench.embedder,
-        bench.events,
+        events,
         most,
         workers,
         read,
     )
-    found = QuestionLearner(subject, targets, development, bench.embedder, bench.events, most, options.max_iterations)
+    found = Finder(Chooser(subject, targets, examples, events, most), bench.embedder, events, options.max_iterations)
     beside = BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments)
-    kinds = KindProposer(KindReader(*writer, seed=options.seed), development, bench.events, most, workers, contrasted)
+    kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
     found.proposers = ((comments, beside), (kinds,))
-    if earlier is not None:
-        again = earlier.waiting([*development, *bench.splits.validation], same_judge=job.is_same_judge)
-        known = {each.id for each in development}
-        found.waiting = [
-            Candidate(each.text, each.dimension, each.kind, tuple(s for s in each.sources if s in known), each.comments)
-            for each in again
-        ]
-        found.dropped = earlier.remembered.dropped if job.is_same_judge else {}
-    if bench.remembering is not None:
-        found.waiting = [*found.waiting, *bench.remembering.candidates(most)]
-        found.removed = bench.remembering.removed_questions
     return found
+
+
+def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
+    """Questions of an earlier run as candidates, with what they come from among these examples; without those that come
+    from others alone."""
+    known = {each.id for each in examples}
+    found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
+    return [
+        Candidate(each.text, each.dimension, each.kind, sources, each.comments)
+        for each, sources in found
+        if sources or not each.sources
+    ]
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:

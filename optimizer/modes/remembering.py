@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...prompts.checklist import Checklist
     from ..events import Teller
     from ..job import Job
-    from ..questions.learner import Learned
+    from ..questions.choice import Learned
     from ..subject import Version
 
 TRIED_FOR_ONE = 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...memory.result_file import NOT_ACCEPTED
 from ...models.budget import count
 from ...prompts.comments import one_line
 from ...stats.differences import difference_dict
-from .learner import FEWEST_ACCEPTED
+from .choice import sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from ...stats.differences import Difference
     from ..subject import Draft, Observation, Outcome
     from ..yardsticks import Yardstick
-    from .learner import Learned, QuestionLearner
+    from .choice import Learned
+    from .learner import QuestionLearner
 
 
 def learned_rows(
@@ -37,7 +39,9 @@ def learned_rows(
     same verdicts, scored without those of the question.
     """
     best = outcome.best
-    seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {"validation": (validation, best.verdicts)}
+    seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {}
+    if best.crossed is None:  # else validation has taught it its questions
+        seen["validation"] = (validation, best.verdicts)
     if best.number in tests:
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
     refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
@@ -82,21 +86,20 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
         return None
     if not any(each.comment for each in examples):
         return "no example has a comment, and what the outputs do came to no usable question"
-    wanted, names = learner.targets.wanted, learner.targets.dimensions
-    known = [
-        {each.id: value for each in learner.development if (value := wanted[each.id].get(name)) is not None}
-        for name in names
+    wanted, examples_read = learner.finder.chooser.targets.wanted, learner.finder.chooser.examples
+    sides = [
+        sides_of({each.id: wanted[each.id].get(name) for each in examples_read})
+        for name in learner.finder.chooser.targets.dimensions
     ]
-    sides = [{each: value >= sum(row.values()) / len(row) for each, value in row.items()} for row in known if row]
-    able = [side for side in sides if sum(side.values()) >= FEWEST_ACCEPTED and not all(side.values())]
+    able = learner.finder.chooser.sides().values()
     if not able:
-        most = max((sum(side.values()) for side in sides), default=0)
+        most = max((len(fine) for fine, _ in sides), default=0)
         few = (
             f"only {count(most, 'development example')} are accepted" if most < FEWEST_ACCEPTED else "none is rejected"
         )
         return f"{few}, and comments are read of rejected outputs, held against accepted ones"
-    rejected = {each for side in able for each, fine in side.items() if not fine}
-    remarks = {one_line(one.text) for each in learner.development if each.id in rejected for one in each.comment}
+    rejected = {each for _, poor in able for each in poor}
+    remarks = {one_line(one.text) for each in examples_read if each.id in rejected for one in each.comment}
     if not remarks:
         return "none of the comments is on a rejected development example"
     if finish_reason in ("max_calls", "max_tokens", "max_cost"):

@@ -56,7 +56,7 @@ class CommentProposer:
     """Example ids by comment and dimension."""
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from comments that were not read yet; see :class:`~.learner.Proposer`.
+        """Candidates from comments that were not read yet; see :class:`~.finder.Proposer`.
 
         A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
         remark that did not matter.
@@ -77,7 +77,7 @@ class CommentProposer:
         return candidates
 
     def read(self) -> dict[str, Any]:
-        """The comments, with an example each; see :class:`~.learner.Proposer`."""
+        """The comments, with an example each; see :class:`~.finder.Proposer`."""
         read = {(name, text) for (text, _), names in self.done.items() for name in names}
         return {"comments": sorted({*self.before, *read})}
 
@@ -137,11 +137,11 @@ class BesideProposer:
     _done: bool = field(default=False, init=False)
 
     def read(self) -> dict[str, Any]:
-        """Nothing but what was read alone; see :class:`~.learner.Proposer`."""
+        """Nothing but what was read alone; see :class:`~.finder.Proposer`."""
         return {}
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from comments, each read beside its outputs once; see :class:`~.learner.Proposer`."""
+        """Candidates from comments, each read beside its outputs once; see :class:`~.finder.Proposer`."""
         if self._done:
             return []
         first, known = self.first, self.stands()
@@ -188,7 +188,7 @@ class KindProposer:
     _done: set[str] = field(default_factory=set, init=False)
 
     async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from what outputs do, once for each dimension; see :class:`~.learner.Proposer`."""
+        """Candidates from what outputs do, once for each dimension; see :class:`~.finder.Proposer`."""
         found: list[Candidate] = []
         for rated, names in rejected.items():
             if rated in self._done or rated in self.before:
@@ -209,7 +209,7 @@ class KindProposer:
         return await _or_none(self.reader.questions(example.output or ""), f"the output of '{example.id}'", self.events)
 
     def read(self) -> dict[str, Any]:
-        """The dimensions that are done; see :class:`~.learner.Proposer`."""
+        """The dimensions that are done; see :class:`~.finder.Proposer`."""
         return {"contrasted": sorted({*self.before, *self._done})}
 
     def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:

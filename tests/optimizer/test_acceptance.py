@@ -197,4 +197,4 @@ def test_useless_edits_are_accepted_no_more_often_than_the_level(kind: str, leve
 def test_all_looks_together_spend_the_level_and_the_first_most_of_it(most: int) -> None:
     levels = [gate().at_look(number, most).level for number in range(1, most + 1)]
     assert sum(levels) == pytest.approx(0.1)
-    assert levels[0] == pytest.approx(0.1 if most == 1 else 0.075)
+    assert levels[0] == pytest.approx(0.1 if most == 1 else 0.05)

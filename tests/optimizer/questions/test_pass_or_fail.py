@@ -34,10 +34,10 @@ def test_the_figures_of_both_judges_stand_in_the_result_and_the_judge_file(learn
     found = learned.result
     assert found["baseline"]["threshold"]["fitted_on"] == found["best"]["threshold"]["fitted_on"] == "development"
     for side in ("baseline", "best"):
-        for split in ("validation", "test"):
-            row = found[side][split]
-            assert sum(row["confusion"].values()) == row["accuracy"]["n"] == row["n"]
-            assert set(FIGURES) < set(row) and row["spearman"] is not None
+        row = found[side]["test"]
+        assert sum(row["confusion"].values()) == row["accuracy"]["n"] == row["n"]
+        assert set(FIGURES) < set(row) and row["spearman"] is not None
+        assert found["crossed"] and "confusion" not in found[side]["validation"], "it has taught the judge as well"
     before, after = found["baseline"]["test"], found["best"]["test"]
     assert after["kappa"]["value"] > before["kappa"]["value"] + 0.3
     assert after["auc"]["value"] > before["auc"]["value"]

@@ -12,7 +12,7 @@ from askance.memory.memory_directory import MemoryDirectory
 from askance.memory.provenance import build_graph
 from askance.memory.why_question import why_question
 from askance.optimizer.questions.candidates import Candidate
-from askance.optimizer.questions.learner import QuestionLearner
+from askance.optimizer.questions.finder import Finder
 
 from .conftest import RULES, Desk
 
@@ -98,7 +98,7 @@ def test_words_near_to_what_was_removed_are_left_out_and_that_is_said(tmp_path: 
             said.append(text)
 
     events = Teller(Journal(tmp_path / "journal.jsonl"), Told())
-    learner = QuestionLearner(nothing, nothing, (), embedder("words"), events, 3, 3)
+    learner = Finder(nothing, embedder("words"), events, 3)
     learner.removed = ["Does the reply promise a date?"]
     texts = ("Does the reply, promise a date?", "Does the reply name a price?")
     left = learner._without_removed([Candidate(text, "overall", "comment", ()) for text in texts])

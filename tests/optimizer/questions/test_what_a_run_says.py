@@ -104,18 +104,21 @@ def test_the_terminal_says_what_was_learned_before_any_figure(learned: askance.R
     assert (
         worth is not None and f"worth {worth.value:+.3f} [{worth.low:+.2f}, {worth.high:+.2f}] on test, n = 48" in text
     )
-    assert "from “Again a price! We never name a price.”, on 5 examples (e001, e032, e056 and 2 more)" in text
+    assert "from “Again a price! We never name a price.”, on 7 examples (e001, e032, e056 and 4 more)" in text
     assert "Does the reply give a price? (yes = fault) [give-price]: it gets the same verdicts as 'name-price'" in text
     assert text.index("Proposed, and not learned") < text.index("Spearman with people")
     assert "The prompt stays as it was; the questions and how they are read are new." in text
-    assert "Accepted: questions name-price, promise-date, thank-customer: better on validation" in text
+    assert (
+        "Accepted: questions name-price, promise-date, thank-customer: better on examples that taught it nothing"
+        in text
+    )
     assert "Prompt:" not in text and text.endswith(f"--judge {learned.directory}")
 
 
 def test_the_terminal_fits_80_columns_but_for_sentences_that_stand_alone(learned: askance.RunResult) -> None:
     lines = shown(learned.directory).output.splitlines()
-    assert all(len(line) <= 80 for line in lines if line.startswith(" ") or "validation  " in line)
-    assert any(line.startswith("validation") and line.rstrip().endswith("]") for line in lines), "no figure is broken"
+    assert all(len(line) <= 80 for line in lines if line.startswith(" ") or "crossed  " in line)
+    assert any(line.startswith("crossed") and line.rstrip().endswith("]") for line in lines), "no figure is broken"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
     assert "Nothing was accepted: the run ended before the gate could decide on 3 questions." in text
     untested = Desk().align(tmp_path / "other", max_calls=420)
     assert untested.record.learned and untested.record.best.test is None
-    assert "on validation, n = 36" in said(tmp_path / "other")
+    assert "worth was not measured" in said(tmp_path / "other")
     assert "Undecided: not tested" in page_of(tmp_path / "other").text
 
 
@@ -178,7 +181,7 @@ def test_why_tells_the_history_of_a_question(learned: askance.RunResult, asked: 
     assert "those outputs are nearer to yes than accepted ones, so yes is a fault" in text
     row = learned.record.learned[0]
     assert row.effect is not None and f"it speaks {row.effect:+.2f} more than against accepted ones" in text
-    assert "Gate, version 1 accepted, together with promise-date, thank-customer: better on validation" in text
+    assert "Gate, version 2 accepted, together with promise-date, thank-customer: better on examples that" in text
     assert (
         row.worth.test is not None and f"Worth on test, over the judge without it: {row.worth.test.value:+.3f}" in text
     )
@@ -202,7 +205,7 @@ def test_what_nobody_says_names_the_questions(learned: askance.RunResult) -> Non
 def test_the_graph_has_comments_and_questions(learned: askance.RunResult) -> None:
     graph = build_graph(learned.directory)
     assert graph.edges["comment:1", "question:name-price"]["kind"] == "proposed"
-    assert graph.edges["question:name-price", "version:1"]["kind"] == "asked"
+    assert graph.edges["question:name-price", "version:2"]["kind"] == "asked"
     assert not list(graph["question:give-price"])
 
 

@@ -1,0 +1,316 @@
+"""Which candidates are worth asking: screened on a few examples, held against all, those that say the same as one.
+
+A few examples show which candidates the judge can answer at all, the others which of them speak against rejected outputs
+that they do not come from. What is left joins the checklist with equal weights, read against the accepted outputs
+(:func:`~askance.evaluation.calibration_fit.fit_accepted`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
+from ...evaluation.kept_judge import QuestionOrigin
+from ...evaluation.scoring import mean_score
+from ..events import QuestionJudged
+from .candidates import (
+    ALIKE_VERDICTS,
+    SAME_VERDICTS,
+    Candidate,
+    as_question,
+    likeness,
+    speaks_against,
+    standing,
+    yes_logits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...evaluation.scoring import Targets
+    from ...prompts.checklist import Question
+    from ...prompts.examples import Example
+    from ..events import Teller
+    from ..subject import Draft, Observation, Subject
+    from .candidates import Standing
+
+    Sides = Mapping[str, tuple[list[str], list[str]]]
+    """Accepted and rejected examples by dimension, as :meth:`Chooser.sides` gives them."""
+
+SCREENED = 8
+"""Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
+OWN_CASES = 4
+"""Examples that a candidate comes from on which it is judged first."""
+SPARE = 3
+"""Candidates that are judged on all examples, for each question that may join."""
+OF_ONE = 2
+"""Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
+NO_ROOM = (
+    "others promised more on the first examples",
+    "others promised more on the development examples",
+    "others from the same comment promised more",
+)
+"""Said of candidates that are not asked because better ones are."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A candidate, and what became of it."""
+
+    id: str
+    candidate: Candidate
+    good: Literal["yes", "no"] | None
+    """Which answer speaks for the output; None where that was not found out."""
+    standing: Standing | None
+    problem: str | None
+    """Why it did not join; None where it did, as far as the gate let it."""
+    iteration: int
+
+    @property
+    def may_return(self) -> bool:
+        """Whether nothing that was seen of its verdicts speaks against it."""
+        return self.problem is None or self.problem in NO_ROOM
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Candidates that are worth asking, by their ids, and what the judge says with them."""
+
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    """The best first."""
+    logits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Log-odds of yes by question and example."""
+
+
+@dataclass
+class Chooser:
+    """Chooses among candidates by what the judge says with them of some examples."""
+
+    subject: Subject
+    targets: Targets
+    examples: Sequence[Example]
+    events: Teller
+    most: int
+    """Questions that may join in one round."""
+    learned: list[Learned] = field(default_factory=list, init=False)
+    """All candidates so far."""
+    stood: set[str] = field(default_factory=set, init=False)
+    """Ids of those that were chosen before, on many examples: a few of them say nothing more."""
+
+    def sides(self) -> dict[str, tuple[list[str], list[str]]]:
+        """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
+
+        A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
+        """
+        found = {}
+        for dimension in self.targets.dimensions:
+            fine, poor = sides_of({each.id: self.targets.wanted[each.id].get(dimension) for each in self.examples})
+            if len(fine) >= FEWEST_ACCEPTED and poor:
+                found[dimension] = fine, poor
+        return found
+
+    async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
+        """Those that are worth asking beside the questions of ``best``.
+
+        Args:
+            best: The judge so far.
+            named: Candidates by their ids.
+            seen: What ``best`` does on the examples.
+            iteration: From 1.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        sides = self.sides()
+        self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
+        logits = await self._own_cases(best, named, sides)
+        standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
+        able = [
+            name
+            for name, found in standings.items()
+            if name in self.stood or (found is not None and found.problem is None)
+        ]
+        able = _in_turn(sorted(able, key=lambda name: _rank(standings[name]), reverse=True), named)
+        able = sorted(able, key=lambda name: name not in self.stood)
+        able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
+        unused = dict.fromkeys(spare, NO_ROOM[0])
+        chosen: dict[str, Candidate] = {}
+        if able:
+            self.events.phase(
+                f"iteration {iteration}: judging {len(self.examples)} examples with {len(able)} questions"
+            )
+            whole = await self._judge(best, {name: named[name] for name in able}, self.examples)
+            logits = yes_logits(whole.verdicts)
+            standings |= {name: self._standing(name, named[name], logits, sides) for name in able}
+            asked = yes_logits(seen.verdicts)
+            for name in sorted(able, key=lambda each: _rank(standings[each]), reverse=True):
+                found, candidate = standings[name], named[name]
+                if found is None or found.problem is not None:
+                    continue
+                others = {**asked, **{each: logits[each] for each in chosen}}
+                alike = {each: likeness(logits[name], told) for each, told in others.items()}
+                twin = max(alike, key=alike.__getitem__, default="")
+                near = max(chosen, key=alike.__getitem__, default="")
+                if twin and alike[twin] > SAME_VERDICTS:
+                    unused[name] = f"it gets the same verdicts as '{twin}'"
+                    if twin in chosen:
+                        chosen[twin] = chosen[twin].with_sources_of(candidate)
+                elif near and alike[near] > ALIKE_VERDICTS:
+                    unused[name] = f"it finds much the same as '{near}', which promises more"
+                elif len(chosen) >= self.most:
+                    unused[name] = NO_ROOM[1]
+                elif (
+                    _remark(candidate)
+                    and [_remark(each) for each in chosen.values()].count(_remark(candidate)) >= OF_ONE
+                ):
+                    unused[name] = NO_ROOM[2]
+                else:
+                    chosen[name] = candidate
+        for name, candidate in named.items():
+            self._tell(name, chosen.get(name, candidate), standings[name], unused.get(name), iteration)
+        self.stood = set(chosen)
+        return Chosen(chosen, logits)
+
+    async def draft(self, best: Draft, chosen: Chosen, seen: Observation) -> Draft:
+        """The judge with the chosen questions, its verdicts read against accepted examples.
+
+        Questions of ``best`` that praise what people reject are left out. ``seen`` is what ``best`` does on the examples.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        old, sides = best.questions, self.sides()
+        dropped = self._speaking_against(best, chosen.candidates, seen, sides)
+        weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
+        new: list[Question] = []
+        for name, candidate in chosen.candidates.items():
+            found = self._standing(name, candidate, chosen.logits, sides)
+            assert found is not None  # it would not have been chosen
+            new.append(as_question(candidate, name, found.good, weight))
+        kept = tuple(each for each in old.questions if each.id not in dropped)
+        ids = {each.id for each in kept}
+        sections = {
+            section: {name: weight for name, weight in weights.items() if name in ids}
+            | {each.id: each.weight for each in new}
+            for section, weights in old.section_weights.items()
+        }
+        checklist = old.model_copy(update={"questions": (*kept, *new), "section_weights": sections})
+        origins = {
+            name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
+            for name, each in chosen.candidates.items()
+        }
+        draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
+        whole = await self.subject.observe(draft, self.examples, self.events.advance)
+        return replace(draft, calibration=fit_accepted(whole.verdicts, self.examples, checklist, self.targets))
+
+    async def _own_cases(
+        self, best: Draft, named: Mapping[str, Candidate], sides: Sides
+    ) -> dict[str, dict[str, float]]:
+        """Log-odds of yes on some accepted outputs, and on those that each candidate comes from, or on the least liked.
+
+        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of.
+        """
+        fine = {each for both in sides.values() for each in both[0][:SCREENED]}
+        of_case: dict[str, dict[str, Candidate]] = {}
+        for name, candidate in named.items():
+            least = sides.get(self._rated(candidate.dimension), ([], []))[1]
+            for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
+                of_case.setdefault(each, {})[name] = candidate
+        seen = [await self._judge(best, named, [each for each in self.examples if each.id in fine])]
+        for case in self.examples:  # one after the other: what was read of an example is kept for its questions
+            if case.id in of_case:
+                seen.append(await self._judge(best, of_case[case.id], [case]))
+        return yes_logits(verdict for some in seen for verdict in some.verdicts)
+
+    async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
+        questions = tuple(as_question(each, name, "yes") for name, each in named.items())
+        checklist = best.questions.model_copy(update={"questions": questions, "section_weights": {}})
+        asked = replace(best, checklist=checklist, calibration=None, origins={})
+        return await self.subject.observe(asked, examples, self.events.advance)
+
+    def _standing(
+        self, name: str, candidate: Candidate, logits: Mapping[str, Mapping[str, float]], sides: Sides
+    ) -> Standing | None:
+        both = sides.get(self._rated(candidate.dimension))
+        return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
+
+    def _rated(self, dimension: str) -> str:
+        """The rated dimension that a dimension of the checklist is held to."""
+        return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
+
+    def _tell(
+        self, name: str, candidate: Candidate, found: Standing | None, unused: str | None, iteration: int
+    ) -> None:
+        problem = (
+            "too few outputs with an answer to it were accepted, or rejected"
+            if found is None
+            else found.problem or unused
+        )
+        good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
+        self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
+        self.learned.append(Learned(name, candidate, good, found, problem, iteration))
+        effect = None if found is None else found.effect
+        self.events.emit(
+            QuestionJudged(
+                name,
+                candidate.text,
+                good,
+                candidate.kind,
+                candidate.sources,
+                candidate.comments,
+                effect,
+                problem,
+                iteration,
+            )
+        )
+
+    def _speaking_against(
+        self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation, sides: Sides
+    ) -> set[str]:
+        """Questions of the checklist that praise what people reject; a dimension keeps one that stands for it."""
+        logits = yes_logits(seen.verdicts)
+        replaced = {each.dimension for each in chosen.values()}
+        found = set()
+        for question in best.questions.questions:
+            fine, poor = sides.get(self._rated(question.dimension), ([], []))
+            table = logits.get(question.id, {})
+            known = speaks_against(
+                [table[each] for each in poor if each in table],
+                [table[each] for each in fine if each in table],
+                question,
+            )
+            if known and question.dimension in replaced:
+                found.add(question.id)
+                self.events.say(f"question {question.id} is left out: it speaks for what people reject")
+        return found
+
+
+def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
+    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
+    known = {name: value for name, value in wanted.items() if value is not None}
+    mean = mean_score(known.values()) or 0.0
+    fine = sorted((each for each in known if known[each] >= mean), key=lambda each: -known[each])
+    poor = sorted((each for each in known if known[each] < mean), key=lambda each: known[each])
+    return fine, poor
+
+
+def _rank(found: Standing | None) -> tuple[float, float]:
+    return (-1.0, 0.0) if found is None else found.rank
+
+
+def _remark(candidate: Candidate) -> str | None:
+    """The comment that it was made of; further ones are of questions that turned out to ask the same."""
+    return candidate.comments[0] if candidate.comments else None
+
+
+def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
+    """The best question of every comment first, then the second best of each: on a few examples many look alike."""
+    of_comment: dict[str, int] = {}
+    turns: dict[str, int] = {}
+    for name in names:
+        key = _remark(named[name]) or name
+        turns[name] = of_comment[key] = of_comment.get(key, -1) + 1
+    return sorted(names, key=turns.__getitem__)

@@ -1,0 +1,148 @@
+"""Finds questions that some examples speak for: proposers name candidates, and the examples choose among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...memory.neighbours import ROUNDING, greedy_unique
+from .candidates import Candidate, id_for, unite
+from .choice import Chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...memory.embedders import Embedder
+    from ...prompts.checklist import Checklist
+    from ..events import Teller
+    from ..subject import Draft, Observation
+    from .choice import Chooser
+
+SAME_MEANING = 0.9
+"""Cosine from which two candidates are taken for one before they are judged."""
+
+
+class Proposer(Protocol):
+    """Turns evidence into candidates."""
+
+    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
+        """New candidates; evidence that was read once is not read again.
+
+        Args:
+            best: The judge so far.
+            rejected: By dimension, the development examples that people like less than most, the least liked first.
+            iteration: From 1.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        ...
+
+    def read(self) -> dict[str, Any]:
+        """What was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        ...
+
+
+@dataclass
+class Finder:
+    """Finds questions by what people wrote of some examples, and by what the judge says of them."""
+
+    chooser: Chooser
+    """Knows the examples."""
+    embedder: Embedder
+    events: Teller
+    rounds: int
+    """How often a proposer is asked for more at most."""
+    proposers: Sequence[Sequence[Proposer]] = ()
+    """Groups, what promises most first: a group is read to its end, and the next one asked where nothing came of it."""
+    waiting: Sequence[Candidate] = ()
+    """Candidates of earlier runs that are tried once more, beside the first new ones."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Texts of questions that an earlier run tried in vain, with their kind."""
+    removed: Sequence[str] = ()
+    """Texts of questions that people do not want."""
+    beside: Finder | None = None
+    """Finds questions from other examples of the same run: the same question has the same id, another one another."""
+    _spared: set[str] = field(default_factory=set, init=False)
+    """Dimensions on which a later group was not needed."""
+
+    async def find(self, best: Draft, seen: Observation, iteration: int) -> Chosen:
+        """The questions that are worth asking beside those of ``best``, which does ``seen`` on the examples.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        chosen = Chosen()
+        rejected = {name: both[1] for name, both in self.chooser.sides().items()}
+        if not rejected:
+            return chosen
+        self.events.phase(f"iteration {iteration}: writing questions")
+        for group in self.proposers:
+            for proposer in group:
+                for _ in range(self.rounds):
+                    named = await self._new(best, proposer, rejected, iteration)
+                    if not named:
+                        break
+                    both = {**chosen.candidates, **named}
+                    chosen = await self.chooser.choose(best, both, seen, iteration)
+            if chosen.candidates:
+                self._spared.update(rejected)
+                break
+        return chosen
+
+    def standing_comments(self) -> set[str]:
+        """The comments from which a question came that the examples speak for."""
+        return {text for each in self.chooser.learned if each.problem is None for text in each.candidate.comments}
+
+    @property
+    def read(self) -> dict[str, list[Any]]:
+        """As under ``read`` in ``result.json``."""
+        read = {name: value for group in self.proposers for each in group for name, value in each.read().items()}
+        return read | {"contrasted": sorted({*read.get("contrasted", ()), *self._spared})}
+
+    async def _new(
+        self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
+    ) -> dict[str, Candidate]:
+        """Candidates that were not asked before; empty where a proposer has nothing more."""
+        while True:  # what was asked before is no reason to leave the rest of the evidence unread
+            proposed = await proposer.propose(best, rejected, iteration)
+            proposed, self.waiting = [*self.waiting, *proposed], ()
+            named = self._named(best.questions, proposed)
+            if named or not proposed:
+                return named
+
+    def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
+        """Candidates by their new ids, each question once, without those that are or were there."""
+        known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.chooser.learned}
+        new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
+        new = self._without_removed(new)
+        if not new:
+            return {}
+        vectors = self.embedder.embed([each.text for each in new])
+        kept = greedy_unique(vectors, SAME_MEANING)
+        near = {place: max(kept, key=lambda each: float(vectors[place] @ vectors[each])) for place in range(len(new))}
+        near |= {place: place for place in kept}
+        beside = {} if self.beside is None else {each.candidate.text: each.id for each in self.beside.chooser.learned}
+        taken = {each.id for each in checklist.questions} | {each.id for each in self.chooser.learned}
+        taken |= set(beside.values())
+        named: dict[str, Candidate] = {}
+        for candidate in unite(new, near):
+            named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
+        return named
+
+    def _was_dropped(self, candidate: Candidate) -> bool:
+        """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
+        return self.dropped.get(candidate.text) in (candidate.kind, "comment")
+
+    def _without_removed(self, new: Sequence[Candidate]) -> list[Candidate]:
+        """Without what people removed, in these words or in others that mean the same."""
+        if not self.removed or not new:
+            return list(new)
+        unwanted = self.embedder.embed(self.removed)
+        cosines = (self.embedder.embed([each.text for each in new]) @ unwanted.T).max(axis=1)
+        for candidate, cosine in zip(new, cosines, strict=True):
+            if cosine >= SAME_MEANING - ROUNDING:
+                self.events.say(f"not asked, as people removed it from the memory: {candidate.text}")
+        return [each for each, cosine in zip(new, cosines, strict=True) if cosine < SAME_MEANING - ROUNDING]
