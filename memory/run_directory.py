@@ -77,14 +77,18 @@ class RunDirectory:
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
         texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
-        fingerprint = _fingerprint(config, texts)
         self._make()
         known = self.config_file
         if known.exists():
             before = self.read_config()
-            # settings that came after the run was begun are not in its fingerprint
-            then = {name: value for name, value in config.items() if name in before["config"]}
-            if before.get("fingerprint") not in (fingerprint, _fingerprint(then, texts)):
+            # the fingerprint is of the run as it was begun, without settings that came after that
+            as_begun = {**config, **before.get("begun_with", {})}
+            then = {name: value for name, value in as_begun.items() if name in before["config"]}
+            is_as_long = config.get("max_iterations") == before["config"].get("max_iterations")
+            if not is_as_long or before["fingerprint"] not in (
+                _fingerprint(as_begun, texts),
+                _fingerprint(then, texts),
+            ):
                 changed = sorted(
                     key for key in {*config, *before["config"]} if config.get(key) != before["config"].get(key)
                 )
@@ -100,7 +104,7 @@ class RunDirectory:
         if answers is not None:
             with self.store() as store:
                 store.bring(answers)
-        header = {"format": FORMAT, "fingerprint": fingerprint, "config": dict(config)}
+        header = {"format": FORMAT, "fingerprint": _fingerprint(config, texts), "config": dict(config)}
         if no_cache:
             header["no_cache"] = True
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
@@ -137,7 +141,7 @@ class RunDirectory:
         """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to.
 
         Raises:
-            InputError: It has as many already, or its inputs were changed.
+            InputError: It has as many already.
             AskanceError: Another process is working on it.
         """
         with self.lock():
@@ -147,17 +151,10 @@ class RunDirectory:
                 raise InputError(
                     f"{self.path}: this run has {count(config['max_iterations'], 'iteration')} already; give more of them."
                 )
-            inputs = self.path / "inputs"
-            texts = {
-                path.relative_to(inputs).as_posix(): path.read_bytes().decode("utf-8", "surrogatepass")
-                for path in inputs.rglob("*")
-                if path.is_file()
-            }
-            if _fingerprint(config, texts) != header["fingerprint"]:
-                raise InputError(f"{inputs}: was changed after the run began, so it cannot go on for longer.")
-            longer = {**config, "max_iterations": max_iterations}
             looks = header.get("earlier_test_looks", 0) + bool(self.finished and self.read_result().test_looked_at)
-            header |= {"fingerprint": _fingerprint(longer, texts), "config": longer, "earlier_test_looks": looks}
+            begun = {"max_iterations": config["max_iterations"]} | header.get("begun_with", {})
+            longer = {**config, "max_iterations": max_iterations}
+            header |= {"config": longer, "begun_with": begun, "earlier_test_looks": looks}
             self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:

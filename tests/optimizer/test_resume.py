@@ -606,6 +606,8 @@ def test_a_run_made_longer_comes_to_what_one_begun_so_comes_to_and_buys_only_the
     from askance.optimizer.runner import take_up
 
     take_up(RunDirectory(lab.folder / "short"), {"max_iterations": 5})
+    with pytest.raises(InputError, match="max_iterations"):
+        lab.migrate("short", max_iterations=1)
     lab.migrate("short")
     longer = fingerprint(lab.folder / "short")
     result = json.loads((lab.folder / "short" / "result.json").read_text())
@@ -632,5 +634,5 @@ def test_a_run_is_made_longer_only_and_only_with_its_own_inputs(lab: Lab) -> Non
     with pytest.raises(InputError, match="has 1 iteration already"):
         RunDirectory(run).extend(1)
     (run / "inputs" / "prompt.md").write_text("Another.", encoding="utf-8")
-    with pytest.raises(InputError, match="changed after the run began"):
+    with pytest.raises(InputError, match="other data, checklist or prompts"):
         askance.resume(run, max_iterations=3)
