@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..optimizer.job import Job
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "align": {"max_iterations": 1, "update": "questions", "explain": "never"},
+    "align": {"max_iterations": 1, "update": "questions", "explain": "never", "learn_from": "development"},
     "migrate": {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
 }
 """Less than the defaults, so that two cores are done in some minutes."""

@@ -131,8 +131,9 @@ class Loop:
         if self._learner is not None and (best.draft.calibration is not None or self._options.update == "questions"):
             return best, self._nothing_left("no_evidence", iteration)
         found = signal.disagreements(best.draft, seen)
-        chosen = [each for each in found if each.gap > 0 and (best.number, each.key) not in self._looked_at]
-        chosen = chosen[: self._options.max_notes]
+        new = [each for each in found if (best.number, each.key) not in self._looked_at]
+        # what a judge's leniency explains is read where nothing else is left: it may be wholly too lenient
+        chosen = ([each for each in new if each.gap > 0] or new)[: self._options.max_notes]
         events.emit(DisagreementsFound(iteration, len(found), len(seen.verdicts), chosen))
         stated = await self._state_plainly(best, seen, found, iteration)
         if stated is not best:

@@ -138,6 +138,11 @@ class AlignOptions(LoopOptions):
         description="Write the questions anew from every accepted prompt; the gate decides on them too. "
         "--dry-run takes them to be as many as before.",
     )
+    learn_from: Literal["both", "development"] = Field(
+        "both",
+        description="Examples that questions are learned from: development and validation, each tested on the other; or "
+        "development alone, tested on validation, for a third fewer calls.",
+    )
     shown_examples: int = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )

@@ -16,6 +16,7 @@ from ...agents.notes import NoteTaking
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
+from ..options import AlignOptions
 from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
 from ..questions.finder import Finder
@@ -207,6 +208,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         _finder(bench, subject, targets, helper, part) for part in (splits.development, splits.validation)
     )
     mirror.beside = finder
+    crossed = bench.job.options_as(AlignOptions).learn_from == "both"
     for each, part in ((finder, splits.development), (mirror, splits.validation)):
         if earlier is not None:
             again = earlier.waiting([*splits.development, *splits.validation], same_judge=bench.job.is_same_judge)
@@ -216,7 +218,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
     both = Chooser(subject, targets, [*splits.development, *splits.validation], events, options.max_questions)
-    return QuestionLearner(subject, finder, mirror, both, events)
+    return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 
 def _finder(

@@ -55,7 +55,8 @@ class Finder:
     rounds: int
     """How often a proposer is asked for more at most."""
     proposers: Sequence[Sequence[Proposer]] = ()
-    """Groups, what promises most first: a group is read to its end, and the next one asked where nothing came of it."""
+    """Groups, what promises most first: a group is read to its end, and the next one asked where nothing came of it. In a run
+    of one round the rest of a group is left where its first has something."""
     waiting: Sequence[Candidate] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -81,6 +82,8 @@ class Finder:
         self.events.phase(f"iteration {iteration}: writing questions")
         for group in self.proposers:
             for proposer in group:
+                if chosen.candidates and self.rounds == 1:
+                    break
                 for _ in range(self.rounds):
                     named = await self._new(best, proposer, rejected, iteration)
                     if not named:

@@ -6,6 +6,7 @@ it has taught nothing, and the gate has twice as many of them to decide by. What
 Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
 The gate thus decides about the way of learning: the judge that is kept has read more than each of the two that were tested.
+With ``--learn-from development`` validation only tests.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class QuestionLearner:
     both: Chooser
     """Chooses by all of them."""
     events: Teller
+    crossed: bool = True
+    """Whether validation teaches too; else it only tests what development taught."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     _done: bool = field(default=False, init=False)
@@ -77,8 +80,8 @@ class QuestionLearner:
             return None
         draft = await self.finder.chooser.draft(start.draft, mine, seen)
         raced = await contest.race(start, draft, (), ())
-        if raced.version is None:
-            return raced  # hopeless on a part of validation: not worth reading on
+        if raced.version is None or not self.crossed:  # without a version: hopeless on a part of validation
+            return raced
         held_out = Observation(contest.validation, start.verdicts, start.scores, start.draft.checklist)
         theirs = await self.mirror.find(start.draft, held_out, iteration)
         if not theirs.candidates:

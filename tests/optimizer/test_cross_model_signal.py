@@ -160,3 +160,14 @@ def test_a_question_that_the_target_is_asked_the_other_way_round_differs_on_the_
     same = turned(source, "a")
     assert held.agrees(Observation(EXAMPLES, same, score_examples(EXAMPLES, checklist, same), checklist))
     assert not held.agrees(observed)
+
+
+def test_hard_scores_are_compared_hard() -> None:
+    """P(yes) of .51 and .52 are near, and yes; of .51 and .49 they are near, and as scores 1 and 0."""
+    source, target = verdicts(x_a=0.51, y_a=0.51, z_a=0.51), verdicts(x_a=0.49, y_a=0.49, z_a=0.49)
+    soft, hard = (
+        CrossModelSignal(judge(), source, EXAMPLES, None, margin=0.3, tolerance=0.05, soft=soft)
+        for soft in (True, False)
+    )
+    assert soft.agrees(seen(target)) and not hard.agrees(seen(target))
+    assert hard.agrees(seen(source))

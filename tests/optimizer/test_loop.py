@@ -244,3 +244,26 @@ def test_a_lesson_without_an_edit_is_rejected_with_the_reason(
 # --- several edits together ----------------------------------------------------------------------------------------
 
 PROMPT = Prompt("One.\nTwo.")
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.25])
+def test_a_judge_that_is_wholly_too_lenient_is_read(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sure: float
+) -> None:
+    """The source says no to everything and the target yes: the difference of their levels explains all of it."""
+    monkeypatch.setattr(world, "p_yes", lambda prompt, *_: sure if "strict" in prompt else 1 - sure)
+    world.migrate(tmp_path / "run", max_iterations=1)
+    events = read_events(tmp_path / "run" / "journal.jsonl")
+    (found,) = [each for each in events if each["event"] == "disagreements"]
+    assert found["found"] == 2 * len(next(each for each in events if each["event"] == "split")["development"])
+    assert len(found["read"]) == 8, "as many as --max-notes"
+
+
+def test_what_leniency_explains_is_read_last(world: Any, tmp_path: Path) -> None:
+    world.migrate(tmp_path / "run", max_notes=3)
+    rounds = [
+        each["read"] for each in read_events(tmp_path / "run" / "journal.jsonl") if each["event"] == "disagreements"
+    ]
+    beyond = [[row["gap"] > 0 for row in each] for each in rounds]
+    assert any(map(all, beyond))
+    assert not [each for each in beyond if any(each) and not all(each)], "one kind or the other"

@@ -161,6 +161,16 @@ def test_every_example_tests_a_judge_that_it_has_taught_nothing(
     assert alone.gain.validation is not None and alone.gain.validation.n == len(split["validation"])
 
 
+def test_where_validation_only_tests_it_teaches_nothing(make_desk: type[Desk], tmp_path: Path) -> None:
+    desk = make_desk()
+    done = desk.align(tmp_path / "run", learn_from="development")
+    split = next(each for each in read_events(tmp_path / "run" / "journal.jsonl") if each["event"] == "split")
+    assert done.record.learned and not done.record.crossed
+    assert not {name for row in done.record.questions for name in row.sources} - set(split["development"])
+    assert done.record.gain.validation is not None and done.record.gain.validation.n == len(split["validation"])
+    assert all("validation" in row["worth"] for row in done.result["questions"] if row["joined"])
+
+
 def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_both_halves(
     make_desk: type[Desk], tmp_path: Path
 ) -> None:
