@@ -23,6 +23,7 @@ _HOMES = {
     "align": ".runs",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
+    "export_judge": ".bridges.exports",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
@@ -41,6 +42,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
+    from .bridges.exports import export_judge
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.diagnose import diagnose

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .evaluation.progress import Watcher
     from .models.base import Model
     from .optimizer.events import Callback
-    from .optimizer.job import Job
+    from .optimizer.job import Job, SplitExamples
     from .optimizer.modes.checker import CheckFunction
     from .optimizer.runner import RunResult
     from .prompts.checklist import Checklist
@@ -171,8 +171,9 @@ def resume(
 ) -> RunResult:
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
-    Only what a run may cost can be changed: ``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``,
-    ``timeout`` and ``retries``.
+    What it may cost can be changed (``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``, ``timeout``,
+    ``retries``), where else its answers are kept (``cache``, ``no_cache``), and ``max_iterations`` be larger: the run then
+    comes to what one begun with so many comes to.
 
     Args:
         run: The run's directory.
@@ -183,7 +184,7 @@ def resume(
         options: What is changed.
 
     Raises:
-        InputError: There is no run, or a setting that cannot be changed was given.
+        InputError: There is no run, a setting that cannot be changed was given, or more iterations would change nothing.
         AskanceError: As :func:`run_and_report`.
     """
     job = take_up(RunDirectory(run), options)
@@ -209,10 +210,13 @@ __all__ = ["align", "migrate", "resume", "run_and_report", "tune"]
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a run would buy at least and at most, as far as that can be known before."""
+    """What a run would buy, as far as that can be known before: what is certain, what is usual, and what is the most."""
 
     fixed: Estimate
-    """Judging all splits once with the starting prompt, and the reference's verdicts."""
+    """Judging all splits once with the starting prompt, and the reference's verdicts; what is stored is not bought."""
+    usual: int
+    """Calls of the whole run, from what such runs took: the true number is between half of it and twice it unless
+    there is nothing to improve."""
     wording_calls: int
     """Calls at most of wording the questions anew and trying the new checklist; 0 where they stay."""
     iteration_calls: int
@@ -221,6 +225,22 @@ class RunEstimate:
     last_calls: int
     """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is done once:
     pruning, and stating what fails in its own words."""
+
+    @property
+    def low(self) -> int:
+        """Calls that hardly a run stays below: it ends soon."""
+        return max(self.fixed.calls, self.usual // 2)
+
+    @property
+    def high(self) -> int:
+        """Calls that hardly a run goes beyond."""
+        return max(self.fixed.calls, 2 * self.usual)
+
+
+LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
+"""Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
+dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
+``experiments/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
@@ -232,37 +252,57 @@ def estimate_run(job: Job) -> RunEstimate:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
 
-    async def estimate() -> RunEstimate:
-        there = job.earlier.answers if job.earlier else None
-        with VerdictStore(":memory:", there) as store:
+    async def judging(there: Path | None, shared: Path | None) -> Estimate:
+        with VerdictStore(":memory:", there, shared) as store:
             async with session(job.options, store) as (models, gateway):
-                fixed = mode.estimate(job, splits, models, gateway)
-        options = job.options
-        whole = fixed.calls + (fixed.stored if there is not None else 0)
-        a_version = ceil(whole / len(job.examples))  # calls an example, rounded up
-        notes = min(options.max_notes, len(splits.development) * max(1, a_version))
-        one_version = len(splits.validation) * a_version
-        lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
-        edits = min(lessons, options.max_lessons)
-        explanations = 0 if options.explain == "never" else 2 * notes
-        again = len(splits.development) * a_version
-        trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
-        # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
-        helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * lessons
-        tries = most_tries(edits)
-        regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
-        questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
-        iteration = again + explanations + helpers + trials + tries * one_version + questions
-        pruning = options.max_lessons * one_version if options.prune else 0
-        words = 0
-        if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
-            words = most_calls(len(job.checklist.questions), len(splits.development)) + one_version
-        if isinstance(options, MigrateOptions) and options.update == "questions":
-            iteration = 0
-        states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
-        lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
-        lines = 0 if options.paper else lines
-        ends = (len(splits.test) + len(splits.development)) * a_version
-        return RunEstimate(fixed, words, iteration, ends + pruning + lines)
+                return mode.estimate(job, splits, models, gateway)
 
-    return run_sync(estimate())
+    there = job.earlier.answers if job.earlier and not job.options.no_cache else None
+    shared = job.options.shared if job.may_share else None
+    shared = shared if shared is not None and shared.exists() else None
+    whole = run_sync(judging(None, None))
+    fixed = whole if there is None and shared is None else run_sync(judging(there, shared))
+    return _run_estimate(job, splits, whole, fixed)
+
+
+def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estimate) -> RunEstimate:
+    """Of what judging everything once takes, with nothing stored (``whole``) and now (``fixed``)."""
+    options = job.options
+    development, validation, test = (len(part) for part in (splits.development, splits.validation, splits.test))
+    a_version = ceil((whole.calls + whole.stored) / len(job.examples))  # calls an example, rounded up
+    notes = min(options.max_notes, development * max(1, a_version))
+    one_version = validation * a_version
+    lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
+    edits = min(lessons, options.max_lessons)
+    explanations = 0 if options.explain == "never" else 2 * notes
+    trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
+    # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
+    helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * lessons
+    tries = most_tries(edits)
+    regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
+    questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
+    iteration = development * a_version + explanations + helpers + trials + tries * one_version + questions
+    pruning = options.max_lessons * one_version if options.prune else 0
+    words = 0
+    if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
+        words = most_calls(len(job.checklist.questions), development) + one_version
+    only_words = isinstance(options, MigrateOptions) and options.update == "questions"
+    calibrates = isinstance(options, AlignOptions) and options.calibrate
+    if only_words or calibrates:
+        iteration = 0
+    states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
+    lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
+    lines = 0 if options.paper else lines
+    ends = (test + development) * a_version
+    if calibrates:
+        return RunEstimate(fixed, fixed.calls, 0, 0, 0)
+
+    looked = a_version  # a version's calls an example, without the source's
+    if job.command == "migrate" and job.checklist is not None:
+        looked = options.repeat * (len(job.checklist.questions) if options.mode == "each" else 1)
+    rounds = 0 if only_words else min(options.max_iterations, options.patience + 1)
+    a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes
+    a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
+    at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
+    usual = round(fixed.calls + words / 2 + rounds * a_round + at_the_end)
+    return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from ..models.base import Answer, ModelError
 from ..prompts.errors import BudgetExceededError
 from ..prompts.verdicts import Provenance, Verdict
+from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..models.base import Model, Request
     from ..models.gateway import AnswerStore, Gateway
+    from ..models.prices import Price
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ class Estimate:
     """Answers that need no call: in the store already, or the same request as an earlier one."""
     tokens: int
     """Prompt and completion tokens of those calls: a quarter of the characters, plus the longest answers."""
+    cost_usd: float | None = None
+    """US dollars for these tokens; None where a price is not known."""
 
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(
@@ -174,12 +178,23 @@ class Estimate:
             self.calls + other.calls,
             self.stored + other.stored,
             self.tokens + other.tokens,
+            None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd,
         )
 
+    @property
+    def size(self) -> str:
+        """Tokens and dollars in words."""
+        if not self.calls:
+            return "no tokens"
+        price = "price unknown" if self.cost_usd is None else f"at most {money(self.cost_usd)}"
+        return f"about {self.tokens:,} tokens, {price}"
 
-def estimate_asks(asks: Iterator[Ask], verdicts: int, store: AnswerStore | None) -> Estimate:
+
+def estimate_asks(
+    asks: Iterator[Ask], verdicts: int, store: AnswerStore | None, price: Price | None = None
+) -> Estimate:
     """What asks for so many verdicts would buy now, if every answer can be read and is kept."""
-    stored = calls = tokens = 0
+    stored = calls = sent = written = 0
     counted: set[bytes] = set()
     for block in in_blocks(asks):
         found = store.get_many([ask.key for ask in block]) if store is not None else {}
@@ -190,8 +205,10 @@ def estimate_asks(asks: Iterator[Ask], verdicts: int, store: AnswerStore | None)
                 calls += 1
                 counted.add(ask.key)
                 length = len(ask.framing.system or "") + len(ask.framing.before) + len(ask.rest)
-                tokens += length // 4 + ask.parameters.max_tokens
-    return Estimate(verdicts, calls, stored, tokens)
+                sent += length // 4
+                written += ask.parameters.max_tokens
+    cost = 0.0 if not calls else None if price is None else price.of(sent, written)
+    return Estimate(verdicts, calls, stored, sent + written, cost)
 
 
 Item = TypeVar("Item")

@@ -90,7 +90,8 @@ class Evaluator:
         draws = self.judging.samples if provenance == "sampled" else 1
         asking = self._asking(provenance)
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
-        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self.gateway.store)
+        price = getattr(self.model, "price", None)
+        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self.gateway.store, price)
 
     async def _provenance(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..models.base import Answer, Model
     from ..models.gateway import Gateway
+    from ..models.prices import Price
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
 
@@ -66,7 +67,10 @@ class Generator:
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
-        return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens)
+        price: Price | None = getattr(self.model, "price", None)
+        written = self.max_tokens * len(to_buy)
+        cost = None if price is None else price.of(tokens - written, written)
+        return Estimate(0, len(to_buy), len(requests) - len(to_buy), tokens, cost)
 
     def _request(self, example: Example) -> Request:
         parameters = Parameters(self.max_tokens, self.temperature, self.seed)

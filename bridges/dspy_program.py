@@ -41,6 +41,9 @@ class ProgramModel:
     The record, as JSON: ``output`` is the text that is judged, ``checks`` what the metric says, by example.
     """
 
+    answers_stay_in_the_run = True
+    """A change of the program's own code does not show in its identity."""
+
     def __init__(
         self,
         student: Any,

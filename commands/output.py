@@ -59,7 +59,7 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
         return
     click.echo(
         f"{estimate.verdicts} verdicts: {estimate.calls} calls to buy, {estimate.stored} answers already there; "
-        f"about {estimate.tokens:,} tokens. Nothing was bought."
+        f"{estimate.size}. Nothing was bought."
     )
 
 

@@ -10,19 +10,20 @@ import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
-from ..optimizer.job import NOT_IN_FINGERPRINT
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
+from ..optimizer.runner import cannot_change
 from ..prompts.errors import BudgetExceededError, UnapprovedError
 from .options import (
     Function,
+    buying_options,
     common_options,
-    config_option,
-    dry_run_option,
     load_dotenv,
     need,
+    no_cache_option,
     settings,
     settings_options,
 )
@@ -38,13 +39,11 @@ if TYPE_CHECKING:
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
-    """``--run``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
+    """``--run``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
     run = click.option(
         "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
     )
-    return lambda function: run(
-        yes_option(dry_run_option(config_option(common_options(settings_options(record)(function)))))
-    )
+    return lambda function: run(yes_option(buying_options(settings_options(record)(function))))
 
 
 yes_option = click.option(
@@ -149,24 +148,33 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
         InputError: A model is not known, or there are too few examples.
     """
     estimate = runs.estimate_run(job)
+    iterations = job.options.max_iterations
+    most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
     if as_json:
         echo_json(
             {
                 "calls": estimate.fixed.calls,
+                "stored": estimate.fixed.stored,
                 "tokens": estimate.fixed.tokens,
+                "cost_usd": estimate.fixed.cost_usd,
+                "calls_of_a_usual_run": {"low": estimate.low, "about": estimate.usual, "high": estimate.high},
                 "wording_calls_at_most": estimate.wording_calls,
                 "calls_per_iteration_at_most": estimate.iteration_calls,
                 "last_calls": estimate.last_calls,
+                "calls_at_most": most,
             }
         )
         return
-    words = f"at most {estimate.wording_calls} calls to word the questions anew, " if estimate.wording_calls else ""
+    there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
     click.echo(
-        f"{estimate.fixed.calls} calls (about {estimate.fixed.tokens:,} tokens) to judge all splits with the starting "
-        f"prompt, {words}and at most {estimate.iteration_calls} calls for each of at most {job.options.max_iterations} "
-        f"iterations; then at most {estimate.last_calls} for pruning and for the test examples with an accepted "
-        "prompt. Nothing was bought."
+        f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}."
     )
+    if most > estimate.fixed.calls:
+        click.echo(
+            f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
+            f"never more than {most:,}, and --max-calls caps it."
+        )
+    click.echo("Nothing was bought.")
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
@@ -255,13 +263,36 @@ def tune(**given: Any) -> None:
     run_mode(TuneOptions, tuning.prepare, ("data", "generator", "prompt"), **given)
 
 
-@click.command(name="resume")
+class _Resume(click.Command):
+    """Says of a setting of runs that it cannot be changed, where click would know no such option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
+            if ctx.resilient_parsing or not any(name in record.model_fields for record in _RECORDS):
+                raise
+            raise click.UsageError(cannot_change(error.option_name), ctx) from None
+
+
+_RECORDS = (MigrateOptions, AlignOptions, TuneOptions)
+
+
+@click.command(name="resume", cls=_Resume)
 @click.argument("run")
+@click.argument("data", required=False, default=None, metavar="")
 @yes_option
+@no_cache_option
 @common_options
-@settings_options(LoopOptions, only=NOT_IN_FINGERPRINT)
-def resume(run: str, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
-    """Go on with the run in the directory RUN. No call that was paid for is repeated."""
+@settings_options(LoopOptions, only=(*CAN_GROW, *NOT_IN_FINGERPRINT))
+def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
+    """Go on with the run in the directory RUN. No call that was paid for is repeated.
+
+    A run that used up its iterations or its budget goes on with more: --max-iterations 8.
+    """
+    if data is not None:
+        raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
     done = _written_out(

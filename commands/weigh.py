@@ -55,8 +55,13 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     else:
         show(found)
         if found.judged:
-            spent = ("calls", "cached_calls", "tokens", "cost_usd")
-            click.echo(spending(*(sum(getattr(each.budget, name) for each in found.judged) for name in spent)))
+            budgets = [each.budget for each in found.judged]
+            calls, reused, tokens = (
+                sum(getattr(each, name) for each in budgets) for name in ("calls", "cached_calls", "tokens")
+            )
+            costs = [each.cost_usd for each in budgets]
+            known = None if None in costs else sum(each for each in costs if each is not None)
+            click.echo(spending(calls, reused, tokens, known))
     if output and not quiet:
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
         click.echo(f"The weights are in {output}{use}.", err=True)

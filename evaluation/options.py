@@ -52,6 +52,11 @@ class Where(BaseModel):
             return VerdictStore(":memory:", beside)
         return open_store(self.cache, no_cache=self.no_cache, beside=beside)
 
+    @property
+    def shared(self) -> Path | None:
+        """The store that all commands share; None where nothing is to be shared."""
+        return None if self.no_cache else store_path(self.cache)
+
 
 class GatewayOptions(ModelOptions, Where):
     """How models are reached, what may be spent, and where answers are kept."""

@@ -396,6 +396,7 @@ class RoleRecord(_Record):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    unpriced_calls: int = 0
 
 
 CROSSED = (
@@ -454,13 +455,17 @@ class RunRecord(_Record):
     calls: int
     cached_calls: int
     tokens: int
-    cost_usd: float
+    cost_usd: float | None
+    """None where the price of a call is not known."""
+    unpriced_calls: int = 0
     roles: dict[str, RoleRecord] = {}
     coverage: float
     min_coverage: float = 0.0
     missing: dict[str, int] = {}
     """Verdicts without an answer, by their status."""
     test_looked_at: bool | None = None
+    earlier_test_looks: int = 0
+    """How often the test examples were judged before the run was made longer."""
     calibration: dict[str, dict[str, CalibratedRecord]] = {}
     """By side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
     drift: dict[str, DriftRecord] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from filelock import FileLock, Timeout
 
+from ..models.budget import count
 from ..prompts.checklist import dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
@@ -52,6 +53,8 @@ class RunDirectory:
         prompts: Mapping[str, Prompt],
         further: Mapping[str, str] | None = None,
         answers: Path | None = None,
+        *,
+        no_cache: bool = False,
     ) -> bool:
         """Begin a run here, or go on with the same one; returns whether there was one.
 
@@ -64,6 +67,7 @@ class RunDirectory:
             prompts: By name.
             further: Other inputs, by the name of their file.
             answers: The store of another run, whose answers are copied.
+            no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.
 
         Raises:
             InputError: Another run, with other inputs or settings, is in this directory.
@@ -73,21 +77,26 @@ class RunDirectory:
         if checklist is not None:
             texts["checklist.yaml"] = dump_checklist(checklist)
         texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
-        fingerprint = _fingerprint(config, texts)
         self._make()
         known = self.config_file
         if known.exists():
             before = self.read_config()
-            # settings that came after the run was begun are not in its fingerprint
-            then = {name: value for name, value in config.items() if name in before["config"]}
-            if before.get("fingerprint") not in (fingerprint, _fingerprint(then, texts)):
+            # the fingerprint is of the run as it was begun, without settings that came after that
+            as_begun = {**config, **before.get("begun_with", {})}
+            then = {name: value for name, value in as_begun.items() if name in before["config"]}
+            is_as_long = config.get("max_iterations") == before["config"].get("max_iterations")
+            if not is_as_long or before["fingerprint"] not in (
+                _fingerprint(as_begun, texts),
+                _fingerprint(then, texts),
+            ):
                 changed = sorted(
                     key for key in {*config, *before["config"]} if config.get(key) != before["config"].get(key)
                 )
                 what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
+                more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
                 raise InputError(
                     f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that "
-                    f"is there: askance resume {self.path}"
+                    f"is there: askance resume {self.path}{more}"
                 )
             return True
         for name, text in texts.items():
@@ -95,7 +104,9 @@ class RunDirectory:
         if answers is not None:
             with self.store() as store:
                 store.bring(answers)
-        header = {"format": FORMAT, "fingerprint": fingerprint, "config": dict(config)}
+        header = {"format": FORMAT, "fingerprint": _fingerprint(config, texts), "config": dict(config)}
+        if no_cache:
+            header["no_cache"] = True
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
 
@@ -125,6 +136,26 @@ class RunDirectory:
                 f"{self.path}: written by an older askance, which this one cannot read; start another run."
             )
         return dict(data)
+
+    def extend(self, max_iterations: int) -> None:
+        """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to.
+
+        Raises:
+            InputError: It has as many already.
+            AskanceError: Another process is working on it.
+        """
+        with self.lock():
+            header = self.read_config()
+            config = header["config"]
+            if max_iterations <= config["max_iterations"]:
+                raise InputError(
+                    f"{self.path}: this run has {count(config['max_iterations'], 'iteration')} already; give more of them."
+                )
+            looks = header.get("earlier_test_looks", 0) + bool(self.finished and self.read_result().test_looked_at)
+            begun = {"max_iterations": config["max_iterations"]} | header.get("begun_with", {})
+            longer = {**config, "max_iterations": max_iterations}
+            header |= {"config": longer, "begun_with": begun, "earlier_test_looks": looks}
+            self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:
         """The inputs as they were when the run began; a run without a checklist has None in its place.
@@ -159,9 +190,15 @@ class RunDirectory:
         """The run's journal."""
         return Journal(self.path / "journal.jsonl")
 
-    def store(self) -> VerdictStore:
-        """The run's answers."""
-        return VerdictStore(self.path / "verdicts.db")
+    def store(self, shared: Path | None = None) -> VerdictStore:
+        """The run's answers.
+
+        Args:
+            shared: The store of all commands, as of :class:`~askance.memory.verdict_store.VerdictStore`. A run that was
+                begun with ``no_cache`` goes without.
+        """
+        apart = self.config_file.is_file() and self.read_config().get("no_cache")
+        return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared)
 
     def save_version(self, number: int, prompt: Prompt) -> None:
         """Keep one prompt version, accepted or not."""

@@ -12,7 +12,7 @@ from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
     from types import TracebackType
 
 SCHEMA_VERSION = 1
@@ -27,9 +27,11 @@ CREATE TABLE IF NOT EXISTS answers (
     cost_usd REAL NOT NULL,
     finish TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT ROWID;
 """
-_BROUGHT = "CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT ROWID"
-"""Keys of answers that were copied from another store."""
+"""``brought`` has the keys of answers that were copied from another store."""
+_UNKNOWN = "unknown"
+"""In place of a cost that is not known; a sum over the column counts it as 0."""
 _COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 _INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
@@ -65,12 +67,14 @@ class VerdictStore:
     survives the process being killed; a power failure may lose the last answers, never the file.
     """
 
-    def __init__(self, path: str | Path, beside: Path | None = None) -> None:
+    def __init__(self, path: str | Path, beside: Path | None = None, shared: Path | None = None) -> None:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
 
         Args:
             path: Its file.
             beside: Another store, which is looked into where an answer is not here, and never written to.
+            shared: A store of many commands. An answer that is there and not here is copied, so that this file has all
+                that was asked of it and can be moved; a new answer is kept in both.
 
         Raises:
             InputError: The file is no store, or one of a newer askance.
@@ -87,11 +91,13 @@ class VerdictStore:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
             self._db.executescript(_SCHEMA)
             self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            self._brought = {key for (key,) in self._db.execute("SELECT key FROM brought")}
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
         except OSError as error:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
         self._beside = None if beside is None else _ReadOnly(beside)
+        self._shared = None if shared is None else _open_shared(shared)
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those of the answers that are there.
@@ -103,6 +109,10 @@ class VerdictStore:
             found = _select(self._db, keys)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
+        if self._shared is not None and len(found) < len(set(keys)):
+            rows = self._shared.rows([key for key in keys if key not in found])
+            self._take(rows, _REPLACE)
+            found |= {key: _answer(*columns) for key, *columns in rows}
         if self._beside is not None and len(found) < len(set(keys)):
             found |= self._beside.get_many([key for key in keys if key not in found])
         return found
@@ -112,7 +122,7 @@ class VerdictStore:
         return self.get_many([key]).get(key)
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer; it is on disk when this returns.
+        """Keep an answer; it is on disk when this returns, also in the shared store where there is one.
 
         Raises:
             AskanceError: It could not be written, e.g. because the disk is full.
@@ -127,24 +137,28 @@ class VerdictStore:
         text = _storable(answer.text)
         row = (key, text, _storable(logprobs), answer.prompt_tokens, answer.completion_tokens)
         try:
-            values = (*row, answer.cost_usd, answer.finish)
+            values = (*row, _UNKNOWN if answer.cost_usd is None else answer.cost_usd, answer.finish)
             if not self._db.execute(_INSERT, values).rowcount and not _select(self._db, [key]):
                 self._db.execute(_REPLACE, values)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
+        if self._shared is not None:
+            self._shared.put(key, answer)
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use, so that they are asked again.
+        """Drop answers that turned out to be of no use, here and in the shared store, so that they are asked again.
 
         Raises:
             AskanceError: The store cannot be written.
         """
         try:
             self._db.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
-            if self._has_brought:
-                self._db.executemany("DELETE FROM brought WHERE key = ?", [(key,) for key in keys])
+            self._db.executemany("DELETE FROM brought WHERE key = ?", [(key,) for key in keys])
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
+        self._brought.difference_update(keys)
+        if self._shared is not None:
+            self._shared.forget(keys)
 
     def bring(self, path: Path) -> None:
         """Copy the answers of another store, all or none; they are :attr:`brought` from then on.
@@ -155,40 +169,45 @@ class VerdictStore:
         """
         other = _ReadOnly(path)
         try:
-            rows = other.rows()
-            self._db.execute(_BROUGHT)
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for row in rows:
-                    if not _is_empty(*row[1:3]) and self._db.execute(_INSERT, row).rowcount:
-                        self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
+            self._take(other.rows())
         finally:
             other.close()
 
-    @property
-    def brought(self) -> frozenset[bytes]:
-        """Keys of the answers that were copied from another store.
+    def rows(self, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        """Those of the answers that are there, as they are written down.
 
         Raises:
             InputError: The file is damaged.
         """
-        if not self._has_brought:
-            return frozenset()
         try:
-            return frozenset(key for (key,) in self._db.execute("SELECT key FROM brought"))
+            return list(_select_rows(self._db, keys))
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
+    def _take(self, rows: Iterable[tuple[Any, ...]], write: str = _INSERT) -> None:
+        """Write rows of another store, all or none, and note which of them are brought."""
+        taken = []
+        try:
+            for row in rows:
+                if not self._db.in_transaction:
+                    self._db.execute("BEGIN IMMEDIATE")
+                if not _is_empty(*row[1:3]) and self._db.execute(write, row).rowcount:
+                    self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
+                    taken.append(row[0])
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError):
+                raise _explain(self.path, error) from None
+            raise
+        self._brought.update(taken)
+
     @property
-    def _has_brought(self) -> bool:
-        return bool(self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'brought'").fetchone())
+    def brought(self) -> Set[bytes]:
+        """Keys of the answers that were copied from another store; it grows as more are."""
+        return self._brought
 
     def __len__(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
@@ -196,8 +215,9 @@ class VerdictStore:
     def close(self) -> None:
         """Close the file; the write-ahead log is folded in."""
         self._db.close()
-        if self._beside is not None:
-            self._beside.close()
+        for other in (self._beside, self._shared):
+            if other is not None:
+                other.close()
 
     def __enter__(self) -> VerdictStore:
         return self
@@ -233,15 +253,27 @@ class _ReadOnly:
         self._db.close()
 
 
+def _open_shared(path: Path) -> VerdictStore:
+    try:
+        return VerdictStore(path)
+    except AskanceError as error:
+        raise type(error)(
+            f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache goes "
+            "without."
+        ) from None
+
+
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-    found: dict[bytes, Answer] = {}
+    return {key: _answer(*columns) for key, *columns in _select_rows(db, keys)}
+
+
+def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
-        for key, *columns in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
-            if not _is_empty(*columns[:2]):
-                found[key] = _answer(*columns)
-    return found
+        for row in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
+            if not _is_empty(*row[1:3]):
+                yield row
 
 
 def _is_empty(text: str | bytes, logprobs: str | bytes | None) -> bool:
@@ -264,12 +296,14 @@ def _stored(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
 
 
-def _answer(text: str | bytes, logprobs: str | bytes | None, *rest: Any) -> Answer:
+def _answer(
+    text: str | bytes, logprobs: str | bytes | None, sent: int, written: int, cost: float | str, finish: str
+) -> Answer:
     tokens = None
     if logprobs is not None:
         decoded, _ = _decode(_stored(logprobs))
         tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
-    return Answer(_stored(text), tokens, *rest)
+    return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:

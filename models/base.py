@@ -90,7 +90,8 @@ class Answer:
     """For each generated token; None where the endpoint gives none."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    """US dollars; None where the price is not known."""
     finish: str = "stop"
     """Why it ended; ``length`` means that it was cut off."""
 
@@ -107,7 +108,11 @@ class Model(Protocol):
     """As the user wrote it: ``provider/model``."""
 
     identity: str
-    """What the answers depend on besides the request: endpoint and model, or the hash of the weights."""
+    """What the answers depend on besides the request: endpoint and model, or the hash of the weights.
+
+    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a run's
+    answers are then not shared with other commands.
+    """
 
     async def answer(self, request: Request) -> Answer:
         """Ask once.

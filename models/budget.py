@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import BudgetExceededError
+from ..prompts.words import money
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,9 +19,10 @@ def count(value: int, what: str) -> str:
     return f"{value:,} {what}{'' if value == 1 else 's'}"
 
 
-def spending(calls: int, reused: int, tokens: int, dollars: float) -> str:
+def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:
     """What was bought and what was there already, e.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``."""
-    return f"{count(calls, 'call')}, {count(reused, 'answer')} reused, {count(tokens, 'token')}, ${dollars:.4f}"
+    price = "price unknown" if dollars is None else money(dollars)
+    return f"{count(calls, 'call')}, {count(reused, 'answer')} reused, {count(tokens, 'token')}, {price}"
 
 
 def spending_of(result: Mapping[str, Any]) -> str:
@@ -60,6 +62,9 @@ class RoleLedger:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    """US dollars of the calls whose price is known."""
+    unpriced_calls: int = 0
+    """Calls whose price is not known."""
 
 
 @dataclass
@@ -99,17 +104,27 @@ class Budget:
         return sum(role.prompt_tokens + role.completion_tokens for role in self.roles.values())
 
     @property
-    def cost_usd(self) -> float:
-        """Money, over all roles; 0 where prices are not known."""
+    def unpriced_calls(self) -> int:
+        """Calls whose price is not known, over all roles."""
+        return sum(role.unpriced_calls for role in self.roles.values())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Money, over all roles; None where the price of a call is not known."""
+        return None if self.unpriced_calls else self._known_cost
+
+    @property
+    def _known_cost(self) -> float:
         return sum(role.cost_usd for role in self.roles.values())
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> dict[str, float | None]:
         """What was bought, as every result says it."""
         return {
             "calls": self.calls,
             "cached_calls": self.cached_calls,
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,
+            **({"unpriced_calls": self.unpriced_calls} if self.unpriced_calls else {}),
         }
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
@@ -126,7 +141,7 @@ class Budget:
                 f"The next call may need {tokens} tokens; {self.tokens} of the budget of {self.max_tokens} are used.",
             )
         if self.max_cost is not None:
-            spent = self.cost_usd
+            spent = self._known_cost
             if spent >= self.max_cost:
                 raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {GO_ON}")
             if spent + self._reserved_cost + cost > self.max_cost:
@@ -150,4 +165,7 @@ class Budget:
         ledger.calls += 1
         ledger.prompt_tokens += answer.prompt_tokens
         ledger.completion_tokens += answer.completion_tokens
-        ledger.cost_usd += answer.cost_usd
+        if answer.cost_usd is None:
+            ledger.unpriced_calls += 1
+        else:
+            ledger.cost_usd += answer.cost_usd

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
 from .base import Answer, ModelError, TokenProbabilities
+from .budget import reserved_tokens
 from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .base import Request
+    from .prices import Price
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -53,8 +55,9 @@ class DirectModel:
         identity: str,
         api_key: str | None = None,
         timeout: float = 120.0,
+        price: Price | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought."""
+        """``base_url`` may be a function that starts a server when the first call is bought; ``price`` is None if unknown."""
         self.name = name
         self.identity = identity
         self._model = model
@@ -64,6 +67,8 @@ class DirectModel:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._api_key = api_key
         self._timeout = timeout
+        self.price = price
+        """None where it is not known."""
         self._unsupported: set[str] = set()
         self._session: aiohttp.ClientSession | None = None
 
@@ -85,6 +90,13 @@ class DirectModel:
             if refused is None:
                 raise self._error(status, headers, payload)
             without.update(_OPTIONAL[refused])
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost; 0 where the price is not known."""
+        if self.price is None:
+            return 0.0
+        answer = request.parameters.max_tokens
+        return self.price.of(reserved_tokens(request) - answer, answer)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -145,12 +157,14 @@ class DirectModel:
             choice = data["choices"][0]
             text = _text(choice["message"].get("content")) or str(choice["message"].get("refusal") or "")
             usage = data.get("usage") or {}
+            sent, written = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
             return Answer(
                 text,
                 logprobs,
-                int(usage.get("prompt_tokens") or 0),
-                int(usage.get("completion_tokens") or 0),
+                sent,
+                written,
+                None if self.price is None else self.price.of(sent, written),
                 finish=str(choice.get("finish_reason") or "stop"),
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +14,7 @@ from .base import Answer, EmptyAnswerError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from ..prompts.verdicts import Provenance
 
@@ -87,7 +88,7 @@ class Gateway:
         retry: RetryPolicy | None = None,
         max_concurrency: int = 16,
         stored_answers_are_ours: bool = False,
-        brought: Iterable[bytes] = (),
+        brought: Container[bytes] = (),
     ) -> None:
         """What is asked, and who pays.
 
@@ -107,8 +108,11 @@ class Gateway:
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
-        self._brought = set(brought)
+        self._brought = brought
         self._counted: set[bytes] = set()
+        self._found: set[bytes] = set()
+        self._ahead: Counter[str] = Counter()
+        """By role, how many answers were in the store that no refused call has been set against."""
 
     def concurrency(self, model: Model) -> int:
         """How many calls a model takes at once: its own limit, or the common one."""
@@ -130,6 +134,9 @@ class Gateway:
             return {}
         found = self.store.get_many(keys)
         there = [key for key in keys if key in found]
+        new = {key for key in there if key not in self._counted} - self._found
+        self._found |= new
+        self._ahead[role] += len(new)
         if not self._count_stored:
             self.budget.role(role).cached_calls += len(there)
             return found
@@ -139,7 +146,6 @@ class Gateway:
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers from which no verdict could be read: a failure is not kept, so it is asked again next time."""
-        self._brought.difference_update(keys)
         if self.store is not None:
             self.store.forget(keys)
 
@@ -201,6 +207,10 @@ class Gateway:
                     too_long = attempt > 1 and silent > self._retry.patience
                     if not error.retry or too_long or attempt == self._retry.attempts:
                         ledger.failures += 1
+                        if not error.retry and self._ahead[role]:
+                            # were their answers bought now, they would come in between: only the refused ones are left
+                            self._ahead[role] -= 1
+                            raise
                         raise _given_up(line, model, error, silent if too_long else None) from None
                     seconds = self._retry.wait(attempt, error.retry_after)
                     ledger.retries += 1

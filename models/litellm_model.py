@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError
 from .budget import reserved_tokens
 from .direct import RETRY_STATUSES, chat_fields, read_logprobs, read_retry_after
+from .prices import Price
 
 if TYPE_CHECKING:
     from .base import Request
@@ -43,8 +45,9 @@ class LiteLLMModel:
             ) from None
         supported = self._litellm.get_supported_openai_params(model=name) or []
         self._supported = frozenset(supported)
-        self._price = self._find_price()
-        priced_without_schema = self._price is not None and not self._litellm.supports_response_schema(model=name)
+        self.price = self._find_price()
+        """None where LiteLLM does not know it."""
+        priced_without_schema = self.price is not None and not self._litellm.supports_response_schema(model=name)
         self._takes_schema = "response_format" in self._supported and not priced_without_schema
 
     async def answer(self, request: Request) -> Answer:
@@ -63,25 +66,20 @@ class LiteLLMModel:
             return await self.answer(request)
         raise failure  # here and not above, so that nothing hangs on to LiteLLM's own error, which may hold a key
 
-    @property
-    def priced(self) -> bool:
-        """Whether LiteLLM knows the price of this model."""
-        return self._price is not None
-
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
-        if self._price is None:
+        if self.price is None:
             return 0.0
         answer = request.parameters.max_tokens
-        return (reserved_tokens(request) - answer) * self._price[0] + answer * self._price[1]
+        return self.price.of(reserved_tokens(request) - answer, answer)
 
-    def _find_price(self) -> tuple[float, float] | None:
-        """US dollars for a prompt token and for one of the answer; None where LiteLLM does not know the model."""
+    def _find_price(self) -> Price | None:
+        """What LiteLLM's table says; None where it does not know the model."""
         try:
             prompt, answer = self._litellm.cost_per_token(model=self.name, prompt_tokens=1000, completion_tokens=1000)
         except Exception:  # LiteLLM raises several kinds for a model without a price
             return None
-        return float(prompt) / 1000, float(answer) / 1000
+        return Price(float(prompt) / 1000, float(answer) / 1000)
 
     def _error(self, error: Any) -> ModelError:
         status, said = int(error.status_code), _said(error)
@@ -112,10 +110,12 @@ class LiteLLMModel:
         choice = response.choices[0]
         usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
-        try:
-            cost = float(self._litellm.completion_cost(completion_response=response))
-        except Exception:  # LiteLLM raises a bare Exception for a model without a price: the cost is then not known
-            cost = 0.0
+        cost: float | None = None
+        if self.price is not None:
+            with suppress(
+                Exception
+            ):  # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
+                cost = float(self._litellm.completion_cost(completion_response=response))
         return Answer(
             choice.message.content or "",
             read_logprobs(raw) if request.parameters.top_logprobs else None,

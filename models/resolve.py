@@ -16,6 +16,7 @@ from .embedded_models import RegisteredModel, resolve
 from .files import file_identity
 from .kept_prefixes import TwoSlots
 from .litellm_model import LiteLLMModel
+from .prices import FREE, list_price
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -88,12 +89,10 @@ class Models:
         if provider == "local":
             return self._embedded(name, rest)
         if provider == "openai":
-            model: Model = self._direct(name, rest)
-            priced = False
+            model: DirectModel | LiteLLMModel = self._direct(name, rest)
         else:
-            model = through = self._through_litellm(name, provider)
-            priced = through.priced
-        if self._need_prices and not priced:
+            model = self._through_litellm(name, provider)
+        if self._need_prices and model.price is None:
             raise InputError(
                 f"{name}: its price is not known, so --max-cost could not be kept. Cap it with --max-calls or --max-tokens."
             )
@@ -106,7 +105,7 @@ class Models:
             what = f"{name}:{did_you_mean(provider, ('openai', 'local'))} A provider other than openai and local"
             raise MissingExtraError("providers", "litellm", what=what) from None
 
-    def _direct(self, name: str, model: str) -> Model:
+    def _direct(self, name: str, model: str) -> DirectModel:
         base = check_address(self._api_base or default_base_url())
         key = os.environ.get("OPENAI_API_KEY", "").strip()
         if not key.isprintable():
@@ -114,7 +113,13 @@ class Models:
         if not key and "api.openai.com" in base:
             raise InputError(f"{name}: set OPENAI_API_KEY, or give the endpoint of another server with --api-base.")
         direct = DirectModel(
-            name, model, base, identity=f"openai:{base.rstrip('/')}:{model}", api_key=key, timeout=self._timeout
+            name,
+            model,
+            base,
+            identity=f"openai:{base.rstrip('/')}:{model}",
+            api_key=key,
+            timeout=self._timeout,
+            price=list_price(model, base),
         )
         self._stack.push_async_callback(direct.close)
         return direct
@@ -145,7 +150,12 @@ class EmbeddedModel(DirectModel):
     def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
         """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
         super().__init__(
-            name, path.stem, lambda: servers.url_for(path), identity=f"local:{sha256}", timeout=max(timeout, 600)
+            name,
+            path.stem,
+            lambda: servers.url_for(path),
+            identity=f"local:{sha256}",
+            timeout=max(timeout, 600),
+            price=FREE,
         )
         self.slots = servers.settings.slots
         self._servers = servers

@@ -23,7 +23,7 @@ from .gateway import Gateway, RetryPolicy
 from .resolve import Models
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator
     from concurrent.futures import Future
 
     from .gateway import AnswerStore
@@ -85,7 +85,7 @@ async def session(
     say: Callable[[str], None] | None = None,
     *,
     stored_answers_are_ours: bool = False,
-    brought: Iterable[bytes] = (),
+    brought: Container[bytes] = (),
 ) -> AsyncIterator[tuple[Models, Gateway]]:
     """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
 

@@ -50,7 +50,7 @@ LEARNING = "judging with the start, then reading comments and trying questions"
 
 @dataclass(frozen=True, slots=True)
 class InStore:
-    """What the run's store holds."""
+    """What the run bought, as its store holds it; what it had from other commands is not among it."""
 
     answers: int
     tokens: int
@@ -163,7 +163,9 @@ class RunProgress:
             db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
             try:
                 total = "count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost_usd), 0)"
-                return InStore(*db.execute(f"SELECT {total} FROM answers").fetchone())
+                brought = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'brought'").fetchone()
+                own = " WHERE key NOT IN (SELECT key FROM brought)" if brought else ""
+                return InStore(*db.execute(f"SELECT {total} FROM answers{own}").fetchone())
             finally:
                 db.close()
         except sqlite3.Error:

@@ -217,8 +217,13 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
     return sorted(range(len(ids)), key=lambda place: (keys[names[place]], place))
 
 
+WHERE = ("cache", "no_cache")
+"""Settings of where answers are kept."""
 NOT_IN_FINGERPRINT = ("max_calls", "max_tokens", "max_cost", "max_concurrency", "timeout", "retries")
 """Settings that may change when a run is resumed: they change what it may cost, not what it comes to."""
+
+CAN_GROW = ("max_iterations",)
+"""Settings that may be larger when a run is resumed: it comes to what one begun so comes to."""
 
 USED_UP = ("labels",)
 """Settings of reading the examples; a run's own copy of them holds what they came to."""
@@ -251,6 +256,11 @@ class Job:
     def is_same_judge(self) -> bool:
         """Whether the model is the one that judged in the earlier run."""
         return self.earlier is not None and self.earlier.is_same_judge(model_name(self.models["model"]))
+
+    @property
+    def may_share(self) -> bool:
+        """Whether other commands may use the answers of its models, and it theirs."""
+        return not any(getattr(model, "answers_stay_in_the_run", False) for model in self.models.values())
 
     @property
     def prompt(self) -> Prompt:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..evaluation.options import FileName, JudgeOptions, ModelName
+from ..evaluation.options import FileName, JudgeOptions, ModelName, Where
 
 
-class LoopOptions(JudgeOptions):
+class LoopOptions(JudgeOptions, Where):
     """Settings of the improvement loop, whatever is improved."""
 
     min_coverage: float = Field(

@@ -110,7 +110,7 @@ def build_result(
         **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
         **budget.to_dict(),
-        "cost_usd": _money(budget.cost_usd),
+        **({} if budget.cost_usd is None else {"cost_usd": _money(budget.cost_usd)}),
         "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
         "coverage": seen.share,
         "min_coverage": bench.job.options.min_coverage,
@@ -153,7 +153,8 @@ def pass_fail_sides(
 
 
 def _ledger(ledger: RoleLedger) -> dict[str, Any]:
-    return vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
+    row = vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
+    return row if ledger.unpriced_calls else {name: value for name, value in row.items() if name != "unpriced_calls"}
 
 
 def _money(dollars: float) -> float:

@@ -12,12 +12,13 @@ from ..evaluation.options import parse_options
 from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.budget import count
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
 from .earlier import read_earlier
 from .effects import instruction_effects
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
-from .job import NOT_IN_FINGERPRINT, Job, split_examples
+from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
@@ -114,8 +115,10 @@ def run_job(
         job = replace(job, memory=memory_for(job, run))
         if job.memory is not None:
             further |= {MEMORY_FILE: job.memory.to_text()}
-        run.open(job.config, job.examples, job.checklist, job.prompts, further, answers)
-        with run.store() as store:
+        options = job.options
+        answers = None if options.no_cache else answers
+        run.open(job.config, job.examples, job.checklist, job.prompts, further, answers, no_cache=options.no_cache)
+        with run.store(options.shared if job.may_share else None) as store:
             try:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
             except BudgetExceededError as error:
@@ -128,16 +131,50 @@ def run_job(
 
 
 def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
-    """The job of the run in a directory, to go on with; only what it may cost can be changed.
+    """The job of the run in a directory, to go on with.
+
+    What it may cost can be changed, and ``max_iterations`` be larger: the run then comes to what one that was begun so comes
+    to, whether it was finished or not.
 
     Raises:
-        InputError: There is no run, or a setting that cannot be changed was given.
+        InputError: There is no run, a setting that cannot be changed was given, there are no more iterations than before,
+            or they would change nothing, as the run ended for another reason.
     """
     directory.read_config()  # no run at all is said before a setting that cannot be changed
     for name in options:
-        if name not in NOT_IN_FINGERPRINT:
-            raise InputError(f"'{name}' cannot be changed when a run is resumed; start another run for that.")
-    return read_job(directory, options)
+        if name not in (*NOT_IN_FINGERPRINT, *WHERE, *CAN_GROW):
+            raise InputError(cannot_change(name))
+    most = options.get("max_iterations")
+    job = read_job(directory, options)
+    if most is not None and most != directory.read_config()["config"]["max_iterations"]:
+        _may_go_on(directory)
+        directory.extend(most)
+    return job
+
+
+def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
+    """Why a run cannot be resumed with something changed, and what to do instead."""
+    can = ", ".join(f"--{name.replace('_', '-')}" for name in NOT_IN_FINGERPRINT)
+    return (
+        f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or comments: "
+        "askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
+    )
+
+
+def _may_go_on(directory: RunDirectory) -> None:
+    """See that more iterations may change something.
+
+    Raises:
+        InputError: The run ended because there was nothing left to do.
+    """
+    if not directory.finished:
+        return
+    result = directory.read_result()
+    if result.finish_reason not in ("max_iterations", "max_calls", "max_tokens", "max_cost"):
+        raise InputError(
+            f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. With more "
+            f"data or comments a judge is improved by: askance align DATA --from {directory.path} --run NEW_RUN"
+        )
 
 
 def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
@@ -190,6 +227,11 @@ async def _run(
     events.emit(ExamplesSplit(*ids))
     if job.earlier is not None:
         events.say(job.earlier.said(job.examples))
+    if looks := _earlier_looks(run):
+        events.say(
+            f"this run was made longer after its test examples had been looked at ({count(looks, 'time')}): its figures on them "
+            "are no first look any more"
+        )
     asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
     async with asking as (models, gateway):
         events.watch(gateway.budget)
@@ -231,6 +273,8 @@ async def _finish(
         extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
     if set_up.examples is not None and set_up.examples.shown:
         extras = {**extras, "examples": set_up.examples.shown}
+    if looks := _earlier_looks(run):
+        extras = {**extras, "earlier_test_looks": looks}
     if set_up.effects:
         options = bench.job.options
         sampling = {"resamples": options.resamples, "seed": options.seed}
@@ -256,6 +300,11 @@ async def _finish(
         report(run.path)
     events.tell(RunWritten(run.path))
     return RunResult(run.path, result)
+
+
+def _earlier_looks(run: RunDirectory) -> int:
+    """How often the test examples were judged before the run was made longer."""
+    return int(run.read_config().get("earlier_test_looks", 0))
 
 
 def _is_written(run: RunDirectory, result: RunRecord) -> bool:

@@ -112,7 +112,7 @@ _TAG_WORDS = (
     "river robin rose ruby sage sand shell silver snow spruce stone storm stream summit thorn tiger timber tulip "
     "valley velvet violet walnut wave willow winter wolf "
 )
-_TAGS = tuple(_TAG_WORDS.split())
+TAGS = tuple(_TAG_WORDS.split())
 """Words that are one or two tokens to most models, where eight digits of a hash are ten."""
 
 
@@ -124,7 +124,7 @@ def tag_for(text: str) -> str:
     """
     digest, lower = sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
     for _ in range(20):
-        word = _TAGS[int(digest[:8], 16) % len(_TAGS)]
+        word = TAGS[int(digest[:8], 16) % len(TAGS)]
         if word not in lower:
             return word
         digest = sha256(digest.encode()).hexdigest()

@@ -40,7 +40,7 @@ class Tile:
 
 def cost_tile(data: Mapping[str, Any]) -> Tile:
     """What a command bought."""
-    spent = money(data["cost_usd"]) if data["cost_usd"] else "no charge recorded"
+    spent = "price unknown" if data["cost_usd"] is None else money(data["cost_usd"])
     reused = f", {count(data['cached_calls'], 'answer')} reused" if data["cached_calls"] else ""
     return Tile("Cost", count(data["calls"], "call"), f"{data['tokens']:,} tokens, {spent}{reused}")
 

@@ -24,6 +24,9 @@ class ScriptedModel:
         'Yes'
     """
 
+    answers_stay_in_the_run = True
+    """What it says is no part of its identity, so no other command may use it."""
+
     def __init__(
         self,
         script: Callable[[Request], Reply] | Sequence[Reply],

@@ -61,6 +61,9 @@ class SimulatedJudge:
         'No'
     """
 
+    answers_stay_in_the_run = True
+    """The parameters of its world are no part of its identity, so no other command may use them."""
+
     def __init__(
         self, world: SimulatedWorld, *, perfect: bool = False, name: str | None = None, slots: int = 16
     ) -> None:

@@ -7,6 +7,7 @@ rule about a wrong number or a wrong name cures the target of that kind; the rul
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -28,6 +29,7 @@ from askance.testing import Reply, ScriptedModel
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background jobs, and what they start
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+CACHES = itertools.count()
 TEXTS = {"facts": "Are the facts right?", "words": "Are the words right?"}
 KINDS = ("number", "name", "style")
 RULES = {
@@ -202,6 +204,7 @@ class World:
         arguments = [str(folder / "data.jsonl"), "--checklist", str(folder / "checklist.yaml")]
         arguments += ["--source", "openai/source", "--target", "openai/target"]
         arguments += ["--prompt", str(folder / "prompt.md"), "--source-prompt", str(folder / "source.md")]
+        arguments += ["--no-cache"]  # what each of several runs asks is counted
         for name, value in self.options.items():
             option = name.replace("_", "-")
             arguments += ["--no-" + option] if value is False else ["--" + option, str(value)]
@@ -435,6 +438,12 @@ def number(value: int) -> Answer:
     pairs = [(str(each), math.log(0.9 if each == value else rest)) for each in range(1, 6)]
     pairs.sort(key=lambda pair: -pair[1])
     return Answer(str(value), ((str(value), tuple(pairs)),), 20, 1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache, or that of another test; the folder is made only where it is used."""
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path_factory.getbasetemp() / "caches" / str(next(CACHES))))
 
 
 @pytest.fixture

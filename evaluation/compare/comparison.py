@@ -36,10 +36,13 @@ class Spent:
 
     calls: int
     tokens: int
-    cost_usd: float
+    cost_usd: float | None
+    """None where a price is not known."""
 
     def __sub__(self, other: Spent) -> Spent:
-        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+        unknown = self.cost_usd is None or other.cost_usd is None
+        dollars = None if unknown else (self.cost_usd or 0.0) - (other.cost_usd or 0.0)
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, dollars)
 
 
 def spent(budget: Budget) -> Spent:
@@ -117,10 +120,10 @@ class Costs:
     calls: float
     """Calls per example; so the others."""
     tokens: float
-    cost_usd: float
+    cost_usd: float | None
     amortised_tokens: float
     """Upfront tokens / N + tokens per example, for the examples of this comparison (EIG paper §4.2)."""
-    amortised_cost_usd: float
+    amortised_cost_usd: float | None
     equivalent_examples: float | None
     """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
     break_even: BreakEven
@@ -367,7 +370,7 @@ def _cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
     dollars = cost["per_example"]["cost_usd"]
     return {
         "judge": row["judge"],
-        "$": Figure(dollars, form=".2g") if dollars else None,
+        "$": Figure(dollars, form=".2g") if dollars else "unknown" if dollars is None else None,
         "upfront tokens": cost["upfront"]["tokens"],
         "amortised tokens": Figure(cost["amortised_tokens"], form=",.0f"),
         "cheaper than the first": row.get("cheaper_than_first"),

@@ -39,7 +39,7 @@ class Poll:
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What all members would buy."""
-        return sum([await member.estimate(examples) for member in self.members], Estimate(0, 0, 0, 0))
+        return sum([await member.estimate(examples) for member in self.members], Estimate(0, 0, 0, 0, 0.0))
 
     def _decide(self, votes: Sequence[JudgeScore]) -> JudgeScore:
         missing = next((vote for vote in votes if vote.score is None), None)

@@ -186,19 +186,21 @@ def _among_people(
 def _costs(judged: JudgeOutput, first: JudgeOutput, examples: int, repeat: int) -> Costs:
     ratings = examples * repeat
 
-    def cost(each: JudgeOutput, unit: str) -> JudgeCost:
-        return JudgeCost(getattr(each.upfront, unit), getattr(each.rating, unit) / ratings)
+    def tokens_of(each: JudgeOutput) -> JudgeCost:
+        return JudgeCost(each.upfront.tokens, each.rating.tokens / ratings)
 
-    tokens, money = cost(judged, "tokens"), cost(judged, "cost_usd")
+    tokens, money = tokens_of(judged), None
+    if judged.upfront.cost_usd is not None and judged.rating.cost_usd is not None:
+        money = JudgeCost(judged.upfront.cost_usd, judged.rating.cost_usd / ratings)
     return Costs(
         upfront=judged.upfront,
         calls=judged.rating.calls / ratings,
         tokens=tokens.per_sample,
-        cost_usd=money.per_sample,
+        cost_usd=None if money is None else money.per_sample,
         amortised_tokens=tokens.amortised(examples),
-        amortised_cost_usd=money.amortised(examples),
+        amortised_cost_usd=None if money is None else money.amortised(examples),
         equivalent_examples=tokens.equivalent_samples,
-        break_even=break_even(tokens, cost(first, "tokens")),
+        break_even=break_even(tokens, tokens_of(first)),
     )
 
 

@@ -45,7 +45,7 @@ def one_run(data: str, seed: int, arm: str, model: str, directory: Path, setting
     examples = load_examples(folder / "examples.jsonl")
     if arm == "without":
         examples = [each.model_copy(update={"comment": ()}) for each in examples]
-    chosen = SETTINGS | settings | {"seed": seed}
+    chosen = SETTINGS | settings | {"seed": seed, "no_cache": True}  # calls are counted
     job = align.prepare(examples, folder / "checklist.yaml", model, folder / "prompt.md", chosen)
     began = time.monotonic()
     done = run_job(job, RunDirectory(directory), Silent())

@@ -83,7 +83,7 @@ def run_once(arm: str, seed: int, folder: Path, *, model: str | Model = MODEL) -
         DATA / "prompt.md",
         None,
         f"{CHECKS_ARE_IN}:{checks.__name__}",
-        settings,
+        settings | {"no_cache": True},  # calls are counted
     )
     began = time.perf_counter()
     done = run_job(job, RunDirectory(folder), Silent(), [_tell])

@@ -82,7 +82,7 @@ def replies(rules: Sequence[str], size: int) -> list[Example]:
 def measure(form: str, given: argparse.Namespace) -> dict[str, Any]:
     """Migrate the questions in one form; what came of each."""
     data = replies(given.rules, given.size)
-    options = {"update": "questions", "reference": "source", "explain": "never"}
+    options = {"update": "questions", "reference": "source", "explain": "never", "no_cache": True}
     job = migrate.prepare(data, checklist(form, given.rules), given.source, given.target, PROMPT, None, options)
     with watching(None, False) as watcher:
         record = run_and_report(job, given.runs / form, watcher).record

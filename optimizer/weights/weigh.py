@@ -160,7 +160,7 @@ class WeighingJob:
         judged = [
             each.asked.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))
         ]
-        return sum(judged, Estimate(0, 0, 0, 0))
+        return sum(judged, Estimate(0, 0, 0, 0, 0.0))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> LearnedWeights:
         """Judge what has no scores and learn; what is raised is as in :func:`weigh`."""

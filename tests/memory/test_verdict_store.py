@@ -112,7 +112,7 @@ def test_a_damaged_page_is_a_sentence_when_it_is_read(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[8192:] = b"\xff" * (len(data) - 8192)
     path.write_bytes(data)
-    with VerdictStore(path) as store, pytest.raises(InputError, match=r"verdicts\.db"):
+    with pytest.raises(InputError, match=r"verdicts\.db"), VerdictStore(path) as store:
         store.get_many([key(number) for number in range(2000)])
 
 

@@ -74,7 +74,7 @@ async def test_the_whole_request_is_sent_with_the_key() -> None:
     assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("m", 9, 0.0, 7)
     assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
     assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
-    assert found == Answer("Yes", (("Yes", (("Yes", round(log(0.9), 4)), ("No", round(log(0.1), 4)))),), 0, 1)
+    assert found == Answer("Yes", (("Yes", (("Yes", round(log(0.9), 4)), ("No", round(log(0.1), 4)))),), 0, 1, None)
 
 
 async def test_optional_fields_are_not_sent_unasked() -> None:
@@ -101,7 +101,7 @@ async def test_content_may_be_null_or_in_parts(content: Any, text: str) -> None:
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
 async def test_usage_may_be_missing(usage: Any) -> None:
     found, _ = await ask_server(lambda body: (200, {"choices": [{"message": {"content": "x"}}], "usage": usage}))
-    assert found == Answer("x")
+    assert found == Answer("x", cost_usd=None)
 
 
 async def test_an_answer_that_was_cut_off_says_so() -> None:

@@ -337,6 +337,19 @@ async def test_one_answer_in_between_gives_hope() -> None:
     assert not any(error.fatal for [error] in errors if isinstance(error, ModelError))
 
 
+async def test_refused_requests_are_not_a_row_where_the_answers_between_them_are_stored() -> None:
+    store = Store()
+    texts = [str(number) for number in range(2 * HOPELESS)]
+    answering, first = ScriptedModel(lambda request: "a"), Gateway(store, retry=QUICK)
+    await outcomes(*(first.ask("judge", answering, request(text)) for text in texts))
+    refusing, gateway = ScriptedModel(lambda request: ModelError("HTTP 400")), Gateway(store, retry=QUICK)
+    gateway.stored("judge", [request(text).key for text in texts])
+    errors = [await outcomes(gateway.ask("judge", refusing, request(f"new {text}"))) for text in texts]
+    assert not any(error.fatal for [error] in errors if isinstance(error, ModelError))
+    errors = [await outcomes(gateway.ask("judge", refusing, request(f"more {n}"))) for n in range(HOPELESS)]
+    assert errors[-1][0].fatal, "one refusal for one stored answer, and no more"  # type: ignore[attr-defined]
+
+
 # --- budget -------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from askance.models import prices
 from askance.models.base import Answer, ModelError, Parameters, make_request
 from askance.models.litellm_model import LiteLLMModel
 from askance.prompts.errors import InputError, MissingExtraError
@@ -82,7 +83,7 @@ async def test_usage_and_cost_come_through(serve: Ask) -> None:
     assert (found.prompt_tokens, found.completion_tokens, found.finish) == (1000, 100, "length")
     assert found.cost_usd == pytest.approx(1000 * 0.15e-6 + 100 * 0.6e-6)
     unpriced, _ = await serve(script)
-    assert unpriced.cost_usd == 0
+    assert unpriced.cost_usd is None
 
 
 @needs_litellm
@@ -187,3 +188,11 @@ def test_a_broken_litellm_is_not_called_a_missing_one(monkeypatch: pytest.Monkey
     monkeypatch.setattr("askance.prompts.errors.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="tiktoken"):
         LiteLLMModel("anthropic/claude-sonnet-4-5")
+
+
+def test_the_listed_prices_of_openai_are_those_of_litellm() -> None:
+    litellm = pytest.importorskip("litellm")
+    for name, (prompt, answer) in prices._PER_MILLION.items():
+        theirs = litellm.model_cost[name]
+        assert theirs["input_cost_per_token"] == pytest.approx(prompt / 1e6), name
+        assert theirs["output_cost_per_token"] == pytest.approx(answer / 1e6), name

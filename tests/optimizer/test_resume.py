@@ -519,7 +519,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_a_sentence_and_loses_nothing(
     one = ("--max-concurrency", "1")
     process = victim.command.start(
         *("migrate", *victim.arguments, "--run", "run", *one),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000)),
     )
     failed = victim.command.finish(process)
     assert failed.returncode == 1
@@ -591,3 +591,48 @@ def test_a_budget_lets_the_calls_under_way_end_and_none_is_bought_twice(world: A
         assert len(bodies) == capped.result["calls"] == 67
         go()
     assert max(Counter(bodies).values()) == 1
+
+
+# --- a run that is made longer -------------------------------------------------------------------------------------
+
+
+def test_a_run_made_longer_comes_to_what_one_begun_so_comes_to_and_buys_only_the_rest(lab: Lab) -> None:
+    whole, requests = run_to_the_end(lab, "whole")
+    lab.answered.clear()
+    short = lab.migrate("short", max_iterations=1)
+    assert short.finish_reason == "max_iterations"
+    with pytest.raises(InputError, match=r"askance resume .*short --max-iterations MORE"):
+        lab.migrate("short")
+    from askance.optimizer.runner import take_up
+
+    take_up(RunDirectory(lab.folder / "short"), {"max_iterations": 5})
+    with pytest.raises(InputError, match="max_iterations"):
+        lab.migrate("short", max_iterations=1)
+    lab.migrate("short")
+    longer = fingerprint(lab.folder / "short")
+    result = json.loads((lab.folder / "short" / "result.json").read_text())
+    assert result["earlier_test_looks"] == 1
+    result.pop("earlier_test_looks")
+    first = json.loads((lab.folder / "whole" / "result.json").read_text())
+    spent = {"calls", "cached_calls", "tokens", "roles"}
+    assert {k: v for k, v in result.items() if k not in spent} == {k: v for k, v in first.items() if k not in spent}
+    assert longer["prompt.md"] == whole["prompt.md"] and longer["lessons.jsonl"] == whole["lessons.jsonl"]
+    assert len(lab.answered) == len(set(lab.answered)), "nothing is asked twice"
+    assert set(requests) <= set(lab.answered)
+
+
+def test_a_run_with_nothing_left_to_do_is_not_made_longer(lab: Lab) -> None:
+    done = lab.migrate("run", patience=1, max_iterations=4)
+    assert done.finish_reason not in ("max_iterations", "max_calls")
+    with pytest.raises(InputError, match=r"ended because .* more iterations would change nothing.*align DATA --from"):
+        askance.resume(lab.folder / "run", max_iterations=9)
+
+
+def test_a_run_is_made_longer_only_and_only_with_its_own_inputs(lab: Lab) -> None:
+    lab.migrate("run", max_iterations=1)
+    run = lab.folder / "run"
+    with pytest.raises(InputError, match="has 1 iteration already"):
+        RunDirectory(run).extend(1)
+    (run / "inputs" / "prompt.md").write_text("Another.", encoding="utf-8")
+    with pytest.raises(InputError, match="other data, checklist or prompts"):
+        askance.resume(run, max_iterations=3)

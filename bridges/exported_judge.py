@@ -1,0 +1,302 @@
+"""A judge that askance measured, in one file: it needs Python 3.11 and an OpenAI-compatible server, nothing else.
+
+From Python: ``judge(input="…", output="…")`` gives ``score`` (0 to 1), ``passed``, ``dimensions``, ``verdicts`` and a
+``reason``. From a shell: ``python THIS_FILE data.jsonl`` writes one such object a line, for lines with ``input``,
+``output`` and perhaps ``context``, ``reference`` and ``id``.
+
+The server's address is OPENAI_BASE_URL (default: OpenAI's), its key OPENAI_API_KEY, and JUDGE_MODEL takes the place of the
+model's name there. A verdict that cannot be had is a JudgeError, never a score.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+JUDGE: dict[str, Any] = {}
+
+_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+_YES, _NO = {"yes", "true", "是"}, {"no", "false", "否"}
+_STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-▁Ġ“”‘’。，"
+_BOTH = re.compile(r"(?:yes|no)\W*(?:and|or|/|&|\\)\W*(?:yes|no)\b", re.IGNORECASE)
+_ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
+_FORM = "Answer with one word: yes or no."
+_OPTIONAL = {
+    "top_logprobs": ("top_logprobs", "logprobs"),
+    "logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens",),
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+}
+_refused: set[str] = set()
+_source: list[str] = []
+
+
+class JudgeError(RuntimeError):
+    """A verdict could not be had; there is no score."""
+
+
+def judge(*, output: str, input: str = "", context: str = "", reference: str = "") -> dict[str, Any]:
+    """Judge one output.
+
+    Raises:
+        JudgeError: The server failed, or the model gave no usable answer.
+    """
+    system, before, after = _frame({"input": input, "context": context, "output": output, "reference": reference})
+    source, draws = _settle(system, before, after)
+    repeats = range(JUDGE["repeat"] * draws)
+    asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
+
+    def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
+        question, replicate = each
+        return _verdict(system, before + question["block"] + after, source, replicate)
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        answers = list(pool.map(ask, asked))
+    verdicts, worth = [], {}
+    for place, question in enumerate(JUDGE["questions"]):
+        drawn = answers[place * len(repeats) : (place + 1) * len(repeats)]
+        replicates = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
+        answer, p_yes, values = _read(question, replicates)
+        worth[question["id"]] = sum(values) / len(values)
+        verdicts.append({"question": question["id"], "text": question["text"], "answer": answer, "p_yes": p_yes})
+        verdicts[-1]["for_the_output"] = answer == (question["good"] == "yes")
+    return _result(worth, verdicts)
+
+
+def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    names = list(dict.fromkeys(question["dimension"] for question in JUDGE["questions"] if question["weight"] > 0))
+    dimensions = {name: _mean(worth, name) for name in names}
+    score = _mean(worth, None)
+    passed = None
+    if JUDGE["threshold"] is not None:
+        held = [dimensions.get(name, score) for name in JUDGE["threshold_of"]]
+        passed = sum(held) / len(held) >= JUDGE["threshold"] - 1e-9
+    against = [each["text"] for each in verdicts if not each["for_the_output"]]
+    reason = "Against it: " + "; ".join(against) if against else "Every answer speaks for it."
+    return {"score": score, "passed": passed, "dimensions": dimensions, "verdicts": verdicts, "reason": reason}
+
+
+def _mean(worth: dict[str, float], dimension: str | None) -> float:
+    weighed = [each for each in JUDGE["questions"] if each["weight"] > 0]
+    weighed = [each for each in weighed if dimension is None or each["dimension"] == dimension]
+    total: float = sum(worth[each["id"]] * each["weight"] for each in weighed)
+    return total / float(sum(each["weight"] for each in weighed))
+
+
+def _read(question: dict[str, Any], replicates: list[tuple[bool, float]]) -> tuple[bool, float, list[float]]:
+    """Answer and P(yes), calibrated, and what each replicate is worth."""
+    good = question["good"] == "yes"
+    fit = (JUDGE["calibration"] or {}).get(question["id"])
+    if fit is not None:
+        p_yes = sum(p for _, p in replicates) / len(replicates)
+        p_good = p_yes if good else 1 - p_yes
+        if "threshold" in fit:
+            p_good = float(p_good > fit["threshold"])
+            answer = bool(p_good) == good
+        else:
+            clipped = min(max(p_good, 1e-6), 1 - 1e-6)
+            logit = fit["slope"] * (math.log(clipped) - math.log1p(-clipped)) + fit["shift"]
+            p_good = 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+            answer = (p_good >= 0.5) == good
+        replicates = [(answer, p_good if good else 1 - p_good)] * len(replicates)
+    said = [p if JUDGE["soft"] else float(answer) for answer, p in replicates]
+    values = said if good else [1 - each for each in said]
+    p_yes = sum(p for _, p in replicates) / len(replicates)
+    yes = sum(answer for answer, _ in replicates)
+    return (replicates[0][0] if 2 * yes == len(replicates) else 2 * yes > len(replicates)), p_yes, values
+
+
+def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
+    """One verdict from several draws of the same question: P(yes) is the share of yes."""
+    if len(draws) == 1:
+        return draws[0]
+    p_yes = sum(answer for answer, _ in draws) / len(draws)
+    return (draws[0][0] if p_yes == 0.5 else p_yes > 0.5), p_yes
+
+
+def _frame(texts: dict[str, str]) -> tuple[str | None, str, str]:
+    """System message, and what stands before and after the question."""
+    prompt = JUDGE["prompt"]
+    places = [match for match in _BRACES.finditer(prompt) if match[2]]
+    if not places:
+        shown = [name for name in ("context", "input", "reference") if texts[name]]
+        parts = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in [*shown, "output"]]
+        return _fill(prompt, {}), "\n".join(parts) + "\n", ""
+    fenced = {name: _fence(text) for name, text in texts.items()}
+    place = next((match for match in places if match[2] == "question"), None)
+    if place is None:
+        return None, _fill(prompt, fenced) + "\n\n", ""
+    return None, _fill(prompt[: place.start()], fenced), _fill(prompt[place.end() :], fenced)
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
+
+
+def _fence(text: str) -> str:
+    """The text between lines with a word that is not in it, so that nothing in it can end it."""
+    digest, lower = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
+    for _ in range(20):
+        tag = JUDGE["tags"][int(digest[:8], 16) % len(JUDGE["tags"])]
+        if tag not in lower:
+            return f"<{tag}>\n{text}\n</{tag}>"
+        digest = hashlib.sha256(digest.encode()).hexdigest()
+    while digest[:8] in lower:
+        digest = hashlib.sha256(digest.encode()).hexdigest()
+    return f"<{digest[:8]}>\n{text}\n</{digest[:8]}>"
+
+
+def _settle(system: str | None, before: str, after: str) -> tuple[str, int]:
+    """Where P(yes) comes from, settled by the first answer, and how often each question is asked for it."""
+    if not _source:
+        source = JUDGE["p_yes"]
+        if source == "auto":
+            content = before + JUDGE["questions"][0]["block"] + after
+            _, logprobs = _ask(_messages(system, content), "logprob", 0)
+            source = "logprob" if logprobs else "sampled" if JUDGE["samples"] > 1 else "hard"
+        _source.append(source)
+    return _source[0], JUDGE["samples"] if _source[0] == "sampled" else 1
+
+
+def _messages(system: str | None, content: str) -> list[dict[str, str]]:
+    opening = [] if system is None else [{"role": "system", "content": system}]
+    return [*opening, {"role": "user", "content": content}]
+
+
+def _verdict(system: str | None, content: str, source: str, replicate: int) -> tuple[bool, float]:
+    """Answer and P(yes), with one more try where the first reply is neither yes nor no."""
+    messages = _messages(system, content)
+    for again in (True, False):
+        text, logprobs = _ask(messages, source, replicate)
+        problem = f"{_shown(text)} is neither yes nor no"
+        if source == "logprob":
+            if not logprobs:
+                raise JudgeError("An answer came without log-probabilities, from which P(yes) is taken.")
+            token, alternatives = logprobs[0]
+            yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
+            if yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None):
+                return yes / (yes + no) >= 0.5, yes / (yes + no)
+        else:
+            said = _said(text)
+            if said is not None:
+                return said, float(said)
+            if text.strip().lower().rstrip(".!") in _ABSTAINS:
+                raise JudgeError(f"The model abstained: {_shown(text)}.")
+        if again:
+            complaint = f"That is not an answer that can be used: {problem}. Answer again: {_FORM}"
+            messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
+            messages.append({"role": "user", "content": complaint})
+    raise JudgeError(f"The model's answer {problem}.")
+
+
+def _spelt(token: str) -> bool | None:
+    word = token.strip(_STRIP).lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def _said(text: str) -> bool | None:
+    stripped = text.strip(_STRIP)
+    words = stripped.split(maxsplit=1)
+    return _spelt(words[0]) if words and not _BOTH.match(stripped) else None
+
+
+def _shown(text: str) -> str:
+    text = " ".join(text.split())
+    return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"
+
+
+def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[str, list[Any] | None]:
+    """The text of an answer and, for each of its tokens, the alternatives with their log-probabilities."""
+    body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
+    body |= {"max_tokens": 1 if source == "logprob" else 8}
+    body |= {"temperature": 1.0 if source == "sampled" else JUDGE["temperature"], "seed": JUDGE["seed"] + replicate}
+    if source == "logprob":
+        body |= {"logprobs": True, "top_logprobs": 20}
+    choice = _post(body)["choices"][0]
+    content = (choice.get("logprobs") or {}).get("content")
+    logprobs = content and [(each["token"], _alternatives(each)) for each in content]
+    text = choice["message"].get("content") or ""
+    if not text.strip() and not logprobs:
+        raise JudgeError("The model's reply is empty.")
+    return text, logprobs
+
+
+def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
+    top = token.get("top_logprobs") or [token]
+    return [(each["token"], round(each["logprob"], 4)) for each in top if each["logprob"] is not None]
+
+
+def _post(body: dict[str, Any]) -> dict[str, Any]:
+    """The server's reply; a field that it refuses by name is left out from then on."""
+    base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    headers = {"Content-Type": "application/json"}
+    if os.environ.get("OPENAI_API_KEY"):
+        headers["Authorization"] = f"Bearer {os.environ['OPENAI_API_KEY']}"
+    attempt, problem = 0, ""
+    while attempt < 6:
+        sent = {name: value for name, value in body.items() if name not in _refused}
+        if "max_tokens" in _refused:
+            sent["max_completion_tokens"] = body["max_tokens"]
+        asked = urllib.request.Request(f"{base.rstrip('/')}/chat/completions", json.dumps(sent).encode(), headers)
+        wait = min(60.0, 0.5 * 2.0**attempt)
+        try:
+            with urllib.request.urlopen(asked, timeout=120) as reply:
+                found: dict[str, Any] = json.loads(reply.read())
+                if found.get("choices"):
+                    return found
+                problem = "a reply without an answer"
+        except urllib.error.HTTPError as error:
+            said = error.read().decode("utf-8", "replace")[:300]
+            refused = next((name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
+            if error.code in (400, 422) and refused is not None:
+                _refused.update(_OPTIONAL[refused])
+                continue
+            if error.code not in (408, 409, 425, 429, 500, 502, 503, 504, 529):
+                raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
+            problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
+            wait = min(60.0, float(asks)) if asks.isdigit() else wait
+        except (OSError, ValueError) as error:
+            problem = str(error)
+        attempt += 1
+        if attempt < 6:
+            time.sleep(wait)
+    raise JudgeError(f"No answer from {base.rpartition('@')[2]} after 6 attempts; the last one: {problem}")
+
+
+def main(arguments: list[str]) -> int:
+    """Judge the lines of a JSONL file; those without a verdict are named, and make the exit code 1."""
+    if len(arguments) != 1:
+        sys.stderr.write(f"usage: python {sys.argv[0]} data.jsonl\n")
+        return 2
+    failed = 0
+    with open(arguments[0], encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
+                found = judge(output=str(row["output"]), **texts)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
+                return 2
+            except JudgeError as error:
+                sys.stderr.write(f"{arguments[0]}, line {number}: {error}\n")
+                failed = 1
+            else:
+                sys.stdout.write(json.dumps({"id": row.get("id", str(number)), **found}, ensure_ascii=False) + "\n")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,329 @@
+"""A judge taken elsewhere: one file for another tool, which asks what askance asks and needs askance no more.
+
+Each is ``exported_judge.py`` with the judge in it, and the few lines by which the tool calls it. The judge's answers are
+read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from pprint import pformat
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..agents.asking import EachAsking, each_format
+from ..evaluation.judge_file import load_judge
+from ..evaluation.kept_judge import judge_settings
+from ..prompts.errors import InputError, did_you_mean
+from ..prompts.text import TAGS, fill
+from . import exported_judge
+
+if TYPE_CHECKING:
+    from ..evaluation.kept_judge import KeptJudge
+
+Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
+TOOLS: tuple[Tool, ...] = get_args(Tool)
+
+
+@dataclass(frozen=True)
+class ExportedJudge:
+    """A file for another tool."""
+
+    text: str
+    name: str
+    """What the file is called as a rule."""
+    use: str
+    """How it is used, in words."""
+    notices: tuple[str, ...] = ()
+    """What is otherwise there than here."""
+
+
+def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
+    """The judge of a run, or of a ``judge.yaml``, as a file for another tool.
+
+    Args:
+        judge: A run's directory, a ``judge.yaml``, or a judge.
+        to: One of :data:`TOOLS`.
+
+    Raises:
+        InputError: There is no such judge or tool, or the judge is asked in a way that the file cannot ask in.
+    """
+    if to not in TOOLS:
+        raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
+    kept = load_judge(judge)
+    _check(kept)
+    notices = [] if kept.model.startswith("openai/") else [_served(kept)]
+    if to == "openai-grader":
+        return _grader(kept, notices)
+    before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
+    written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
+    text = before.replace("JUDGE: dict[str, Any] = {}", written) + ADAPTERS[to] + "\n\nif __name__" + main
+    name = "judge.py" if to == "python" else f"{to}_judge.py"
+    return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+
+
+def _check(kept: KeptJudge) -> None:
+    """See that the file can ask as the judge is asked.
+
+    Raises:
+        InputError: It cannot.
+    """
+    settings = judge_settings(kept.settings, "settings")
+    cannot = {
+        "mode": settings["mode"] == "batched",
+        "scores": settings["scores"] == "expected",
+        "explain": settings["explain"] == "always",
+        "examples": kept.examples is not None,
+        "section_weights": bool(kept.checklist.section_weights),
+    }
+    for name in (name for name, is_so in cannot.items() if is_so):
+        value = settings.get(name)
+        raise InputError(
+            f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one question a "
+            "call, for a yes or no. Use the judge in askance, or align one without."
+        )
+
+
+def _served(kept: KeptJudge) -> str:
+    return (
+        f"The judge's model is {kept.model}: the file asks an OpenAI-compatible server for '{_model_name(kept)}'. Set "
+        "OPENAI_BASE_URL to one that serves it, and JUDGE_MODEL where it has another name there."
+    )
+
+
+def _model_name(kept: KeptJudge) -> str:
+    provider, _, name = kept.model.partition("/")
+    return Path(name).stem if provider == "local" and name.endswith(".gguf") else name
+
+
+def _asking(kept: KeptJudge) -> EachAsking:
+    return EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
+
+
+def _parts(kept: KeptJudge) -> dict[str, Any]:
+    """What the file needs to know of a judge."""
+    settings = judge_settings(kept.settings, "settings")
+    fits = None
+    if kept.calibration is not None:
+        fits = {
+            name: each.model_dump(include={"threshold", "slope", "shift"}, exclude_none=True)
+            for name, each in kept.calibration.questions.items()
+        }
+    return {
+        "model": _model_name(kept),
+        "prompt": kept.prompt.text,
+        "questions": [
+            {
+                "id": each.id,
+                "text": each.text,
+                "block": block,
+                "good": each.good,
+                "weight": each.weight,
+                "dimension": each.dimension,
+            }
+            for each, block in zip(kept.checklist.questions, _asking(kept)._blocks, strict=True)
+        ],
+        "soft": settings["scores"] == "soft",
+        **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
+        "calibration": fits,
+        "threshold": kept.threshold,
+        "threshold_of": list(kept.threshold_of),
+        "tags": list(TAGS),
+    }
+
+
+def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
+    """A grader of OpenAI's: a label for every question, and their weighted mean.
+
+    Raises:
+        InputError: The judge has a calibration, which needs P(yes).
+    """
+    if kept.calibration is not None:
+        raise InputError(
+            "This judge has a calibration, which is about P(yes), and OpenAI's graders know only labels. Export it --to "
+            "python instead."
+        )
+    shown = {"input": "{{item.input}}", "context": "{{item.context}}", "reference": "{{item.reference}}"}
+    fenced = {
+        name: f"<{name}>\n{each}\n</{name}>" for name, each in (shown | {"output": "{{sample.output_text}}"}).items()
+    }
+    prompt = kept.prompt
+    graders: dict[str, Any] = {}
+    for number, (each, block) in enumerate(zip(kept.checklist.questions, _asking(kept)._blocks, strict=True), 1):
+        if not prompt.placeholders:
+            asked = [("system", fill(prompt.text, {}))]
+            texts = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output"))
+            asked.append(("user", f"{texts}\n{block}"))
+        else:
+            values = fenced | {"question": block}
+            end = "" if "question" in prompt.placeholders else f"\n\n{block}"
+            asked = [("user", fill(prompt.text, values) + end)]
+        graders[f"q{number}"] = {
+            "type": "label_model",
+            "name": each.id,
+            "model": _model_name(kept),
+            "input": [{"role": role, "content": content} for role, content in asked],
+            "labels": ["yes", "no"],
+            "passing_labels": [each.good],
+        }
+    weights = {
+        name: each.weight for name, each in zip(graders, kept.checklist.questions, strict=True) if each.weight > 0
+    }
+    total = " + ".join(f"{weight:g} * {name}" for name, weight in weights.items())
+    made = {
+        "type": "multi",
+        "name": "askance judge",
+        "graders": graders,
+        "calculate_output": f"({total}) / {sum(weights.values()):g}",
+    }
+    notices.append(
+        "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not means of P(yes), "
+        f"and the texts stand between fixed tags. {'There is no threshold in it.' if kept.threshold is None else ''}"
+        f"{'' if kept.threshold is None else f'An output passes from {kept.threshold:g} on (pass_threshold).'}"
+    )
+    text = json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+    return ExportedJudge(text, "grader.json", USES["openai-grader"], tuple(notices))
+
+
+_FORM = each_format(explained=False)
+assert exported_judge._FORM == _FORM, "an exported judge asks again in the same words"
+
+USES = {
+    "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",
+    "promptfoo": "In promptfooconfig.yaml: assert: [{{type: python, value: file://{name}}}]; vars input, context and "
+    "reference are shown to the judge.",
+    "inspect": "from inspect_judge import askance_judge; Task(…, scorer=askance_judge()). Or: inspect score LOG --scorer "
+    "{name}",
+    "deepeval": "from deepeval_judge import AskanceJudge; evaluate(test_cases, [AskanceJudge()])",
+    "mlflow": "from mlflow_judge import askance_judge; mlflow.genai.evaluate(data=…, scorers=[askance_judge])",
+    "openai-grader": "As the grader of a reinforcement fine-tuning job or of /v1/fine_tuning/alpha/graders/run; items have "
+    "input, and context or reference where the prompt shows them.",
+}
+
+ADAPTERS = {
+    "python": "",
+    "promptfoo": '''
+
+def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
+    """What promptfoo calls. Its variables input, context and reference are shown to the judge.
+
+    ``config`` may name others (``input: question``) and give a ``threshold``. Without a variable for the input the
+    prompt is shown as the input.
+    """
+    config, given = context.get("config") or {}, context.get("vars") or {}
+    texts = {name: given.get(config.get(name, name)) or "" for name in ("input", "context", "reference")}
+    texts["input"] = texts["input"] or context.get("prompt") or ""
+    texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in texts.items()}
+    found = judge(output=output if isinstance(output, str) else json.dumps(output), **texts)
+    passed, threshold = found["passed"], config.get("threshold")
+    if threshold is not None:
+        passed = found["score"] >= float(threshold)
+    elif passed is None:
+        raise JudgeError("This judge has no threshold; give the assertion one, e.g. config: {threshold: 0.5}.")
+    parts = [
+        {"pass": each["for_the_output"], "score": float(each["for_the_output"]), "reason": each["text"]}
+        for each in found["verdicts"]
+    ]
+    return {
+        "pass": passed,
+        "score": found["score"],
+        "reason": found["reason"],
+        "named_scores": found["dimensions"],
+        "component_results": parts,
+    }
+''',
+    "inspect": '''
+
+from functools import partial
+
+from anyio import to_thread
+from inspect_ai.scorer import Score, mean, scorer, stderr
+
+
+@scorer(metrics=[mean(), stderr()])
+def askance_judge(reference: bool = False, context: str | None = None) -> Any:
+    """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on request."""
+
+    async def score(state: Any, target: Any) -> Any:
+        texts = {"input": state.input_text, "output": state.output.completion}
+        if reference:
+            texts["reference"] = target.text
+        if context is not None:
+            texts["context"] = str(state.metadata[context])
+        found = await to_thread.run_sync(partial(judge, **texts))
+        return Score(value=found["score"], answer=texts["output"], explanation=found["reason"], metadata=found)
+
+    return score
+''',
+    "deepeval": '''
+
+import asyncio
+
+from deepeval.metrics import BaseMetric
+
+
+class AskanceJudge(BaseMetric):
+    """A metric of DeepEval; context and expected output are shown to the judge where the test case has them."""
+
+    def __init__(self, threshold: float | None = None) -> None:
+        if threshold is None and JUDGE["threshold"] is None:
+            raise JudgeError("This judge has no threshold; give the metric one, e.g. AskanceJudge(threshold=0.5).")
+        self._own = threshold is None
+        self.threshold = JUDGE["threshold"] if threshold is None else threshold
+        self.async_mode = True
+
+    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
+        shown = {
+            "input": test_case.input,
+            "output": test_case.actual_output or "",
+            "context": "\\n\\n".join(map(str, test_case.context or test_case.retrieval_context or [])),
+            "reference": test_case.expected_output or "",
+        }
+        self.error = None
+        found = judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in shown.items()})
+        self.score, self.reason, self.score_breakdown = found["score"], found["reason"], found["dimensions"]
+        self.success = found["passed"] if self._own else self.score >= self.threshold
+        return self.score
+
+    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
+        return await asyncio.to_thread(self.measure, test_case)
+
+    def is_successful(self) -> bool:
+        return self.error is None and bool(self.success)
+
+    @property
+    def __name__(self) -> str:
+        return "askance judge"
+''',
+    "mlflow": '''
+
+from mlflow.entities import Feedback
+from mlflow.genai.scorers import scorer
+
+
+@scorer(name="askance")
+def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
+    """A scorer of MLflow: the score, whether it passes, and each dimension.
+
+    Of inputs that are a dictionary ``input`` and ``context`` are shown, or all of it; of expectations
+    ``expected_response``.
+    """
+    given = inputs if isinstance(inputs, dict) else {"input": inputs}
+    shown = {
+        "input": given.get("input", given),
+        "context": given.get("context") or "",
+        "output": outputs,
+        "reference": (expectations or {}).get("expected_response") or "",
+    }
+    found = judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in shown.items()})
+    rows = [Feedback(name="askance", value=found["score"], rationale=found["reason"])]
+    if found["passed"] is not None:
+        rows.append(Feedback(name="askance/passed", value=found["passed"]))
+    return [*rows, *(Feedback(name=f"askance/{name}", value=each) for name, each in found["dimensions"].items())]
+''',
+}
+"""By tool: what is written below the judge."""
+
+__all__ = ["TOOLS", "ExportedJudge", "export_judge"]

@@ -1,0 +1,36 @@
+"""``askance export``: a judge as a file for another tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..bridges.exports import TOOLS, export_judge
+from ..prompts.rows import write_whole
+from .options import common_options
+from .output import echo_json
+
+
+@click.command(name="export")
+@click.argument("judge_file", metavar="RUN")
+@click.option("--to", required=True, type=click.Choice(TOOLS), help="The tool.")
+@click.option("-o", "--output", default=None, help="File to write; default: standard output.")
+@common_options
+def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: bool) -> None:
+    """Write the judge of the run RUN (or a judge.yaml) as a file that another tool judges with, without askance.
+
+    It asks what askance asks and reads, calibrates and weighs the answers alike. No key and no address is in it.
+    """
+    made = export_judge(judge_file, to)
+    if output:
+        write_whole(output, made.text)
+    if as_json:
+        echo_json({"file": output, "name": made.name, "use": made.use, "notices": made.notices, "text": made.text})
+    elif not output:
+        click.echo(made.text, nl=False)
+    if not quiet:
+        named = made.use.replace(made.name, Path(output or made.name).name)
+        named = named.replace(f"from {Path(made.name).stem} ", f"from {Path(output or made.name).stem} ")
+        for each in (*made.notices, *([f"{output} is written. {named}"] if output else [])):
+            click.echo(each, err=True)

@@ -1,0 +1,73 @@
+"""What --dry-run says of a run, against what the run then takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.evaluation.progress import Silent
+from askance.memory.run_directory import RunDirectory
+from askance.optimizer.job import Job
+from askance.optimizer.modes import align, migrate, tune
+from askance.optimizer.runner import run_job
+from askance.runs import RunEstimate, estimate_run
+from askance.testing import SimulatedJudge, SimulatedWorld
+
+WHOLE = {"trial": True, "prune": True}
+
+
+def migration(world: Any, letters: Any, folder: Path) -> Job:
+    models = world.model("world/source"), world.model("world/target")
+    given = world.options | WHOLE
+    return migrate.prepare(world.rows, world.checklist, *models, world.prompt, world.source_prompt, given)
+
+
+def alignment(world: Any, letters: Any, folder: Path) -> Job:
+    return align.prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | WHOLE)
+
+
+def learning(world: Any, letters: Any, folder: Path) -> Job:
+    there = SimulatedWorld(seed=1000, comment_share=2 / 3)
+    given = {"update": "auto", "embedder": "words", "resamples": 200}
+    return align.prepare(there.rows, there.checklist, SimulatedJudge(there), there.prompt, given)
+
+
+def judged(world: Any, letters: Any, folder: Path) -> Job:
+    models = letters.model("letters/writer"), letters.model("letters/judge")
+    return tune.prepare(letters.rows, letters.checklist, *models, letters.prompt, None, None, letters.options)
+
+
+def checked(world: Any, letters: Any, folder: Path) -> Job:
+    writer, checker = letters.model("letters/writer"), letters.checker(folder)
+    return tune.prepare(letters.rows, None, writer, None, letters.prompt, None, checker, letters.options)
+
+
+def take(job: Job, folder: Path) -> tuple[RunEstimate, int]:
+    estimate = estimate_run(job)
+    return estimate, run_job(job, RunDirectory(folder / "run"), Silent()).result["calls"]
+
+
+@pytest.mark.parametrize("prepare", [migration, alignment, learning, judged, checked])
+def test_a_run_takes_what_was_said_within_a_factor_of_two(
+    prepare: Callable[..., Job], world: Any, letters: Any, tmp_path: Path
+) -> None:
+    estimate, calls = take(prepare(world, letters, tmp_path), tmp_path)
+    assert estimate.usual / 2 <= calls <= 2 * estimate.usual
+    assert estimate.low <= calls <= estimate.high
+
+
+def test_a_run_with_nothing_to_improve_takes_what_is_certain(world: Any, tmp_path: Path) -> None:
+    world.p_yes = lambda prompt, example, question: 0.1 if world.flaw(example, question) else 0.9
+    estimate, calls = take(migration(world, None, tmp_path), tmp_path)
+    assert calls == estimate.fixed.calls < estimate.low
+
+
+def test_what_a_calibration_takes_is_known_exactly(world: Any, tmp_path: Path) -> None:
+    job = align.prepare(
+        world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | {"calibrate": True}
+    )
+    estimate, calls = take(job, tmp_path)
+    assert calls == estimate.fixed.calls == estimate.low == estimate.usual
