@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
     from ..agents.buying import Estimate
     from ..evaluation.diagnosis import Diagnosis
-    from ..evaluation.evaluate import Evaluation
+    from ..evaluation.evaluation import Evaluation
     from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..evaluation.shown import Rows, Shown
-    from ..memory.result_file import EditRecord, LessonRecord, MeasureRecord, ParityRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
     from ..optimizer.runner import RunResult
     from ..prompts.verdicts import Verdict
 

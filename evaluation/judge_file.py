@@ -33,7 +33,8 @@ from .kept_judge import (
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
-    from ..memory.result_file import MeasureRecord, RunRecord, SideRecord, StatisticRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import MeasureRecord, SideRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
 

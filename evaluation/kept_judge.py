@@ -26,7 +26,8 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
 from ..stats.resampling import Statistic
 from .calibration import Calibration
-from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .evaluate import EvaluationJob, load_inputs
+from .evaluation import Evaluation
 from .options import EvaluateOptions, parse_options
 from .pass_fail import PassThreshold
 

@@ -33,7 +33,7 @@ from .rating_plan import rating_method
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...evaluation.evaluate import Evaluation
+    from ...evaluation.evaluation import Evaluation
     from ...evaluation.progress import Watcher
     from ...models.base import Model
     from ...prompts.checklist import Checklist
