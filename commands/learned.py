@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..memory.result_file import LearnedRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import LearnedRecord
     from ..memory.why_question import QuestionStory
 
 MOST_SET_ASIDE = 5
@@ -25,9 +26,14 @@ MOST_SHOWN = 6
 MOST_NAMES = 3
 """Examples that are named."""
 MOST_QUOTED = 100
-"""Characters of a comment."""
+"""Characters of a comment, an output or a reason."""
 MOST_ON = 8
 """Examples of a comment that are named in a question's history."""
+
+
+def quoted(text: str) -> str:
+    """What somebody wrote, in one line and in quotation marks, shortened."""
+    return f"“{shorten(one_line(text), MOST_QUOTED)}”"
 
 
 def learned_questions(out: Console, result: RunRecord) -> None:
@@ -65,8 +71,8 @@ def shown_examples(out: Console, result: RunRecord) -> None:
         out.print(f"\nThe judge is now shown {shown.name} that people judged:", markup=False)
     for each in shown.cases[:MOST_SHOWN] if shown is not None else ():
         said = ", ".join(dict.fromkeys(each.verdicts.values()))
-        why = f", because “{shorten(one_line(each.reason), MOST_QUOTED)}”" if each.reason else ""
-        text = f"{said} [{each.id}]: “{shorten(one_line(each.output), MOST_QUOTED)}”{why}"
+        why = f", because {quoted(each.reason)}" if each.reason else ""
+        text = f"{said} [{each.id}]: {quoted(each.output)}{why}"
         out.print(folded(text, 2, out.width), markup=False, soft_wrap=True)
     if shown is not None and (more := len(shown.cases) - MOST_SHOWN) > 0:
         out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
@@ -83,7 +89,7 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
-    quoted = [f"“{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in each.comments[:1]]
+    quoted = [quoted(text) for text in each.comments[:1]]
     others = len(each.comments) - 1
     quoted += [count(others, "more comment")] if others > 0 else []
     if not each.sources:

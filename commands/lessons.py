@@ -14,17 +14,16 @@ from ..memory.remembered import LessonInRun, RememberedLesson
 from ..memory.run_directory import RunDirectory
 from ..models.budget import count
 from ..prompts.errors import InputError
-from ..prompts.text import shorten
+from .learned import quoted
 from .output import echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..memory.remembered import Entry, InRun, MemoryContents, QuestionInRun, RemovedEntry
+    from ..memory.memory_contents import MemoryContents
+    from ..memory.remembered import Entry, InRun, QuestionInRun, RemovedEntry
 
 NEAREST = 10
-MOST_QUOTED = 80
-"""Characters of a comment."""
 
 
 @click.command(name="lessons")
@@ -168,7 +167,7 @@ def _from(run: InRun) -> str:
 
 
 def _question_from(run: QuestionInRun) -> str:
-    said = "".join(f", “{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in run.comments[:1])
+    said = "".join(f", {quoted(text)}" for text in run.comments[:1])
     last = run.worth.last
     worth = f"; worth {last[1].value:+.3f} on {last[0]}, n = {last[1].n}" if last and last[1].value is not None else ""
     return f", from {run.origin}{said}{worth}{'' if run.joined else f'; {run.reason}'}"

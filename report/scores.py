@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..memory.result_file import GainRecord, MeasureRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import GainRecord, MeasureRecord
     from .run_data import RunData
 
 
