@@ -22,6 +22,7 @@ from ..evaluation.options import (
     load_config,
     settings_naming,
 )
+from ..models.idle import idle_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
@@ -105,8 +106,8 @@ def settings(
             may hold as well; None or () means not given.
 
     Raises:
-        InputError: The file has a name that no command knows. One that another command knows is passed over, so that
-            one file serves a project.
+        InputError: The file has a name that no command knows. One that another command knows is passed over, as is one
+            of this command that its other settings leave without use, so that one file serves a project.
     """
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
@@ -125,6 +126,9 @@ def settings(
             merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
+    for name in idle_settings(record, {**merged, **rest}):
+        if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
+            del merged[name]
     return merged, rest
 
 
