@@ -90,8 +90,10 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; exit codes: 0 done, 1 failed, 2 bad input, 3 budget, 4 coverage, 130 interrupted."""
+    from .commands.terminal import echo, log_visibly
     from .prompts.errors import AskanceError
 
+    log_visibly()
     try:
         code = cli.main(args=arguments, prog_name="askance", standalone_mode=False)
     except click.exceptions.Abort:
@@ -101,7 +103,7 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         code = error.exit_code
     except AskanceError as error:
-        click.echo(f"askance: {error}", err=True)
+        echo(f"askance: {error}", err=True)
         code = error.exit_code
     except BrokenPipeError:
         sys.stderr.close()

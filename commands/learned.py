@@ -40,10 +40,10 @@ def learned_questions(out: Console, result: RunRecord) -> None:
     """The questions that joined, those that did not with the reasons, or why none was proposed."""
 
     def tell(text: str, indent: int, style: str | None = None) -> None:
-        out.print(folded(text, indent, out.width), style=style, markup=False, soft_wrap=True)
+        out.print(folded(text, indent, out.width), style=style, soft_wrap=True)
 
     if result.learned:
-        out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:", markup=False)
+        out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:")
     for each in result.learned:
         tell(f"{each.criterion} [{each.id}]", 2)
         tell(f"worth {worth_text(each)}", 6)
@@ -68,17 +68,17 @@ def shown_examples(out: Console, result: RunRecord) -> None:
     """The judged examples that the judge is shown from now on, and why others are not."""
     shown = result.shown
     if shown is not None:
-        out.print(f"\nThe judge is now shown {shown.name} that people judged:", markup=False)
+        out.print(f"\nThe judge is now shown {shown.name} that people judged:")
     for each in shown.cases[:MOST_SHOWN] if shown is not None else ():
         said = ", ".join(dict.fromkeys(each.verdicts.values()))
         why = f", because {quoted(each.reason)}" if each.reason else ""
         text = f"{said} [{each.id}]: {quoted(each.output)}{why}"
-        out.print(folded(text, 2, out.width), markup=False, soft_wrap=True)
+        out.print(folded(text, 2, out.width), soft_wrap=True)
     if shown is not None and (more := len(shown.cases) - MOST_SHOWN) > 0:
         out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
     for left in result.not_shown:
         text = f"Not shown: {left.name}: {left.reason}"
-        out.print(folded(text, 0, out.width), style="dim", markup=False, soft_wrap=True)
+        out.print(folded(text, 0, out.width), style="dim", soft_wrap=True)
 
 
 def worth_text(each: LearnedRecord) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..prompts.errors import BudgetExceededError, UnapprovedError
+from ..prompts.rows import read_rows
 from .options import (
     Function,
     common_options,
@@ -27,6 +27,7 @@ from .options import (
     settings_options,
 )
 from .output import console, echo_json, run_summary, tell_errors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +74,7 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
         with console(quiet) as watcher:
             return work(watcher, asks)
     except UnapprovedError as error:
-        click.echo(error, err=True)
+        echo(error, err=True)
     if not click.confirm("Write them out?", err=True):
         raise UnapprovedError(
             f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {run} asks again."
@@ -161,7 +162,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
         )
         return
     words = f"at most {estimate.wording_calls} calls to word the questions anew, " if estimate.wording_calls else ""
-    click.echo(
+    echo(
         f"{estimate.fixed.calls} calls (about {estimate.fixed.tokens:,} tokens) to judge all splits with the starting "
         f"prompt, {words}and at most {estimate.iteration_calls} calls for each of at most {job.options.max_iterations} "
         f"iterations; then at most {estimate.last_calls} for pruning and for the test examples with an accepted "
@@ -195,8 +196,8 @@ def finish(done: RunResult, *, as_json: bool) -> None:
 def _errors_in(directory: Path) -> Iterator[str | None]:
     """Why verdicts of the first and the best version are missing."""
     for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line).get("error")
+        for _, row in read_rows(file):
+            yield row.get("error")
 
 
 @click.command(name="migrate")
