@@ -81,6 +81,8 @@ INPUTS = {
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
+SEVERAL = ("dimensions", "judges", "panel")
+"""Arguments that may be a list."""
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
     *(MigrateOptions, AlignOptions, TuneOptions),
@@ -114,6 +116,9 @@ def settings(
     for name in values:
         if name not in known:
             raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
+        if name in INPUTS and not _is_text(values[name], several=name in SEVERAL):
+            more = ", or a list of texts," if name in SEVERAL else ""
+            raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}
@@ -177,6 +182,12 @@ def load_dotenv() -> None:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def _is_text(value: Any, *, several: bool) -> bool:
+    if several and isinstance(value, list):
+        return all(isinstance(each, str) for each in value)
+    return value is None or isinstance(value, str)
 
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore, open_store, store_path
 from ..models.idle import Idle, idle_settings, where, without
 from ..models.session import ModelOptions
-from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
+from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.labels import parse_labels
+from ..prompts.yaml_files import read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
@@ -186,17 +186,19 @@ def load_config(path: str | Path) -> dict[str, Any]:
         InputError: The file is missing or is not a mapping.
     """
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
+    data = read_yaml(text, path, "configuration")
     if data is None:
         return {}
     if not isinstance(data, dict):
         raise InputError(f"{path}: a mapping from setting to value is needed.")
+    for key, value in data.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(f"{path}: {key}: there is a NUL character in it.")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
