@@ -12,7 +12,7 @@ _HOMES = {
     "Check": ".optimizer.modes.checker",
     "Checklist": ".prompts.checklist",
     "Diagnosis": ".evaluation.diagnosis",
-    "Evaluation": ".evaluation.evaluate",
+    "Evaluation": ".evaluation.evaluation",
     "Example": ".prompts.examples",
     "KeptJudge": ".evaluation.kept_judge",
     "Prompt": ".prompts.prompt",
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .evaluation.compare.compare import compare
     from .evaluation.diagnose import diagnose
     from .evaluation.diagnosis import Diagnosis
-    from .evaluation.evaluate import Evaluation, evaluate
+    from .evaluation.evaluate import evaluate
+    from .evaluation.evaluation import Evaluation
     from .evaluation.judge_file import load_judge
     from .evaluation.kept_judge import KeptJudge
     from .evaluation.write_questions import write_questions

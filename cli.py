@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -91,10 +94,13 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; exit codes: 0 done, 1 failed, 2 bad input, 3 budget, 4 coverage, 130 interrupted."""
+    from .commands.terminal import echo, log_visibly
     from .prompts.errors import AskanceError
 
+    log_visibly()
     try:
         code = cli.main(args=arguments, prog_name="askance", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("Interrupted. What was bought is kept: run the same command again to go on.", err=True)
         code = 130
@@ -102,9 +108,16 @@ def main(arguments: list[str] | None = None) -> Any:
         error.show()
         code = error.exit_code
     except AskanceError as error:
-        click.echo(f"askance: {error}", err=True)
+        echo(f"askance: {error}", err=True)
         code = error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
+        code = 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        echo(f"askance: the output could not be written ({error.strerror}). What was bought is kept.", err=True)
+        with suppress(OSError):  # what is left in the buffer cannot be written either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     sys.exit(code if isinstance(code, int) else 0)

@@ -17,6 +17,7 @@ from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, dump_json, echo_json, print_rows, require_share, show, tell_errors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     else:
         show(found)
         paid = found.paid
-        click.echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
+        echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
     _check_coverage(found, float(options.get("min_coverage", 0.0)))
 
 
@@ -88,7 +89,7 @@ def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> Non
             for name, each in estimates.items()
         ]
     )
-    click.echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
+    echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
 
 
 def _names(given: Any) -> list[str]:

@@ -8,6 +8,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from ..evaluation.options import FILE, MODEL
 from ..models.embedded_models import MODELS
 from .options import naming
+from .terminal import echo
 
 VARIABLE = "_ASKANCE_COMPLETE"
 WHERE = {
@@ -43,4 +44,4 @@ def command(context: click.Context, shell: str) -> None:
     """Print what makes SHELL complete askance's commands and options."""
     kind = get_completion_class(shell)
     assert kind is not None, "click knows these shells"
-    click.echo(kind(context.find_root().command, {}, "askance", VARIABLE).source())
+    echo(kind(context.find_root().command, {}, "askance", VARIABLE).source())

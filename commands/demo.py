@@ -15,6 +15,7 @@ from ..runs import run_and_report
 from .models import fetch
 from .output import console, hush
 from .runs import finish
+from .terminal import echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,10 +58,10 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
         done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)
-    click.echo("\nHow long each part took:")
+    echo("\nHow long each part took:")
     for text, seconds in [("fetching the model", fetched), *took.items()]:
-        click.echo(f"  {seconds:6.1f} s  {text}")
-    click.echo(f"\nThe report: {directory}/report.html    Again, without a call: the same command.")
+        echo(f"  {seconds:6.1f} s  {text}")
+    echo(f"\nThe report: {directory}/report.html    Again, without a call: the same command.")
 
 
 def _job(what: str, folder: Path, model: str) -> tuple[Job, str]:

@@ -28,6 +28,7 @@ from ..models.session import run_sync
 from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, naming
 from .output import echo_json
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -347,9 +348,9 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
         return int(bool(failed))
     _print(lines)
     if not wanted:
-        click.echo("\nNo model was named. To check yours: askance doctor --model provider/model, or --config FILE")
+        echo("\nNo model was named. To check yours: askance doctor --model provider/model, or --config FILE")
     if failed:
-        click.echo(f"\nNeeded and not working: {', '.join(each.name for each in failed)}.")
+        echo(f"\nNeeded and not working: {', '.join(each.name for each in failed)}.")
     return int(bool(failed))
 
 
@@ -358,9 +359,9 @@ def _print(lines: list[Checked]) -> None:
     area = None
     for each in lines:
         if each.area != area:
-            click.echo(f"{'' if area is None else chr(10)}{each.area}")
+            echo(f"{'' if area is None else chr(10)}{each.area}")
             area = each.area
         aside = f"; {each.do}" if each.do and not each.fails else ""
-        click.echo(f"  {each.state:<8}{each.name:<{width}}  {each.said}{aside}")
+        echo(f"  {each.state:<8}{each.name:<{width}}  {each.said}{aside}")
         if each.do and each.fails:
-            click.echo(f"  {'':<8}{'':<{width}}  {each.do}")
+            echo(f"  {'':<8}{'':<{width}}  {each.do}")

@@ -13,6 +13,7 @@ from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import EvaluateOptions
 from .options import buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
+from .terminal import echo
 
 
 @click.command(name="evaluate")
@@ -53,9 +54,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)
         if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):
-            click.echo(
-                "Questions are left out once they cannot matter, so this is the most that it may take.", err=True
-            )
+            echo("Questions are left out once they cannot matter, so this is the most that it may take.", err=True)
         return
     with console(quiet) as watcher:
         found = job.run(watcher)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..prompts.errors import InputError
+from .terminal import echo
 
 STARTER = {
     "examples.jsonl": "demo/migrate/examples.jsonl",
@@ -32,4 +33,4 @@ def command(directory: Path) -> None:
             (directory / name).write_bytes(files("askance.prompts").joinpath(source).read_bytes())
     except OSError as error:
         raise InputError(f"{directory}: cannot be written ({error.strerror}).") from None
-    click.echo((directory / "README.md").read_text(encoding="utf-8"), nl=False)
+    echo((directory / "README.md").read_text(encoding="utf-8"), nl=False)

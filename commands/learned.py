@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ..memory.result_file import LearnedRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import LearnedRecord
     from ..memory.why_question import QuestionStory
 
 MOST_SET_ASIDE = 5
@@ -25,19 +26,24 @@ MOST_SHOWN = 6
 MOST_NAMES = 3
 """Examples that are named."""
 MOST_QUOTED = 100
-"""Characters of a comment."""
+"""Characters of a comment, an output or a reason."""
 MOST_ON = 8
 """Examples of a comment that are named in a question's history."""
+
+
+def quoted(text: str) -> str:
+    """What somebody wrote, in one line and in quotation marks, shortened."""
+    return f"“{shorten(one_line(text), MOST_QUOTED)}”"
 
 
 def learned_questions(out: Console, result: RunRecord) -> None:
     """The questions that joined, those that did not with the reasons, or why none was proposed."""
 
     def tell(text: str, indent: int, style: str | None = None) -> None:
-        out.print(folded(text, indent, out.width), style=style, markup=False, soft_wrap=True)
+        out.print(folded(text, indent, out.width), style=style, soft_wrap=True)
 
     if result.learned:
-        out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:", markup=False)
+        out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:")
     for each in result.learned:
         tell(f"{each.criterion} [{each.id}]", 2)
         tell(f"worth {worth_text(each)}", 6)
@@ -62,17 +68,17 @@ def shown_examples(out: Console, result: RunRecord) -> None:
     """The judged examples that the judge is shown from now on, and why others are not."""
     shown = result.shown
     if shown is not None:
-        out.print(f"\nThe judge is now shown {shown.name} that people judged:", markup=False)
+        out.print(f"\nThe judge is now shown {shown.name} that people judged:")
     for each in shown.cases[:MOST_SHOWN] if shown is not None else ():
         said = ", ".join(dict.fromkeys(each.verdicts.values()))
-        why = f", because “{shorten(one_line(each.reason), MOST_QUOTED)}”" if each.reason else ""
-        text = f"{said} [{each.id}]: “{shorten(one_line(each.output), MOST_QUOTED)}”{why}"
-        out.print(folded(text, 2, out.width), markup=False, soft_wrap=True)
+        why = f", because {quoted(each.reason)}" if each.reason else ""
+        text = f"{said} [{each.id}]: {quoted(each.output)}{why}"
+        out.print(folded(text, 2, out.width), soft_wrap=True)
     if shown is not None and (more := len(shown.cases) - MOST_SHOWN) > 0:
         out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
     for left in result.not_shown:
         text = f"Not shown: {left.name}: {left.reason}"
-        out.print(folded(text, 0, out.width), style="dim", markup=False, soft_wrap=True)
+        out.print(folded(text, 0, out.width), style="dim", soft_wrap=True)
 
 
 def worth_text(each: LearnedRecord) -> str:
@@ -83,7 +89,7 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
-    quoted = [f"“{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in each.comments[:1]]
+    quoted = [quoted(text) for text in each.comments[:1]]
     others = len(each.comments) - 1
     quoted += [count(others, "more comment")] if others > 0 else []
     if not each.sources:

@@ -14,17 +14,17 @@ from ..memory.remembered import LessonInRun, RememberedLesson
 from ..memory.run_directory import RunDirectory
 from ..models.budget import count
 from ..prompts.errors import InputError
-from ..prompts.text import shorten
+from .learned import quoted
 from .output import echo_json
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..memory.remembered import Entry, InRun, MemoryContents, QuestionInRun, RemovedEntry
+    from ..memory.memory_contents import MemoryContents
+    from ..memory.remembered import Entry, InRun, QuestionInRun, RemovedEntry
 
 NEAREST = 10
-MOST_QUOTED = 80
-"""Characters of a comment."""
 
 
 @click.command(name="lessons")
@@ -63,7 +63,7 @@ def command(
         assert forget_removal is not None, "one of the two is given"
         load_memory(directory).forget_removal(forget_removal)
         said = f"{forget_removal} may be learned again."
-        echo_json({"forgotten_removal": forget_removal}) if as_json else click.echo(said)
+        echo_json({"forgotten_removal": forget_removal}) if as_json else echo(said)
         return
     held = contents_of_run(RunDirectory(directory)) if is_run else load_memory(directory).read()
     if text is not None:
@@ -74,7 +74,7 @@ def command(
         echo_json({"directory": directory} | lists)
     else:
         for line in _listed(held):
-            click.echo(line)
+            echo(line)
 
 
 def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: bool) -> None:
@@ -82,10 +82,10 @@ def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: boo
         echo_json({"search": text, "found": [{"cosine": cosine} | _row(each) for each, cosine in found]})
         return
     for each, cosine in found:
-        click.echo(f"{cosine:+.2f}  {_said(each)}")
-        click.echo(f"       {_fate(each)}")
+        echo(f"{cosine:+.2f}  {_said(each)}")
+        echo(f"       {_fate(each)}")
     if not found:
-        click.echo("There is nothing in it yet.")
+        echo("There is nothing in it yet.")
 
 
 def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
@@ -97,18 +97,18 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
         with_it = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
         echo_json({"removed": _row(gone), "went_with_it": with_it, "unchanged": stays})
         return
-    click.echo(f"Removed {_said(gone)}")
+    echo(f"Removed {_said(gone)}")
     went = [
         *([count(len(wordings), "earlier wording")] if wordings else []),
         f"what {count(len(gone.runs), 'run')} knew",
     ]
     seen = f", {count(notes, 'disagreement')} in all" if notes else ""
-    click.echo(f"With it went {' and '.join(went)} of it{seen}.")
+    echo(f"With it went {' and '.join(went)} of it{seen}.")
     for each in stays:
-        click.echo(f"Unchanged: {each['run']} ({each['made_with']}): {each['what']}")
+        echo(f"Unchanged: {each['run']} ({each['made_with']}): {each['what']}")
     if stays:
-        click.echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
-    click.echo(f"No run learns it again, until you say: askance lessons {directory} --forget-removal {gone.id}")
+        echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
+    echo(f"No run learns it again, until you say: askance lessons {directory} --forget-removal {gone.id}")
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:
@@ -168,7 +168,7 @@ def _from(run: InRun) -> str:
 
 
 def _question_from(run: QuestionInRun) -> str:
-    said = "".join(f", “{shorten(' '.join(text.split()), MOST_QUOTED)}”" for text in run.comments[:1])
+    said = "".join(f", {quoted(text)}" for text in run.comments[:1])
     last = run.worth.last
     worth = f"; worth {last[1].value:+.3f} on {last[0]}, n = {last[1].n}" if last and last[1].value is not None else ""
     return f", from {run.origin}{said}{worth}{'' if run.joined else f'; {run.reason}'}"

@@ -11,6 +11,7 @@ from ..models.download import pull, pulled
 from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
 from .output import echo_json
+from .terminal import echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +52,7 @@ class _Tenths:
         step = (what.endswith("joining"), 10 * done // max(total, 1))
         if step != self._last:
             self._last = step
-            click.echo(f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", err=True)
+            echo(f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", err=True)
 
 
 @click.group(name="models", invoke_without_command=True)
@@ -73,7 +74,7 @@ def command(context: click.Context, as_json: bool) -> None:
         for row in rows
     ]
     print_rows(shown)
-    click.echo("Fetch one: askance models pull NAME. The path of a .gguf file works as local/PATH.", err=True)
+    echo("Fetch one: askance models pull NAME. The path of a .gguf file works as local/PATH.", err=True)
 
 
 @command.command(name="pull")
@@ -83,7 +84,7 @@ def pull_command(name: str) -> None:
     model = resolve(name)
     if not isinstance(model, RegisteredModel):
         raise InputError(f"{name} is a file already; use it as local/{name}.")
-    click.echo(str(fetch(model)))
+    echo(str(fetch(model)))
 
 
 def _row(model: RegisteredModel) -> dict[str, object]:

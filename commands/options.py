@@ -22,6 +22,7 @@ from ..evaluation.options import (
     load_config,
     settings_naming,
 )
+from ..models.idle import idle_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
@@ -80,6 +81,8 @@ INPUTS = {
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
+SEVERAL = ("dimensions", "judges", "panel")
+"""Arguments that may be a list."""
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
     *(MigrateOptions, AlignOptions, TuneOptions),
@@ -105,14 +108,17 @@ def settings(
             may hold as well; None or () means not given.
 
     Raises:
-        InputError: The file has a name that no command knows. One that another command knows is passed over, so that
-            one file serves a project.
+        InputError: The file has a name that no command knows. One that another command knows is passed over, as is one
+            of this command that its other settings leave without use, so that one file serves a project.
     """
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:
         if name not in known:
             raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
+        if name in INPUTS and not _is_text(values[name], several=name in SEVERAL):
+            more = ", or a list of texts," if name in SEVERAL else ""
+            raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
     merged = {name: values[name] for name in record.model_fields if name in values}
@@ -125,6 +131,9 @@ def settings(
             merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
+    for name in idle_settings(record, {**merged, **rest}):
+        if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
+            del merged[name]
     return merged, rest
 
 
@@ -173,6 +182,12 @@ def load_dotenv() -> None:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def _is_text(value: Any, *, several: bool) -> bool:
+    if several and isinstance(value, list):
+        return all(isinstance(each, str) for each in value)
+    return value is None or isinstance(value, str)
 
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:

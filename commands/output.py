@@ -22,10 +22,12 @@ from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
-from ..prompts.text import shorten
+from ..prompts.text import shorten, visible
 from ..prompts.verdicts import dump_verdicts
 from ..prompts.words import Figure, percent
+from . import terminal
 from .learned import learned_questions, shown_examples
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,18 +35,23 @@ if TYPE_CHECKING:
 
     from ..agents.buying import Estimate
     from ..evaluation.diagnosis import Diagnosis
-    from ..evaluation.evaluate import Evaluation
+    from ..evaluation.evaluation import Evaluation
     from ..evaluation.progress import Counting
     from ..evaluation.scoring import Coverage
     from ..evaluation.shown import Rows, Shown
-    from ..memory.result_file import EditRecord, LessonRecord, MeasureRecord, ParityRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
     from ..optimizer.runner import RunResult
     from ..prompts.verdicts import Verdict
 
 
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""What may stand in JSON as it is, and a terminal or a program that reads lines may not take for text."""
+
+
 def dump_json(value: Any) -> str:
     """A result as the text of a file."""
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(value, ensure_ascii=False, indent=2).translate(_ESCAPED) + "\n"
 
 
 def echo_json(value: Any) -> None:
@@ -57,7 +64,7 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     if as_json:
         echo_json(asdict(estimate))
         return
-    click.echo(
+    echo(
         f"{estimate.verdicts} verdicts: {estimate.calls} calls to buy, {estimate.stored} answers already there; "
         f"{estimate.size}. Nothing was bought."
     )
@@ -84,9 +91,9 @@ def tell_judged(
     else:
         show(found)
         if found.budget is not None:
-            click.echo(found.budget.sentence)
+            echo(found.budget.sentence)
         if output:
-            click.echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
+            echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, least)
     if fail_under is not None:
         sys.stdout.flush()
@@ -119,9 +126,9 @@ def tell_errors(errors: Iterable[str | None]) -> None:
     """Name the first errors on standard error, each once, and say how many others there are."""
     different = list(dict.fromkeys(error for error in errors if error))
     for error in different[:3]:
-        click.echo(f"askance: {error}", err=True)
+        echo(f"askance: {error}", err=True)
     if others := len(different[3:]):
-        click.echo(f"askance: and {others} other {'error' if others == 1 else 'errors'}.", err=True)
+        echo(f"askance: and {others} other {'error' if others == 1 else 'errors'}.", err=True)
 
 
 def require_share(share: float, least: float, lacking: str) -> None:
@@ -143,25 +150,27 @@ LONGEST = 40
 
 def show(found: Shown) -> None:
     """A result on standard output: its title, its tables, and its sentences last, where they are read."""
-    out, view = Console(highlight=False), found.view()
-    out.print(view.title, markup=False, soft_wrap=True)
+    out, view = terminal.console(), found.view()
+    out.print(view.title, soft_wrap=True)
     for name, rows in view.shown_tables().items():
-        out.print(f"\n{view.caption(name)}", markup=False, soft_wrap=True)
+        out.print(f"\n{view.caption(name)}", soft_wrap=True)
         print_rows(rows)
     for line in view.lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def print_rows(rows: Rows) -> None:
     """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
-    out, names = Console(highlight=False), columns(rows)
+    out, names = terminal.console(), columns(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
-        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == names[0] and not is_long)
+        table.add_column(
+            Text(visible(name.replace("_", " "))), overflow="fold", no_wrap=name == names[0] and not is_long
+        )
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        table.add_row(*(Text(cell_text(row.get(name))) for name in names))
+        table.add_row(*(Text(visible(cell_text(row.get(name)))) for name in names))
         for name, cell in row.items():
             if isinstance(cell, Figure) and cell.value is None and cell.reason:
                 reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
@@ -169,12 +178,12 @@ def print_rows(rows: Rows) -> None:
         table.collapse_padding, table.show_edge = True, False
     out.print(table)
     for reason, where in reasons.items():
-        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", markup=False, soft_wrap=True)
+        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", soft_wrap=True)
 
 
 def run_summary(done: RunResult) -> None:
     """What a run came to: what was learned, the figures, whether anything was accepted, the edits and their lessons."""
-    out = Console(highlight=False)
+    out = terminal.console()
     result = done.record
     learned_questions(out, result)
     shown_examples(out, result)
@@ -192,14 +201,14 @@ def run_summary(done: RunResult) -> None:
     lessons = {lesson.id: lesson for lesson in result.lessons}
     if result.finish_reason != "calibrated" and not result.changed:
         why = result.why_unchanged
-        out.print(f"Nothing was accepted: {why}. The {result.thing} stays as it was.", soft_wrap=True, markup=False)
+        out.print(f"Nothing was accepted: {why}. The {result.thing} stays as it was.", soft_wrap=True)
     elif result.changed and result.same_prompt:
         new = ["the questions and how they are read"] if result.best.checklist else []
         new += ["the examples that it is shown"] if result.shown else []
         out.print(f"The prompt stays as it was; {' and '.join(new)} are new.")
     for tried in result.accepted_edits:
         which = "" if tried.edits else f"{result.name_of(tried)}: "
-        out.print(f"\nAccepted: {which}{tried.reason}", markup=False, soft_wrap=True)
+        out.print(f"\nAccepted: {which}{tried.reason}", soft_wrap=True)
         for edit in tried.edits:
             _edit(out, edit, lessons)
     if result.instructions:
@@ -207,14 +216,14 @@ def run_summary(done: RunResult) -> None:
     for pruned in result.pruned_edits:
         verb = "Taken out again" if pruned.removed else "Kept"
         names = ", ".join(pruned.edit.lessons)
-        out.print(f"{verb}: {names}: {pruned.reason}", style="dim", markup=False, soft_wrap=True)
+        out.print(f"{verb}: {names}: {pruned.reason}", style="dim", soft_wrap=True)
     for tried in result.rejected_edits:
-        out.print(f"Rejected: {result.name_of(tried)}: {tried.reason}", style="dim", markup=False, soft_wrap=True)
+        out.print(f"Rejected: {result.name_of(tried)}: {tried.reason}", style="dim", soft_wrap=True)
     for worded in result.reworded:
         assert worded.after is not None, "an accepted wording is one"
-        out.print(f"\nWorded anew ({worded.question}): {worded.reason}", markup=False, soft_wrap=True)
-        out.print(f"  - {worded.before.criterion}", style="red", markup=False, soft_wrap=True)
-        out.print(f"  + {worded.after.criterion}", style="green", markup=False, soft_wrap=True)
+        out.print(f"\nWorded anew ({worded.question}): {worded.reason}", soft_wrap=True)
+        out.print(f"  - {worded.before.criterion}", style="red", soft_wrap=True)
+        out.print(f"  + {worded.after.criterion}", style="green", soft_wrap=True)
     for split, sides in result.parity.items():
         _parity(out, split, sides)
     _lessons(out, result.lessons)
@@ -223,9 +232,9 @@ def run_summary(done: RunResult) -> None:
     out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
     judge = done.directory / JUDGE_FILE
     if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
-        out.print(f"Prompt: {done.directory / 'prompt.md'}", markup=False, soft_wrap=True)
+        out.print(f"Prompt: {done.directory / 'prompt.md'}", soft_wrap=True)
     if judge.is_file():
-        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", markup=False, soft_wrap=True)
+        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", soft_wrap=True)
 
 
 def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None:
@@ -266,7 +275,7 @@ def _pass_fail(out: Console, result: RunRecord) -> None:
     for each in found:
         why = f"; the threshold is not fitted: {each.threshold.reason}" if each.threshold.reason else ""
         said = f"{each.name}: {confusion_text(each.measured.confusion)}{why}"
-        out.print(said, style="dim", markup=False, soft_wrap=True)
+        out.print(said, style="dim", soft_wrap=True)
 
 
 def _measured(result: RunRecord) -> str:
@@ -285,9 +294,9 @@ def _lessons(out: Console, lessons: Sequence[LessonRecord]) -> None:
             said = lesson.status if lesson.promptable else lesson.kind_reason
             seen = f"support {lesson.support}" if lesson.support else "from the memory"
             text = f"  {lesson.id} ({said}, {seen}): {lesson.text}"
-            out.print(text, markup=False, soft_wrap=True)
+            out.print(text, soft_wrap=True)
             if lesson.is_closed and lesson.reason:
-                out.print(f"      {lesson.reason}", style="dim", markup=False, soft_wrap=True)
+                out.print(f"      {lesson.reason}", style="dim", soft_wrap=True)
 
 
 def _calibration(out: Console, result: RunRecord) -> None:
@@ -314,14 +323,14 @@ READ_ALREADY = "The accepted judge is calibrated already: it is read against acc
 def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -> None:
     added = edit.new.replace(edit.old, "").strip() if edit.old in edit.new else None
     if added is not None:
-        out.print(f"  + {added}", style="green", markup=False, soft_wrap=True)
+        out.print(f"  + {added}", style="green", soft_wrap=True)
     else:
-        out.print(f"  - {edit.old}", style="red", markup=False, soft_wrap=True)
-        out.print(f"  + {edit.new}", style="green", markup=False, soft_wrap=True)
+        out.print(f"  - {edit.old}", style="red", soft_wrap=True)
+        out.print(f"  + {edit.new}", style="green", soft_wrap=True)
     for name in edit.lessons:
         lesson = lessons[name]
         seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}" if lesson.evidence else "the memory."
-        out.print(f"      lesson {name}: {lesson.text} From {seen}", markup=False, soft_wrap=True)
+        out.print(f"      lesson {name}: {lesson.text} From {seen}", soft_wrap=True)
 
 
 def _instructions(out: Console, result: RunRecord) -> None:

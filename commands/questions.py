@@ -13,6 +13,7 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.rows import write_whole
 from .options import config_option, load_dotenv, need, no_cache_option, read_task, settings, settings_options
 from .output import console, hush
+from .terminal import echo
 
 
 @click.command(name="questions")
@@ -48,6 +49,6 @@ def command(
     written = dump_checklist(checklist)
     if inputs["output"]:
         write_whole(inputs["output"], written)
-        click.echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
+        echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
     else:
-        click.echo(written, nl=False)
+        echo(written, nl=False)

@@ -12,6 +12,7 @@ from ..prompts.labels import parse_labels
 from ..report.any_result import write_report_of
 from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
+from .terminal import echo
 
 
 @click.command(name="report")
@@ -31,7 +32,7 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
-    click.echo(str(write_report_of(path, output, beside)))
+    echo(str(write_report_of(path, output, beside)))
 
 
 def _pair(scale: Any) -> tuple[float, float] | None:

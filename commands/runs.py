@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import BudgetExceededError, UnapprovedError
+from ..prompts.rows import read_rows
 from .options import (
     Function,
     buying_options,
@@ -28,6 +28,7 @@ from .options import (
     settings_options,
 )
 from .output import console, echo_json, run_summary, tell_errors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,7 +73,7 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
         with console(quiet) as watcher:
             return work(watcher, asks)
     except UnapprovedError as error:
-        click.echo(error, err=True)
+        echo(error, err=True)
     if not click.confirm("Write them out?", err=True):
         raise UnapprovedError(
             f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {run} asks again."
@@ -166,9 +167,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
         )
         return
     there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
-    click.echo(
-        f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}."
-    )
+    echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
     if most > estimate.fixed.calls:
         click.echo(
             f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
@@ -203,8 +202,8 @@ def finish(done: RunResult, *, as_json: bool) -> None:
 def _errors_in(directory: Path) -> Iterator[str | None]:
     """Why verdicts of the first and the best version are missing."""
     for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line).get("error")
+        for _, row in read_rows(file):
+            yield row.get("error")
 
 
 @click.command(name="migrate")

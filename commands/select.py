@@ -14,6 +14,7 @@ from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
 from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from ..optimizer.selection import Selection
@@ -58,7 +59,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         job = prepare(**inputs, options=options)
         echo_estimate(job.estimate(), as_json=as_json)
         if not job.exact and not quiet:
-            click.echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
+            echo("Candidates are still to be proposed, so this is the most that it may take.", err=True)
         return
     if output is None:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
@@ -69,9 +70,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         echo_json(found.to_dict())
     else:
         show(found)
-        click.echo(found.budget.sentence)
+        echo(found.budget.sentence)
         if not quiet:
-            click.echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
+            echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
     tell_errors(found.problems)
     share = found.coverage.share
     require_share(share, float(options.get("min_coverage", 0.0)), f"Only {share:.1%} of the answers are there")

@@ -20,6 +20,7 @@ from ..prompts.text import excerpt, shorten
 from ..prompts.words import Figure
 from .learned import folded, question_lines
 from .output import echo_json, run_summary
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ def write_graph(run: str, file: str) -> None:
     save(graph, file)
     counts = Counter(kind for _, kind in graph.nodes(data="kind"))
     listed = ", ".join(count(many, kind) for kind, many in counts.items())
-    click.echo(f"{file}: {listed}")
+    echo(f"{file}: {listed}")
 
 
 def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
@@ -69,7 +70,7 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     lines = question_lines(found) if isinstance(found, QuestionStory) else _Telling(found, graph.graph).lines()
     width = shutil.get_terminal_size((100, 24)).columns
     for indent, text in lines:
-        click.echo(folded(text, indent, width))
+        echo(folded(text, indent, width))
 
 
 def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
@@ -279,6 +280,6 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
     if as_json:
         echo_json(done.result)
     elif diff:
-        click.echo((Path(run) / "changes.diff").read_text(encoding="utf-8"), nl=False)
+        echo((Path(run) / "changes.diff").read_text(encoding="utf-8"), nl=False)
     else:
         run_summary(done)

@@ -14,6 +14,9 @@ import click
 from ..memory.result_file import FINISH_SENTENCES
 from ..optimizer.following import RunProgress, sentence_of
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.text import visible
+from . import terminal
+from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,13 +43,13 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
         with _screen(as_json) as show:
             ended = _follow(progress, wait, show)
     except KeyboardInterrupt:
-        click.echo("Watching has ended; the run goes on.", err=True)
+        echo("Watching has ended; the run goes on.", err=True)
         return 130
     if not ended:
         raise AskanceError(f"{run}: the run is not finished and no process works on it. Go on: askance resume {run}")
     if not as_json:
         reason = progress.events[-1]["reason"]
-        click.echo(f"The run is finished, because {FINISH_SENTENCES.get(reason, reason)}. See: askance show {run}")
+        echo(f"The run is finished, because {FINISH_SENTENCES.get(reason, reason)}. See: askance show {run}")
     return 0
 
 
@@ -89,17 +92,15 @@ def _screen(as_json: bool) -> Iterator[Callable[[list[dict[str, Any]], RunProgre
     if as_json:
         yield _json_lines
     elif sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console(highlight=False)
+        console = terminal.console()
         with console.status("…") as status:
             from rich.text import Text
 
             def live(rows: list[dict[str, Any]], progress: RunProgress) -> None:
                 for row in rows:
                     if said := sentence_of(row):
-                        console.print(said, markup=False)
-                status.update(Text(f"{progress.line()}{_silence(progress)}"))
+                        console.print(said)
+                status.update(Text(visible(f"{progress.line()}{_silence(progress)}")))
 
             yield live
     else:
@@ -108,7 +109,7 @@ def _screen(as_json: bool) -> Iterator[Callable[[list[dict[str, Any]], RunProgre
 
 def _json_lines(rows: list[dict[str, Any]], progress: RunProgress) -> None:
     for row in rows:
-        click.echo(json.dumps(row, ensure_ascii=False))
+        click.echo(json.dumps(row))
 
 
 class _PlainEvents:
@@ -122,11 +123,11 @@ class _PlainEvents:
         """Write what is new."""
         for row in rows:
             if said := sentence_of(row):
-                click.echo(said)
+                echo(said)
         now, line = time.monotonic(), progress.line()
         if line != self._line and (not self._line or now - self._last >= LINE_EVERY or progress.written):
             self._last, self._line = now, line
-            click.echo(line)
+            echo(line)
 
 
 def _silence(progress: RunProgress) -> str:

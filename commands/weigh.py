@@ -15,6 +15,7 @@ from ..optimizer.weights.weigh import prepare
 from ..prompts.rows import write_whole
 from .options import buying_options, load_dotenv, settings, settings_options
 from .output import check_coverage, console, dump_json, echo_estimate, echo_json, show
+from .terminal import echo
 
 
 @click.command(name="weigh")
@@ -61,9 +62,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
             )
             costs = [each.cost_usd for each in budgets]
             known = None if None in costs else sum(each for each in costs if each is not None)
-            click.echo(spending(calls, reused, tokens, known))
+            echo(spending(calls, reused, tokens, known))
     if output and not quiet:
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
-        click.echo(f"The weights are in {output}{use}.", err=True)
+        echo(f"The weights are in {output}{use}.", err=True)
     for judged in found.judged:
         check_coverage(judged.verdicts, judged.coverage, float(options.get("min_coverage", 0.0)))

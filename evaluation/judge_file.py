@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.nearest import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..prompts.checklist import Checklist, load_checklist, parse_checklist, read_texts
+from ..prompts.checklist import Checklist, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row
 from ..prompts.shown import ShownExamples
+from ..prompts.yaml_files import read_texts
 from .calibration import Calibration
 from .kept_judge import (
     SCHEMA,
@@ -33,7 +34,8 @@ from .kept_judge import (
 from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
-    from ..memory.result_file import MeasureRecord, RunRecord, SideRecord, StatisticRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import MeasureRecord, SideRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
 

@@ -20,13 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..prompts.checklist import Checklist, GoodAnswer, dump_checklist, dump_texts, read_texts
+from ..prompts.checklist import Checklist, GoodAnswer, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
+from ..prompts.yaml_files import read_texts
 from ..stats.resampling import Statistic
 from .calibration import Calibration
-from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .evaluate import EvaluationJob, load_inputs
+from .evaluation import Evaluation
 from .options import EvaluateOptions, parse_options
 from .pass_fail import PassThreshold
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore, open_store, store_path
+from ..models.idle import Idle, idle_settings, where, without
 from ..models.session import ModelOptions
-from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
+from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.labels import parse_labels
+from ..prompts.yaml_files import read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
@@ -73,7 +74,9 @@ class JudgeOptions(ModelOptions):
         "auto", description="Where P(yes) comes from; auto: log-probabilities, else samples, else the answer itself."
     )
     samples: int = Field(1, ge=1, description="Answers per question where P(yes) is counted from samples.")
-    temperature: float = Field(0.0, ge=0, description="Temperature of the judges.")
+    temperature: float = Field(
+        0.0, ge=0, description="Temperature of the judges; samples are drawn at 1 where it is not given."
+    )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
         "soft", description="Score from P(yes), from the yes/no answers, or the expected number on --score-scale."
@@ -93,6 +96,18 @@ class JudgeOptions(ModelOptions):
     )
     field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
+        Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
+    )
+    """Settings without use beside others."""
+
+    @model_validator(mode="after")
+    def _all_is_used(self) -> JudgeOptions:
+        for name, why in idle_settings(type(self), vars(self)).items():
+            raise ValueError(f"{name}: {why}")
+        return self
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -123,6 +138,7 @@ class JudgeOptions(ModelOptions):
             p_yes=self.p_yes,
             samples=self.samples,
             temperature=self.temperature,
+            sample_temperature=self.temperature or Judging.sample_temperature,
             repeat=self.repeat,
             seed=self.seed,
             score_scale=self.score_scale if self.scores == "expected" else None,
@@ -175,17 +191,19 @@ def load_config(path: str | Path) -> dict[str, Any]:
         InputError: The file is missing or is not a mapping.
     """
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
+    data = read_yaml(text, path, "configuration")
     if data is None:
         return {}
     if not isinstance(data, dict):
         raise InputError(f"{path}: a mapping from setting to value is needed.")
+    for key, value in data.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(f"{path}: {key}: there is a NUL character in it.")
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
@@ -259,6 +277,17 @@ class RegressionOptions(PassOptions):
     min_coverage: float = Field(1.0, ge=0, le=1, description="Smallest share of the verdicts that must be there.")
 
 
+def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: the judges are known, as names or in one text, and this one is not among them."""
+
+    def holds(settings: Mapping[str, Any]) -> bool:
+        named = settings.get("judges")
+        names = named.split(",") if isinstance(named, str) else named
+        return bool(names) and judge not in [str(each).strip().replace("-", "_") for each in names or ()]
+
+    return holds
+
+
 class CompareOptions(ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
@@ -282,6 +311,14 @@ class CompareOptions(ScoreOptions):
         "calls an example for cot).",
     )
     cot_tokens: int = Field(300, ge=20, description="Longest answer of cot, in tokens.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *ScoreOptions.idle,
+        Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
+        Idle(("k",), _lacks_judge("random_k"), "only the judge random_k draws questions"),
+        Idle(("panel_size", "panel_by", "panel_vote"), _lacks_judge("poll"), "only the judge poll has a panel"),
+        Idle(("cot_tokens",), _lacks_judge("cot"), "only the judge cot thinks aloud"),
+    )
 
     @model_validator(mode="after")
     def _drift_needs_a_second_time(self) -> CompareOptions:
@@ -349,6 +386,16 @@ class SelectOptions(JudgeOptions, Where):
     ranking_resamples: int = Field(60, ge=2, description="Resamples behind the stability of the ranking, at each size.")
     embedder: str | None = Field(None, description="Embedding model that finds repeated questions and clusters.")
 
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *JudgeOptions.idle,
+        Idle(
+            ("writer", "max_candidates", "max_rounds", "quiet_rounds", "shown", "per_round", "same_question"),
+            lambda settings: settings.get("candidates") is not None,
+            "no question is proposed where candidates are given",
+        ),
+        Idle(("clusters",), where(sampling="uniform"), "only clustered sampling has clusters (sampling clustered)"),
+    )
+
     @model_validator(mode="after")
     def _fit_together(self) -> SelectOptions:
         if self.weights is not None:
@@ -368,7 +415,7 @@ class SelectOptions(JudgeOptions, Where):
 
 
 UNUSED = ("weights", "scale", "human_scale")
-"""Settings of ``evaluate`` that learning weights has no use for; a project's file may hold them for other commands."""
+"""Settings of ``evaluate`` that learning weights has no use for."""
 
 
 class WeighOptions(ScoreOptions):
@@ -392,6 +439,16 @@ class WeighOptions(ScoreOptions):
         200, ge=1, description="Bootstrap resamples of the weights; unless given, fewer or none where they take long."
     )
     swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *ScoreOptions.idle,
+        Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
+        Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
+        Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),
+        Idle(("pair_share",), without("ratings"), "there are no ratings beside the pairs (--ratings)"),
+        Idle(("pair_share",), without("data"), "there are no pairs beside the ratings"),
+        Idle(("scores", "score_scale"), where(pairwise=True), "which output does better is no score (pairwise)"),
+    )
 
     @property
     def for_judging(self) -> dict[str, Any]:

@@ -17,14 +17,16 @@ from ..prompts.examples import documents
 from ..prompts.labels import are_labels
 from ..prompts.words import Figure
 from ..stats.correlation import statistic_dict
-from ..stats.pass_fail import fit_threshold, pass_fail_figures, passes, rate
+from ..stats.pass_fail import pass_fail_figures, passes, rate
 from ..stats.pass_rate import CorrectedPassRate, prediction_powered, rogan_gladen
 from ..stats.resampling import Resampling, Statistic
+from ..stats.threshold import fit_threshold
 from .scoring import score_on
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example
-    from ..stats.pass_fail import FittedThreshold, PassFailFigures
+    from ..stats.pass_fail import PassFailFigures
+    from ..stats.threshold import FittedThreshold
     from .scoring import ExampleScore, Targets
 
 FIGURES = ("accuracy", "true_positive_rate", "true_negative_rate", "kappa", "auc")

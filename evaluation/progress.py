@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..prompts.errors import InputError
+from ..prompts.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,7 +207,7 @@ class Lines(Counting):
 
     def say(self, text: str) -> None:
         """Write a message."""
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{visible(text)}\n")
         sys.stderr.flush()
 
 
@@ -224,7 +225,7 @@ class Terminal(Counting):
         super().phase(text, total)
         if self._task is not None:
             self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(text, total=total, spent=self.spent)
+        self._task = self._progress.add_task(visible(text), total=total, spent=self.spent)
 
     def advance(self, done: int, total: int) -> None:
         """Move the bar."""
@@ -234,7 +235,7 @@ class Terminal(Counting):
 
     def say(self, text: str) -> None:
         """Print a message above the bar."""
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._progress.console.print(visible(text), markup=False, highlight=False)
 
 
 def _live() -> Progress:

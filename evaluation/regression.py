@@ -20,7 +20,8 @@ from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
-from .evaluate import Evaluation, EvaluationJob, load_inputs
+from .evaluate import EvaluationJob, load_inputs
+from .evaluation import Evaluation
 from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions, parse_options
 from .pass_fail import require_at_least

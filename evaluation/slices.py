@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.examples import documents
 from ..prompts.words import Figure
 from ..stats.correlation import correlate, statistic_dict
-from ..stats.resampling import Resampling, Statistic, bootstrapped, complete, mean_kernel
+from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes
 
 if TYPE_CHECKING:
@@ -56,26 +56,26 @@ def slice_rows(
     targets: Targets | None,
     labels: PassLabels | None,
     threshold: PassThreshold | None,
-    *,
-    resamples: int,
-    seed: int,
+    resampling: Resampling,
 ) -> dict[str, Any]:
     """Each slice's number of examples, mean score in [0, 1], pass rate and agreement with people, with intervals.
 
-    ``scores`` and ``examples`` are in the same order; the largest slice comes first.
+    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order; the largest slice comes first.
 
     Raises:
         InputError: No example has the field.
     """
     values = slice_values(examples, field)
-    groups = documents(examples)
+    groups = resampling.groups
     rows = []
     for name in dict.fromkeys(values):
         places = [place for place, value in enumerate(values) if value == name]
         mine, judged = [examples[place] for place in places], [scores[place] for place in places]
-        within = Resampling(None if groups is None else [groups[place] for place in places], resamples, seed=seed)
+        within = resampling if groups is None else replace(resampling, groups=[groups[place] for place in places])
         row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
-        row["score"] = statistic_dict(_mean([each.overall for each in judged], within))
+        row["score"] = statistic_dict(
+            mean_with_interval([each.overall for each in judged], within, "no example has a score")
+        )
         if threshold is not None:
             found = judge_passes(judged, mine, threshold, labels, within).to_dict()
             row |= {each: found[each] for each in ("pass_rate", "people_pass_rate", *FIGURES) if each in found}
@@ -86,13 +86,6 @@ def slice_rows(
             )
         rows.append(row)
     return {"field": field, "slices": sorted(rows, key=lambda row: -row["n"])}
-
-
-def _mean(values: Sequence[float | None], resampling: Resampling) -> Statistic:
-    (known,), keep = complete(values)
-    if not len(known):
-        return Statistic(None, 0, None, None, "no example has a score")
-    return bootstrapped(mean_kernel(known), keep, resampling)
 
 
 def slice_table(found: Mapping[str, Any]) -> Rows:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
+from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..prompts.checklist import Checklist
@@ -119,8 +119,8 @@ def _checked(weights: Any, where: str) -> dict[str, float]:
         raise InputError(f"{where}, field 'weights': an object from test id to number is needed.")
     for test, value in weights.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not isfinite(value) or value < 0:
-            raise InputError(f"{where}, field 'weights.{test}': {value!r} is not a number of at least 0.")
+        if not number or not 0 <= value <= float_info.max:
+            raise InputError(f"{where}, field 'weights.{test}': {value!r:.40} is not a number of at least 0.")
     if not any(weights.values()):
         raise InputError(f"{where}, field 'weights': every weight is 0, so there is no score.")
     return {str(test): float(value) for test, value in weights.items()}

@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 from ..prompts.errors import AskanceError, InputError, like_named
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.rows import read_rows, validate_row, write_whole
-from .remembered import ENTRIES, FORMAT, MemoryContents, QuestionInRun, RememberedQuestion, remembered_lesson
+from .memory_contents import FORMAT, MemoryContents
+from .remembered import ENTRIES, QuestionInRun, RememberedQuestion, remembered_lesson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -288,7 +288,7 @@ class _Builder:
                 questions = {each.id: each.criterion for each in result.best.checklist.questions}
         kept = directory.path / "lessons.jsonl"
         for _, row in read_rows(kept) if kept.is_file() else ():
-            if f"lesson:{row['id']}" in graph:
+            if f"lesson:{row.get('id')}" in graph:
                 self._set_lesson(row)
         examples, checklist, _ = directory.read_inputs()
         questions |= {each.id: each.criterion for each in checklist.questions} if checklist else {}

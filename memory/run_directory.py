@@ -17,6 +17,7 @@ from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt
 from ..prompts.rows import validate_row, write_whole
 from ..prompts.verdicts import dump_verdicts
+from ..prompts.yaml_files import read_yaml
 from .journal import Journal
 from .result_file import RunRecord
 from .verdict_store import VerdictStore
@@ -124,10 +125,10 @@ class RunDirectory:
         if not self.config_file.is_file():
             raise InputError(f"{self.path}: there is no run in this directory (no config.yaml).")
         try:
-            data = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+            data = read_yaml(self.config_file.read_text(encoding="utf-8"), self.config_file, "configuration")
             newer, older = data["format"] > FORMAT, data["format"] < FORMAT
-            _ = data["config"], data["fingerprint"]
-        except (yaml.YAMLError, KeyError, TypeError):
+            _ = dict(data["config"]), data["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{self.config_file}: damaged, or not written by askance.") from None
         if newer:
             raise InputError(f"{self.path}: written by a newer askance; update askance to go on with it.")
@@ -229,7 +230,7 @@ class RunDirectory:
             raise InputError(
                 f"{self.path}: this run is not finished. Go on with it: askance resume {self.path}"
             ) from None
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise InputError(f"{file}: damaged. Make it again without a call: askance resume {self.path}") from None
         return validate_row(RunRecord, data, f"{file}: damaged, or not written by askance")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..models.base import Answer
 from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
+from . import claims
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
@@ -89,15 +90,38 @@ class VerdictStore:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
-            self._db.executescript(_SCHEMA)
+            self._db.executescript(_SCHEMA + claims.SCHEMA)
             self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             self._brought = {key for (key,) in self._db.execute("SELECT key FROM brought")}
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
         except OSError as error:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+        self._claims = claims.Claims(self._db)
         self._beside = None if beside is None else _ReadOnly(beside)
         self._shared = None if shared is None else _open_shared(shared)
+
+    def claim(self, key: bytes) -> bool:
+        """Whether this process may buy an answer now; another one that shares the store is buying it where not.
+
+        Raises:
+            AskanceError: The store cannot be written.
+        """
+        try:
+            return self._claims.take(key)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """What was claimed has been bought, or is not to be.
+
+        Raises:
+            AskanceError: The store cannot be written.
+        """
+        try:
+            self._claims.let_go(keys)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those of the answers that are there.

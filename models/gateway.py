@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Provenance
 
 
+BETWEEN_LOOKS = 0.1
+"""Seconds between two looks for an answer that another process is buying."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down."""
 
@@ -36,6 +38,14 @@ class AnswerStore(Protocol):
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers that turned out to be of no use."""
+        ...
+
+    def claim(self, key: bytes) -> bool:
+        """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
+        ...
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """What was claimed has been bought, or is not to be."""
         ...
 
 
@@ -108,6 +118,9 @@ class Gateway:
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
+        self._is_shared = not stored_answers_are_ours
+        """Whether other processes may use the store; a run's own is locked."""
+        self._waits = False
         self._brought = brought
         self._counted: set[bytes] = set()
         self._found: set[bytes] = set()
@@ -170,11 +183,7 @@ class Gateway:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._under_way[request.key] = future
         try:
-            answer = await self._attempts(role, model, request)
-            self._counted.add(request.key)
-            self.budget.paid(role, answer)
-            if self.store is not None:
-                self.store.put(request.key, answer)
+            answer = await self._bought_by_another(role, request.key) or await self._bought(role, model, request)
             future.set_result(answer)
             return answer
         except AskanceError as error:
@@ -186,6 +195,37 @@ class Gateway:
             raise
         finally:
             del self._under_way[request.key]
+
+    async def _bought(self, role: str, model: Model, request: Request) -> Answer:
+        try:
+            answer = await self._attempts(role, model, request)
+            self._counted.add(request.key)
+            self.budget.paid(role, answer)
+            if self.store is not None:
+                self.store.put(request.key, answer)
+            return answer
+        finally:
+            if self._is_shared and self.store is not None:
+                self.store.let_go([request.key])
+
+    async def _bought_by_another(self, role: str, key: bytes) -> Answer | None:
+        """An answer that another process has bought or is buying; None where it is claimed for this one."""
+        if not self._is_shared or self.store is None:
+            return None
+        while not self.store.claim(key):
+            if not self._waits and self.on_notice:
+                self.on_notice("Another process is buying the same answers: what it has asked for is waited for.")
+            self._waits = True
+            await asyncio.sleep(BETWEEN_LOOKS)
+        try:
+            found = self.store.get_many([key]).get(key)
+        except BaseException:
+            self.store.let_go([key])
+            raise
+        if found is not None:
+            self.store.let_go([key])
+            self.budget.role(role).cached_calls += 1
+        return found
 
     async def _attempts(self, role: str, model: Model, request: Request) -> Answer:
         ledger = self.budget.role(role)

@@ -18,7 +18,7 @@ from ..prompts.examples import documents
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..memory.remembered import MemoryContents
+    from ..memory.memory_contents import MemoryContents
     from ..models.base import Model
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example

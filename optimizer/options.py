@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..evaluation.options import FileName, JudgeOptions, ModelName, Where
+from ..models.idle import Idle, where, without
+from ..prompts.errors import like_named
+
+_NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")
+_EDITS = (*_NOTES, "deduplicator", "updater")
+_NO_EDIT = "the prompt is not edited, so nobody draws lessons (update auto, edits or rewrite)"
 
 
 class LoopOptions(JudgeOptions, Where):
@@ -69,6 +76,27 @@ class LoopOptions(JudgeOptions, Where):
         None, description="Directory of a lesson memory: what it holds is tried, and what is learned is added to it."
     )
 
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *JudgeOptions.idle,
+        Idle(
+            ("note_taker_program", "note_samples", "contrast"),
+            where(notes="batched"),
+            "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
+        ),
+        Idle(
+            ("accept_level", "min_gain", "max_drift"),
+            where(paper=True),
+            "the papers' loop accepts whatever is better, without a test",
+        ),
+    )
+
+    @field_validator("note_taker_program")
+    @classmethod
+    def _is_there(cls, program: str | None) -> str | None:
+        if program is not None and not Path(program).is_file():
+            raise ValueError(f"{program}: there is no such file{like_named(program)}")
+        return program
+
     @model_validator(mode="before")
     @classmethod
     def _as_in_the_papers(cls, values: Any) -> Any:
@@ -106,6 +134,13 @@ class MigrateOptions(LoopOptions):
     )
     tolerance: float = Field(
         0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *LoopOptions.idle,
+        Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle(("writer",), where(update=("edits", "rewrite")), "no question is worded anew (update auto or questions)"),
+        Idle(("max_questions",), lambda _: True, "questions are worded anew, and none is added"),
     )
 
     @model_validator(mode="after")
@@ -150,6 +185,28 @@ class AlignOptions(LoopOptions):
         False, description="Change no prompt: only fit thresholds and Platt scaling, and say what they are worth."
     )
 
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *LoopOptions.idle,
+        Idle(
+            ("paper", "update", "note_taker", *_EDITS, "max_questions", "regenerate_questions", "shown_examples"),
+            where(calibrate=True),
+            "nothing is improved, only calibrated (calibrate)",
+        ),
+        Idle((*_EDITS, "regenerate_questions"), where(update=("questions", "examples")), _NO_EDIT),
+        Idle(
+            ("max_questions",),
+            where(update=("edits", "rewrite", "examples")),
+            "no question is learned (update auto or questions)",
+        ),
+        Idle(
+            ("shown_examples",),
+            where(update=("edits", "rewrite", "questions")),
+            "the judge is shown no examples (update auto or examples)",
+        ),
+        Idle(("note_taker",), where(update="examples"), _NO_EDIT),
+        Idle(("writer",), where(regenerate_questions=False), "no question is written anew (regenerate_questions)"),
+    )
+
 
 class TuneOptions(LoopOptions):
     """Settings of ``tune``."""
@@ -164,6 +221,20 @@ class TuneOptions(LoopOptions):
     )
     max_output_tokens: int = Field(1024, ge=1, description="Longest output of the generator, in tokens.")
     generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *LoopOptions.idle,
+        Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
+        Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
+        Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),
+        Idle(
+            ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores", "score_scale"),
+            without("judge"),
+            "no judge is asked (--judge)",
+        ),
+        Idle(("weights",), without("checklist"), "there is no checklist whose questions it could weigh (--checklist)"),
+        Idle(("writer",), where(own_questions=False), "no question is written for an example (own_questions)"),
+    )
 
     @model_validator(mode="after")
     def _can_update_so(self) -> TuneOptions:

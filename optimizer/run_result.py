@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..evaluation.scoring import ExampleScore
-    from ..memory.result_file import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
+    from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
     from ..memory.run_directory import RunDirectory
     from ..models.budget import RoleLedger
     from ..prompts.prompt import Prompt

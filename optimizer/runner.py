@@ -203,9 +203,8 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)
-    if (
-        earlier is not None
-    ):  # inputs/prompt.md holds the text alone; the examples that the judge is shown are in its file
+    if earlier is not None:
+        # inputs/prompt.md holds the text alone; the examples that the judge is shown are in its file
         prompts = {**prompts, "prompt": replace(prompts["prompt"], shown=earlier.judge.prompt.shown)}
     return Job(command, examples, checklist, prompts, models, known, settings, earlier=earlier)
 

@@ -13,8 +13,8 @@ from ..evaluation.scoring import dimension_errors, mean_score, measure
 from ..prompts.examples import documents
 from ..stats.correlation import correlate, kendall, spearman, statistic_dict
 from ..stats.differences import label_difference, mean_difference, paired_difference
-from ..stats.pass_fail import label_agreement
 from ..stats.resampling import Resampling
+from ..stats.threshold import label_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

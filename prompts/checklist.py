@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
-from .errors import InputError, did_you_mean, like_named, not_yaml
+from .errors import InputError, did_you_mean, like_named
 from .rows import validate_row
+from .yaml_files import read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,26 +202,6 @@ _BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
 """Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
-        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"'{key.value}' stands here twice", problem_mark=key.start_mark
-                )
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
 def load_checklist(path: str | Path | Checklist) -> Checklist:
     """Read a checklist from YAML or JSON, or one of the ready ones by its name; one that is a checklist already stays.
 
@@ -263,20 +244,6 @@ def parse_checklist(text: str, name: str) -> Checklist:
     return validate_row(Checklist, data, name)
 
 
-def read_texts(text: str, name: str, what: str) -> Any:
-    """What YAML holds, with every value but null as the text that it is, and no key twice.
-
-    Raises:
-        InputError: It is no YAML; ``name`` is the file and ``what`` the kind of it.
-    """
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise not_yaml(name, error) from None
-    except RecursionError:
-        raise InputError(f"{name}: nested too deeply to be a {what}.") from None
-
-
 def _parse_json(text: str) -> Any:
     """What a JSON file holds; YAML reads most of JSON, but no tabs."""
     try:
@@ -301,7 +268,7 @@ def dump_checklist(checklist: Checklist) -> str:
 
 
 def dump_texts(value: Any) -> str:
-    """YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
+    """YAML in the order given, with texts of several lines as blocks; :func:`~.yaml_files.read_texts` reads it."""
     return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class AskanceError(Exception):
@@ -87,6 +88,22 @@ def like_named(path: str | Path) -> str:
     except OSError:
         return ""
     return did_you_mean(missing.name, beside)
+
+
+@contextmanager
+def shown_from(path: object, what: str) -> Iterator[None]:
+    """While what a file of askance's own holds is shown: a value that cannot be there is the file's mistake.
+
+    Raises:
+        InputError: Names the file; the error that it comes from is its cause.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise InputError(
+            f"{path}: damaged, or written by another version of askance: a value in {what} is none that can stand there "
+            f"({str(error)[:100] or type(error).__name__})."
+        ) from error
 
 
 def not_yaml(name: object, error: Exception) -> InputError:

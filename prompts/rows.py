@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import re
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -32,11 +33,13 @@ LONGEST_CELL = 2**31 - 1
 def write_whole(path: str | Path, text: str) -> None:
     """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
 
+    Of several processes that write it at once, the file is that of the last one.
+
     Raises:
         AskanceError: It could not be written; what was there before is still there.
     """
     file = Path(path)
-    partial = file.with_name(file.name + ".part")
+    partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.part")  # others may write it, too
     data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
     try:
         if file.is_file() and file.read_bytes() == data:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 """``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
-_NAME_INBRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
+_NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?][\"'”’»)]*(?=\s|$)|(?=\n|$))")
 _CLAUSE = re.compile(r"\s*[,;:]\s+|\s+(?:[-–—]+|and|but|or|while|because|which|who)\s+")
 LEAST_CLAUSE = 3
@@ -36,6 +36,7 @@ _GERMAN_WORDS = (
 )
 """German is, with Luxembourgish, the language that capitalises every noun."""
 _GERMAN = frozenset(_GERMAN_WORDS.split())
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
 def sentences(text: str) -> list[str]:
@@ -133,6 +134,15 @@ def tag_for(text: str) -> str:
     return digest[:8]
 
 
+def visible(text: str) -> str:
+    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal."""
+    return _CONTROL.sub(lambda match: _sign(ord(match[0])), text)
+
+
+def _sign(code: int) -> str:
+    return "\u2421" if code == 0x7F else chr(0x2400 + code) if code < 0x20 else "\ufffd"
+
+
 def fence(text: str) -> str:
     """Wrap ``text`` between an opening and a closing line that carry its tag."""
     tag = tag_for(text)
@@ -157,7 +167,7 @@ def placeholders_of(text: str) -> list[str]:
 
 def literal(text: str) -> str:
     """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
-    return _NAME_INBRACES.sub(r"{{\1}}", text)
+    return _NAME_IN_BRACES.sub(r"{{\1}}", text)
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..prompts.errors import InputError, like_named
+from ..prompts.errors import InputError, like_named, shown_from
 from ..prompts.rows import write_whole
 from .comparison import render_comparison
 from .judged_file import JudgedFile, render_judging
@@ -51,26 +51,31 @@ def render_result(result: Result, beside: Beside) -> str:
     Raises:
         InputError: The file is damaged, or was written by another version.
     """
-    data, name = result.data, result.path.name
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
     try:
-        match result.kind:
-            case "weights":
-                return render_weights(data, name)
-            case "selection":
-                return render_selection(data, name)
-            case "comparison":
-                return render_comparison(data, name)
-            case "evaluation":
-                return render_judging(JudgedFile("evaluate", name, data))
-            case _:
-                return render_judging(JudgedFile("diagnose", name, data))
+        with shown_from(result.path, f"this {result.kind}"):
+            return _render(result)
     except _LackingError as error:
         raise InputError(
             f"{result.path}: damaged, or written by another version of askance: it is no whole {result.kind}, for it "
             f"has no {error}."
         ) from None
+
+
+def _render(result: Result) -> str:
+    data, name = result.data, result.path.name
+    match result.kind:
+        case "weights":
+            return render_weights(data, name)
+        case "selection":
+            return render_selection(data, name)
+        case "comparison":
+            return render_comparison(data, name)
+        case "evaluation":
+            return render_judging(JudgedFile("evaluate", name, data))
+        case _:
+            return render_judging(JudgedFile("diagnose", name, data))
 
 
 class _LackingError(Exception):

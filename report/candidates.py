@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..memory.result_file import GainRecord, LearnedRecord, PrunedRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import GainRecord, LearnedRecord, PrunedRecord
     from .run_data import RunData
 
 

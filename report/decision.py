@@ -10,7 +10,8 @@ from ..prompts.words import interval, number, signed
 from .scores import CALIBRATIONS, measured_name
 
 if TYPE_CHECKING:
-    from ..memory.result_file import LearnedRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
 

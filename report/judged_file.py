@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from markupsafe import Markup
 
 from ..evaluation.diagnosis import diagnosis_view
-from ..evaluation.evaluate import evaluation_view
+from ..evaluation.evaluation import evaluation_view
 from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
 from ..models.budget import count
 from ..prompts.words import Figure, number, percent

@@ -16,6 +16,7 @@ from ..evaluation.pass_fail import NAMES
 from ..memory.result_file import CROSSED
 from ..models.budget import count
 from ..optimizer.modes.mode import mode_of
+from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
@@ -51,7 +52,8 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
     """
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
-    text = render_report(read_run(directory))
+    with shown_from(directory, "the files of this run"):
+        text = render_report(read_run(directory))
     write_whole(file, text)
     return file
 

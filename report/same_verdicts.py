@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.result_file import ParityRecord, QuestionWordingsRecord
+    from ..memory.result_parts import ParityRecord, QuestionWordingsRecord
     from .run_data import RunData
 
 

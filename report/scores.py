@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..memory.result_file import GainRecord, MeasureRecord, RunRecord
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import GainRecord, MeasureRecord
     from .run_data import RunData
 
 
@@ -26,7 +27,11 @@ def measured_name(result: RunRecord) -> str:
 
 
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
-"""Between the ticks of an axis."""
+"""Between the ticks of an axis; powers of ten beyond."""
+
+
+def _step(span: float, most: int) -> float:
+    return next((each for each in STEPS if span / each <= most), 10.0 ** ceil(log10(max(span, STEPS[-1]) / most)))
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Scale:
         """An axis that has zero and all values on it, with a few round ticks."""
         known = [0.0, *(value for value in values if value is not None)]
         span = max(known) - min(known)
-        step = next((each for each in STEPS if span / each <= 6), STEPS[-1])
+        step = _step(span, 6)
         low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
         return cls(low, max(high, low + step), step)
 
@@ -53,7 +58,7 @@ class Scale:
         if not known:
             return cls(0.0, 1.0, 0.25)
         span = max(known) - min(known)
-        step = next((each for each in STEPS if span / each <= 5), STEPS[-1])
+        step = _step(span, 5)
         low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
         return cls(low, high, step)
 

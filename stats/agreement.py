@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,10 @@ from .resampling import (
     bootstrapped,
     complete,
     constant_reason,
-    mean_kernel,
     mean_of,
+    mean_with_interval,
     tied,
 )
-
-if TYPE_CHECKING:
-    pass
 
 KappaWeights = Literal["none", "quadratic"]
 Codes = NDArray[np.intp]
@@ -58,10 +55,7 @@ def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, 
     Raises:
         InputError: The columns do not match, or the tolerance is negative.
     """
-    (hits,), keep = complete(agreement_hits(a, b, tolerance=tolerance))
-    if len(hits) == 0:
-        return Statistic(None, 0, None, None, "no item has both ratings")
-    return bootstrapped(mean_kernel(hits), keep, resampling)
+    return mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:

@@ -13,7 +13,18 @@ import numpy as np
 from ..prompts.errors import InputError
 from .correlation import Column, statistic_dict
 from .differences import Difference, difference_dict, mean_difference
-from .resampling import USUAL, Kernel, Resampling, Statistic, Vector, Weights, bootstrapped, complete, mean_kernel
+from .resampling import (
+    USUAL,
+    Kernel,
+    Resampling,
+    Statistic,
+    Vector,
+    Weights,
+    bootstrapped,
+    complete,
+    mean_kernel,
+    mean_with_interval,
+)
 
 NEAR = 0.01
 """A score in [0, 1] that is at most this far from 1 counts as being at the maximum."""
@@ -119,10 +130,8 @@ def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resamp
         pairs: For each item the dimensions named by the first and by the second judging.
         resampling: How the interval is made.
     """
-    (shares,), keep = complete([kept_share(first, second) for first, second in pairs])
-    if len(shares) == 0:
-        return Statistic(None, 0, None, None, "no first judging names a dimension")
-    return bootstrapped(mean_kernel(shares), keep, resampling)
+    shares = [kept_share(first, second) for first, second in pairs]
+    return mean_with_interval(shares, resampling, "no first judging names a dimension")
 
 
 def _plain(name: str) -> str:

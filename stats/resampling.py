@@ -249,6 +249,14 @@ def with_interval(statistic: Statistic, values: Vector, level: float) -> Statist
     return replace(statistic, low=low, high=high, reason=reason, undefined_resamples=int(np.isnan(values).sum()))
 
 
+def mean_with_interval(values: Sequence[float | None], resampling: Resampling, where_none: str) -> Statistic:
+    """The mean of the values that are there, one an item; ``where_none`` is the reason where none is."""
+    (known,), keep = complete(values)
+    if len(known) == 0:
+        return Statistic(None, 0, None, None, where_none)
+    return bootstrapped(mean_kernel(known), keep, resampling)
+
+
 def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
     """The statistic of the items kept, with its interval.
 

@@ -16,11 +16,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
 import askance
+from askance.cli import main
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
@@ -484,6 +485,29 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def askance_command(sandbox: Path) -> Askance:
     return Askance(sandbox)
+
+
+class Ran(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command line in this process."""
+
+    def call(*arguments: object) -> Ran:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(each) for each in arguments])
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Ran(int(ended.value.code or 0), said.out, said.err)
+
+    return call
 
 
 @pytest.fixture

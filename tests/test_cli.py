@@ -6,39 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from askance.cli import main
 from askance.testing import StandInServer
 
 pytestmark = pytest.mark.usefixtures("sandbox")
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """The command line in this process."""
-
-    def call(*arguments: str | Path) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(each) for each in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Ran(int(ended.value.code or 0), said.out, said.err)
-
-    return call
 
 
 @pytest.fixture
@@ -63,8 +39,8 @@ def evaluation(sandbox: Path, inputs: list[str], server: StandInServer) -> list[
 # --- done ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_migration_prints_its_story_and_ends_with_0(run: Any, inputs: list[str]) -> None:
-    done = run("migrate", *inputs, "--run", "run")
+def test_a_migration_prints_its_story_and_ends_with_0(cli: Any, inputs: list[str]) -> None:
+    done = cli("migrate", *inputs, "--run", "run")
     assert done.code == 0
     assert "The run ended because no disagreement is left" in done.out
     assert "Answer no if the output gives a wrong name." in done.out
@@ -74,31 +50,31 @@ def test_a_migration_prints_its_story_and_ends_with_0(run: Any, inputs: list[str
     assert "iteration 1: " not in done.out
 
 
-def test_json_is_the_whole_result_and_nothing_else_on_standard_output(run: Any, inputs: list[str]) -> None:
-    done = run("migrate", *inputs, "--run", "run", "--json", "--quiet")
+def test_json_is_the_whole_result_and_nothing_else_on_standard_output(cli: Any, inputs: list[str]) -> None:
+    done = cli("migrate", *inputs, "--run", "run", "--json", "--quiet")
     assert json.loads(done.out) == json.loads(Path("run/result.json").read_text())
     assert done.err == ""
 
 
 def test_a_finished_run_is_shown_and_run_again_without_a_call(
-    run: Any, inputs: list[str], server: StandInServer
+    cli: Any, inputs: list[str], server: StandInServer
 ) -> None:
-    first = run("migrate", *inputs, "--run", "run", "--quiet")
+    first = cli("migrate", *inputs, "--run", "run", "--quiet")
     asked = len(server.bodies)
-    shown = run("show", "run")
+    shown = cli("show", "run")
     assert (shown.code, shown.out) == (0, first.out)
-    assert run("migrate", *inputs, "--run", "run", "--quiet").out == first.out
-    assert run("resume", "run", "--quiet").out == first.out
+    assert cli("migrate", *inputs, "--run", "run", "--quiet").out == first.out
+    assert cli("resume", "run", "--quiet").out == first.out
     assert len(server.bodies) == asked
-    diff = run("show", "run", "--diff")
+    diff = cli("show", "run", "--diff")
     assert diff.out == Path("run/changes.diff").read_text()
-    assert json.loads(run("show", "run", "--json").out)["mode"] == "migrate"
+    assert json.loads(cli("show", "run", "--json").out)["mode"] == "migrate"
 
 
 def test_an_evaluation_prints_tables_and_writes_verdicts(
-    run: Any, evaluation: list[str], server: StandInServer
+    cli: Any, evaluation: list[str], server: StandInServer
 ) -> None:
-    done = run("evaluate", *evaluation, "-o", "out/verdicts.jsonl")
+    done = cli("evaluate", *evaluation, "-o", "out/verdicts.jsonl")
     assert done.code == 0
     assert "coverage 80/80 verdicts = 100.0%" in done.out
     assert "agreement with people" in done.out
@@ -120,27 +96,27 @@ def test_an_evaluation_prints_tables_and_writes_verdicts(
     assert all(each["p_yes_from"] == "logprob" for each in verdicts)
 
 
-def test_a_second_evaluation_makes_no_call(run: Any, evaluation: list[str], server: StandInServer) -> None:
-    first = run("evaluate", *evaluation, "--json", "--quiet")
+def test_a_second_evaluation_makes_no_call(cli: Any, evaluation: list[str], server: StandInServer) -> None:
+    first = cli("evaluate", *evaluation, "--json", "--quiet")
     asked = len(server.bodies)
-    second = run("evaluate", *evaluation, "--json", "--quiet")
+    second = cli("evaluate", *evaluation, "--json", "--quiet")
     assert len(server.bodies) == asked
     one, two = json.loads(first.out), json.loads(second.out)
     assert one["scores"] == two["scores"]
     assert two["calls"] == 0
 
 
-def test_a_dry_run_buys_nothing(run: Any, inputs: list[str], evaluation: list[str], server: StandInServer) -> None:
-    said = run("migrate", *inputs, "--run", "run", "--dry-run")
+def test_a_dry_run_buys_nothing(cli: Any, inputs: list[str], evaluation: list[str], server: StandInServer) -> None:
+    said = cli("migrate", *inputs, "--run", "run", "--dry-run")
     assert said.code == 0
     assert "Nothing was bought." in said.out
-    estimate = json.loads(run("migrate", *inputs, "--run", "run", "--dry-run", "--json").out)
+    estimate = json.loads(cli("migrate", *inputs, "--run", "run", "--dry-run", "--json").out)
     assert estimate["calls"] == 12 * 2 + 40 * 2
     assert not Path("run").exists()
-    exact = json.loads(run("evaluate", *evaluation, "--dry-run", "--json").out)
-    assert "Nothing was bought." in run("evaluate", *evaluation, "--dry-run").out
+    exact = json.loads(cli("evaluate", *evaluation, "--dry-run", "--json").out)
+    assert "Nothing was bought." in cli("evaluate", *evaluation, "--dry-run").out
     assert server.bodies == []
-    run("evaluate", *evaluation)
+    cli("evaluate", *evaluation)
     assert len(server.bodies) == exact["calls"] == 80
 
 
@@ -148,7 +124,7 @@ def test_a_dry_run_buys_nothing(run: Any, inputs: list[str], evaluation: list[st
 
 
 def test_a_config_file_sets_everything_with_paths_relative_to_itself(
-    run: Any, inputs: list[str], server: StandInServer, sandbox: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Any, inputs: list[str], server: StandInServer, sandbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = {
         "data": "data.jsonl",
@@ -168,18 +144,18 @@ def test_a_config_file_sets_everything_with_paths_relative_to_itself(
     (sandbox / "files" / "c.yaml").write_text(yaml.safe_dump(config))
     (sandbox / "elsewhere").mkdir()
     monkeypatch.chdir(sandbox / "elsewhere")
-    done = run("migrate", "--config", "../files/c.yaml", "--max-iterations", "1", "--json", "--quiet")
+    done = cli("migrate", "--config", "../files/c.yaml", "--max-iterations", "1", "--json", "--quiet")
     assert done.code == 0
     kept = yaml.safe_load((sandbox / "runs" / "one" / "config.yaml").read_text())["config"]
     assert kept["max_iterations"] == 1, "the command line wins"
     assert json.loads(done.out)["iterations"] == 1
 
 
-def test_a_resumed_run_needs_none_of_its_files(run: Any, inputs: list[str], sandbox: Path) -> None:
-    assert run("migrate", *inputs, "--run", "run", "--max-calls", "100").code == 3
+def test_a_resumed_run_needs_none_of_its_files(cli: Any, inputs: list[str], sandbox: Path) -> None:
+    assert cli("migrate", *inputs, "--run", "run", "--max-calls", "100").code == 3
     for file in (sandbox / "files").iterdir():
         file.unlink()
-    assert run("resume", "run").code == 0
+    assert cli("resume", "run").code == 0
 
 
 # --- bad input: 2 --------------------------------------------------------------------------------------------------
@@ -204,8 +180,8 @@ def test_a_resumed_run_needs_none_of_its_files(run: Any, inputs: list[str], sand
         (["models", "pull", "nonsense"], "nonsense"),
     ],
 )
-def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message: str) -> None:
-    done = run(*arguments)
+def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], message: str) -> None:
+    done = cli(*arguments)
     assert done.code == 2
     assert message in " ".join(done.err.split())
     assert done.out == ""
@@ -230,9 +206,9 @@ def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message
     ],
 )
 def test_a_setting_that_cannot_be_is_a_sentence_and_2(
-    run: Any, inputs: list[str], change: list[str], message: str
+    cli: Any, inputs: list[str], change: list[str], message: str
 ) -> None:
-    done = run("migrate", *inputs, "--run", "run", *change)
+    done = cli("migrate", *inputs, "--run", "run", *change)
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") <= 4
@@ -252,36 +228,36 @@ def test_a_setting_that_cannot_be_is_a_sentence_and_2(
         ),
     ],
 )
-def test_bad_data_names_the_line(run: Any, inputs: list[str], evaluation: list[str], text: str, message: str) -> None:
+def test_bad_data_names_the_line(cli: Any, inputs: list[str], evaluation: list[str], text: str, message: str) -> None:
     Path("bad.jsonl").write_text(text)
     for arguments in (
         ["migrate", "bad.jsonl", *inputs[1:], "--run", "run"],
         ["evaluate", "bad.jsonl", *evaluation[1:]],
     ):
-        done = run(*arguments)
+        done = cli(*arguments)
         assert done.code == 2
         assert "bad.jsonl" in done.err
         assert message in done.err
 
 
-def test_an_unknown_setting_in_a_config_file_gets_a_hint(run: Any, inputs: list[str]) -> None:
+def test_an_unknown_setting_in_a_config_file_gets_a_hint(cli: Any, inputs: list[str]) -> None:
     Path("c.yaml").write_text("max_iteration: 3\n")
-    done = run("migrate", *inputs, "--run", "run", "--config", "c.yaml")
+    done = cli("migrate", *inputs, "--run", "run", "--config", "c.yaml")
     assert done.code == 2
     assert "c.yaml: there is no setting 'max_iteration'. Did you mean 'max_iterations'?" in done.err
 
 
-def test_another_run_in_the_directory_is_refused(run: Any, inputs: list[str]) -> None:
-    assert run("migrate", *inputs, "--run", "run").code == 0
-    done = run("migrate", *inputs, "--run", "run", "--seed", "7")
+def test_another_run_in_the_directory_is_refused(cli: Any, inputs: list[str]) -> None:
+    assert cli("migrate", *inputs, "--run", "run").code == 0
+    done = cli("migrate", *inputs, "--run", "run", "--seed", "7")
     assert done.code == 2
     assert "other settings (seed)" in done.err
     assert "askance resume run" in done.err
 
 
-def test_a_run_that_is_not_finished_is_not_shown(run: Any, inputs: list[str]) -> None:
-    assert run("migrate", *inputs, "--run", "run", "--max-calls", "10").code == 3
-    done = run("show", "run")
+def test_a_run_that_is_not_finished_is_not_shown(cli: Any, inputs: list[str]) -> None:
+    assert cli("migrate", *inputs, "--run", "run", "--max-calls", "10").code == 3
+    done = cli("show", "run")
     assert done.code == 2
     assert "not finished. Go on with it: askance resume run" in done.err
 
@@ -290,7 +266,7 @@ def test_a_run_that_is_not_finished_is_not_shown(run: Any, inputs: list[str]) ->
 
 
 def test_a_wrong_key_is_a_sentence_without_the_key(
-    run: Any, inputs: list[str], monkeypatch: pytest.MonkeyPatch
+    cli: Any, inputs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-very-secret-0123456789"
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -299,28 +275,28 @@ def test_a_wrong_key_is_a_sentence_without_the_key(
         return 401, {"error": {"message": f"Incorrect API key provided: {key}"}}
 
     with StandInServer(refuse) as strict:
-        done = run("migrate", *inputs, "--api-base", strict.url, "--run", "run")
+        done = cli("migrate", *inputs, "--api-base", strict.url, "--run", "run")
     assert done.code == 1
     assert "refused the key" in done.err
     assert key not in done.err + done.out
     assert not [path for path in Path("run").rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
 
 
-def test_an_endpoint_that_is_not_there_is_a_sentence(run: Any, inputs: list[str]) -> None:
-    done = run("migrate", *inputs, "--api-base", "http://127.0.0.1:9/v1", "--retries", "0", "--run", "run")
+def test_an_endpoint_that_is_not_there_is_a_sentence(cli: Any, inputs: list[str]) -> None:
+    done = cli("migrate", *inputs, "--api-base", "http://127.0.0.1:9/v1", "--retries", "0", "--run", "run")
     assert done.code == 1
     assert "cannot reach http://127.0.0.1:9/v1" in done.err
 
 
-def test_an_endpoint_that_hangs_is_given_up_and_the_run_can_go_on(run: Any, inputs: list[str], world: Any) -> None:
+def test_an_endpoint_that_hangs_is_given_up_and_the_run_can_go_on(cli: Any, inputs: list[str], world: Any) -> None:
     with StandInServer(world.serve, delay=3) as slow:
         hanging = ["--api-base", slow.url, "--timeout", "0.2", "--retries", "0", "--run", "run"]
-        done = run("migrate", *inputs, *hanging)
+        done = cli("migrate", *inputs, *hanging)
     assert done.code == 1
     assert "no answer within 0.2 s" in done.err
 
 
-def test_a_run_that_another_process_works_on_is_left_alone(run: Any, inputs: list[str], sandbox: Path) -> None:
+def test_a_run_that_another_process_works_on_is_left_alone(cli: Any, inputs: list[str], sandbox: Path) -> None:
     program = (
         "import sys, time; from askance.memory.run_directory import RunDirectory\n"
         "with RunDirectory('run').lock(): print('mine', flush=True); sys.stdin.read()"
@@ -329,59 +305,59 @@ def test_a_run_that_another_process_works_on_is_left_alone(run: Any, inputs: lis
     with subprocess.Popen([sys.executable, "-c", program], **pipes) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "mine\n"
-        done = run("migrate", *inputs, "--run", "run")
+        done = cli("migrate", *inputs, "--run", "run")
         other.communicate()
     assert done.code == 1
     assert "another process is working on this run" in done.err
-    assert run("migrate", *inputs, "--run", "run").code == 0
+    assert cli("migrate", *inputs, "--run", "run").code == 0
 
 
 # --- budget: 3, coverage: 4, interrupted: 130 ----------------------------------------------------------------------
 
 
-def test_a_budget_ends_with_3_and_says_how_to_go_on(run: Any, inputs: list[str], server: StandInServer) -> None:
-    done = run("migrate", *inputs, "--run", "run", "--max-calls", "150")
+def test_a_budget_ends_with_3_and_says_how_to_go_on(cli: Any, inputs: list[str], server: StandInServer) -> None:
+    done = cli("migrate", *inputs, "--run", "run", "--max-calls", "150")
     assert done.code == 3
     assert "askance resume run --max-calls MORE" in done.err
     assert "the budget of calls is used up" in done.out
     assert len(server.bodies) == 150
     assert Path("run/prompt.md").is_file()
-    assert run("resume", "run", "--max-calls", "10000").code == 0
+    assert cli("resume", "run", "--max-calls", "10000").code == 0
     assert json.loads(Path("run/result.json").read_text())["calls"] == len(server.bodies)
 
 
-def test_a_budget_ends_an_evaluation_with_3(run: Any, evaluation: list[str], server: StandInServer) -> None:
-    done = run("evaluate", *evaluation, "--max-calls", "7")
+def test_a_budget_ends_an_evaluation_with_3(cli: Any, evaluation: list[str], server: StandInServer) -> None:
+    done = cli("evaluate", *evaluation, "--max-calls", "7")
     assert done.code == 3
     assert "The budget of 7 calls is used up." in done.err
     assert len(server.bodies) == 7
-    assert run("evaluate", *evaluation).code == 0
+    assert cli("evaluate", *evaluation).code == 0
     assert len(server.bodies) == 80
 
 
-def test_low_coverage_ends_with_4_and_the_result_is_kept(run: Any, inputs: list[str], world: Any) -> None:
+def test_low_coverage_ends_with_4_and_the_result_is_kept(cli: Any, inputs: list[str], world: Any) -> None:
     def mumble(body: Any) -> Any:
         told = json.dumps(body["messages"])
         return "Hard to say." if "[e00" in told and "response_format" not in body else world.serve(body)
 
     with StandInServer(mumble) as server:
         here = ["--api-base", server.url, "--p-yes", "hard", "--min-coverage", "0.99"]
-        done = run("migrate", *inputs, *here, "--run", "run")
+        done = cli("migrate", *inputs, *here, "--run", "run")
         assert done.code == 4
         assert "less than --min-coverage 99.0%" in done.err
         assert json.loads(Path("run/result.json").read_text())["coverage"] < 0.99
-        evaluated = run("evaluate", inputs[0], "--checklist", inputs[2], "--model", "openai/target", *here)
+        evaluated = cli("evaluate", inputs[0], "--checklist", inputs[2], "--model", "openai/target", *here)
         assert evaluated.code == 4
         assert "Only 75.0% of the verdicts are there" in evaluated.err
         assert "coverage 60/80" in evaluated.out
 
 
-def test_an_interrupted_command_ends_with_130(run: Any, evaluation: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_command_ends_with_130(cli: Any, evaluation: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("askance.commands.evaluate.prepare", interrupted)
-    done = run("evaluate", *evaluation)
+    done = cli("evaluate", *evaluation)
     assert done.code == 130
     assert "run the same command again" in done.err
 
@@ -389,21 +365,21 @@ def test_an_interrupted_command_ends_with_130(run: Any, evaluation: list[str], m
 # --- the rest ------------------------------------------------------------------------------------------------------
 
 
-def test_help_lists_the_commands_in_order_and_each_has_its_own(run: Any) -> None:
-    listed = run("--help")
+def test_help_lists_the_commands_in_order_and_each_has_its_own(cli: Any) -> None:
+    listed = cli("--help")
     assert listed.code == 0
     positions = [listed.out.index(f"\n  {name}") for name in ("questions", "evaluate", "migrate", "resume", "show")]
     assert positions == sorted(positions)
     for name in ("questions", "evaluate", "migrate", "resume", "show", "models"):
-        assert run(name, "--help").out.startswith(f"Usage: askance {name}")
+        assert cli(name, "--help").out.startswith(f"Usage: askance {name}")
 
 
-def test_the_version_is_said(run: Any) -> None:
-    assert run("--version").out.startswith("askance ")
+def test_the_version_is_said(cli: Any) -> None:
+    assert cli("--version").out.startswith("askance ")
 
 
 def test_a_dotenv_file_is_read_and_does_not_override(
-    run: Any, evaluation: list[str], monkeypatch: pytest.MonkeyPatch
+    cli: Any, evaluation: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import os
 
@@ -411,22 +387,22 @@ def test_a_dotenv_file_is_read_and_does_not_override(
     monkeypatch.setenv("SET_ALREADY", "yes")
     monkeypatch.setenv("OTHER", "")
     monkeypatch.delenv("OTHER")
-    assert run("evaluate", *evaluation, "--dry-run").code == 0
+    assert cli("evaluate", *evaluation, "--dry-run").code == 0
     assert os.environ.pop("OPENAI_API_KEY") == "from the file"
     assert os.environ.pop("OTHER") == "2"
     assert os.environ["SET_ALREADY"] == "yes"
 
 
-def test_a_dotenv_file_that_is_not_text_is_a_sentence(run: Any, evaluation: list[str]) -> None:
+def test_a_dotenv_file_that_is_not_text_is_a_sentence(cli: Any, evaluation: list[str]) -> None:
     Path(".env").write_bytes(b"\xff\xfe\x00K\x00")
-    done = run("evaluate", *evaluation, "--dry-run")
+    done = cli("evaluate", *evaluation, "--dry-run")
     assert done.code == 2
     assert ".env" in done.err
 
 
-def test_output_that_cannot_be_written_is_a_sentence(run: Any, evaluation: list[str]) -> None:
+def test_output_that_cannot_be_written_is_a_sentence(cli: Any, evaluation: list[str]) -> None:
     Path("file").write_text("x")
-    done = run("evaluate", *evaluation, "-o", "file/verdicts.jsonl")
+    done = cli("evaluate", *evaluation, "-o", "file/verdicts.jsonl")
     assert done.code == 1
     assert "file/verdicts.jsonl: cannot be written" in done.err
 
@@ -447,7 +423,7 @@ def test_the_command_works_as_a_module(askance_command: Any) -> None:
     assert done.stdout.startswith("Usage: askance ")
 
 
-def test_questions_writes_a_checklist_that_can_be_read(run: Any, sandbox: Path) -> None:
+def test_questions_writes_a_checklist_that_can_be_read(cli: Any, sandbox: Path) -> None:
     from askance.prompts.checklist import load_checklist
 
     def write(body: Any) -> str:
@@ -462,13 +438,13 @@ def test_questions_writes_a_checklist_that_can_be_read(run: Any, sandbox: Path) 
     Path("task.md").write_text("Summarise the document.")
     with StandInServer(write) as server:
         arguments = ["questions", "task.md", "--model", "openai/x", "--api-base", server.url, "--embedder", "words"]
-        done = run(*arguments, "-o", "checklist.yaml")
+        done = cli(*arguments, "-o", "checklist.yaml")
         assert done.code == 0
         assert done.out == ""
         checklist = load_checklist("checklist.yaml")
         assert checklist.dimensions == ["accuracy", "length"]
         asked = len(server.bodies)
-        assert run(*arguments).out == Path("checklist.yaml").read_text()
+        assert cli(*arguments).out == Path("checklist.yaml").read_text()
         assert len(server.bodies) == asked
         Path("task.md").write_text("  \n")
-        assert run(*arguments).code == 2
+        assert cli(*arguments).code == 2

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from askance.cli import main
 from askance.testing import StandInServer
 
 LABELS = "good=FINE,bad=poor"
@@ -20,19 +19,6 @@ LABELS = "good=FINE,bad=poor"
 def server(world: Any) -> Iterator[StandInServer]:
     with StandInServer(world.serve) as one:
         yield one
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(each) for each in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.fixture
@@ -68,21 +54,21 @@ COMMANDS = ("evaluate", "diagnose", "compare", "select", "weigh", "align", "migr
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_reads_examples_takes_words_of_ones_own(
-    world: Any, run: Any, commands: dict[str, list[str]], name: str
+    world: Any, cli: Any, commands: dict[str, list[str]], name: str
 ) -> None:
     write(worded(world))
-    code, _, err = run(*commands[name], "--dry-run")
+    code, _, err = cli(*commands[name], "--dry-run")
     assert code == 2
     for part in ("words.jsonl, line 1", "field 'human'", "'quality'", "--labels"):
         assert part in err
-    assert run(*commands[name], "--labels", LABELS, "--dry-run")[0] == 0
+    assert cli(*commands[name], "--labels", LABELS, "--dry-run")[0] == 0
 
 
-def test_labels_are_correlated_like_ones_and_zeros(world: Any, run: Any, commands: dict[str, list[str]]) -> None:
+def test_labels_are_correlated_like_ones_and_zeros(world: Any, cli: Any, commands: dict[str, list[str]]) -> None:
     found = []
     for given in (worded(world), worded(world, "Pass", "fail"), worded(world, True, False), worded(world, 1, 0)):
         write(given)
-        code, out, _ = run(*commands["evaluate"], "--labels", LABELS, "--json")
+        code, out, _ = cli(*commands["evaluate"], "--labels", LABELS, "--json")
         assert code == 0
         found.append(json.loads(out)["agreement"])
     assert found[0]["quality"]["pooled"]["n"] == len(world.rows)
@@ -90,12 +76,12 @@ def test_labels_are_correlated_like_ones_and_zeros(world: Any, run: Any, command
     assert found[1:] == found[:1] * 3
 
 
-def test_a_config_file_and_two_options_hold_labels_too(world: Any, run: Any, commands: dict[str, list[str]]) -> None:
+def test_a_config_file_and_two_options_hold_labels_too(world: Any, cli: Any, commands: dict[str, list[str]]) -> None:
     write(worded(world))
     for text in ("labels: good=fine,bad=poor", "labels: {good: fine, bad: [poor, dull]}"):
         Path("askance.yaml").write_text(text + "\n")
-        assert run(*commands["evaluate"], "--config", "askance.yaml", "--dry-run")[0] == 0
-    assert run(*commands["evaluate"], "--labels", "good=fine", "--labels", "bad=poor", "--dry-run")[0] == 0
+        assert cli(*commands["evaluate"], "--config", "askance.yaml", "--dry-run")[0] == 0
+    assert cli(*commands["evaluate"], "--labels", "good=fine", "--labels", "bad=poor", "--dry-run")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -108,46 +94,46 @@ def test_a_config_file_and_two_options_hold_labels_too(world: Any, run: Any, com
     ],
 )
 def test_labels_that_cannot_be_are_a_sentence_and_2(
-    world: Any, run: Any, commands: dict[str, list[str]], given: str, said: str
+    world: Any, cli: Any, commands: dict[str, list[str]], given: str, said: str
 ) -> None:
     write(worded(world))
-    code, _, err = run(*commands["evaluate"], "--labels", given)
+    code, _, err = cli(*commands["evaluate"], "--labels", given)
     assert (code, said in err) == (2, True)
 
 
 def test_labels_beside_scores_are_refused_with_file_line_and_field(
-    world: Any, run: Any, commands: dict[str, list[str]]
+    world: Any, cli: Any, commands: dict[str, list[str]]
 ) -> None:
     rows = worded(world, "pass", "fail")
     rows[4]["human"] = {"quality": 3.5}
     write(rows)
     for name in ("evaluate", "align", "weigh"):
-        code, _, err = run(*commands[name])
+        code, _, err = cli(*commands[name])
         assert code == 2
         assert "words.jsonl, line 5: field 'human.quality': 3.5 is a score on a scale" in err
 
 
 def test_a_comment_on_no_output_is_refused_with_file_line_and_field(
-    world: Any, run: Any, commands: dict[str, list[str]]
+    world: Any, cli: Any, commands: dict[str, list[str]]
 ) -> None:
     rows = [row | {"comment": "Too long."} for row in world.rows]
     rows[2].pop("output")
     write(rows)
-    code, _, err = run(*commands["tune"])
+    code, _, err = cli(*commands["tune"])
     assert code == 2
     assert "words.jsonl, line 3: field 'comment': there is no output that it could be about" in err
     for name in ("align", "migrate", "evaluate"):
-        code, _, err = run(*commands[name])
+        code, _, err = cli(*commands[name])
         assert code == 2
         assert "words.jsonl, line 3: the field 'output' is missing" in err
 
 
 @pytest.mark.parametrize("given", [7, {"quality": {"deep": "x"}}, [["fine", 3]]])
 def test_what_is_no_comment_is_refused_with_file_line_and_field(
-    world: Any, run: Any, commands: dict[str, list[str]], given: Any
+    world: Any, cli: Any, commands: dict[str, list[str]], given: Any
 ) -> None:
     write([*world.rows[:1], world.rows[1] | {"comment": given}])
-    code, _, err = run(*commands["evaluate"])
+    code, _, err = cli(*commands["evaluate"])
     assert code == 2
     assert "words.jsonl, line 2: field 'comment': a text" in err
 
@@ -160,50 +146,50 @@ def with_a_contradiction(world: Any, rows: list[dict[str, Any]]) -> list[dict[st
 
 @pytest.mark.parametrize("name", ["evaluate", "diagnose", "align"])
 def test_contradictions_and_long_comments_are_said_once_and_can_be_hushed(
-    world: Any, run: Any, commands: dict[str, list[str]], name: str, caplog: pytest.LogCaptureFixture
+    world: Any, cli: Any, commands: dict[str, list[str]], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(with_a_contradiction(world, worded(world, "pass", "fail")))
     more = ["--calibrate"] if name == "align" else []
-    assert run(*commands[name], *more)[0] == 0
+    assert cli(*commands[name], *more)[0] == 0
     said = [record.getMessage() for record in caplog.records if record.name.startswith("askance")]
     assert len(said) == 2
     assert "words.jsonl: 1 output is labelled both ways by people (" in said[0]
     assert "words.jsonl: the comments on 'x' have more than 4,000 characters" in said[1]
     caplog.clear()
-    assert run(*commands[name], *more, "--quiet")[0] == 0
+    assert cli(*commands[name], *more, "--quiet")[0] == 0
     assert not [record for record in caplog.records if record.name.startswith("askance")]
 
 
 def test_verdicts_that_are_there_are_diagnosed_with_labels_and_what_is_odd_is_said_once(
-    world: Any, run: Any, commands: dict[str, list[str]], caplog: pytest.LogCaptureFixture
+    world: Any, cli: Any, commands: dict[str, list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     write(with_a_contradiction(world, worded(world)))
-    assert run(*commands["evaluate"], "--labels", LABELS, "-o", "verdicts.jsonl")[0] == 0
+    assert cli(*commands["evaluate"], "--labels", LABELS, "-o", "verdicts.jsonl")[0] == 0
     caplog.clear()
     given = [*commands["diagnose"][:4], "--verdicts", "verdicts.jsonl", "--labels", LABELS]
-    assert run(*given)[0] == 0
+    assert cli(*given)[0] == 0
     assert sum("labelled both ways" in record.getMessage() for record in caplog.records) == 1
     shown = ["report", "verdicts.jsonl", "--data", "words.jsonl", *commands["evaluate"][2:4]]
-    assert run(*shown)[0] == 2
-    assert run(*shown, "--labels", LABELS)[0] == 0
+    assert cli(*shown)[0] == 2
+    assert cli(*shown, "--labels", LABELS)[0] == 0
 
 
 def test_peoples_answers_to_questions_alone_are_evaluated_without_agreement_and_diagnosed(
-    world: Any, run: Any, commands: dict[str, list[str]]
+    world: Any, cli: Any, commands: dict[str, list[str]]
 ) -> None:
     write([row | {"human": {"facts": world.flaw(row["id"], "facts") is None}} for row in world.rows])
-    code, out, _ = run(*commands["evaluate"], "--json")
+    code, out, _ = cli(*commands["evaluate"], "--json")
     assert (code, json.loads(out)["agreement"]) == (0, {})
-    code, out, _ = run(*commands["diagnose"], "--json")
+    code, out, _ = cli(*commands["diagnose"], "--json")
     found = {each["id"]: each["human_dimension"] for each in json.loads(out)["questions"]}
     assert (code, found) == (0, {"facts": "facts", "words": None})
-    code, _, err = run(*commands["align"])
+    code, _, err = cli(*commands["align"])
     assert code == 2
     assert "People answered single questions (facts) and rated no dimension" in err
 
 
 def test_comments_and_labels_in_columns_of_a_csv_file_are_found_by_field(
-    world: Any, run: Any, commands: dict[str, list[str]]
+    world: Any, cli: Any, commands: dict[str, list[str]]
 ) -> None:
     lines = ["id,input,output,verdict,note"]
     lines += [
@@ -212,10 +198,10 @@ def test_comments_and_labels_in_columns_of_a_csv_file_are_found_by_field(
     ]
     Path("words.csv").write_text("\n".join(lines) + "Dull\n")
     arguments = ["evaluate", "words.csv", *commands["evaluate"][2:], "--field", "human.quality=verdict"]
-    code, out, _ = run(*arguments, "--field", "comment=note", "--labels", LABELS, "--json")
+    code, out, _ = cli(*arguments, "--field", "comment=note", "--labels", LABELS, "--json")
     assert code == 0
     assert json.loads(out)["agreement"]["quality"]["pooled"]["n"] == len(world.rows)
-    code, _, err = run(*arguments)
+    code, _, err = cli(*arguments)
     assert code == 2
     assert "words.csv, line 2: field 'human': 'quality': 'poor'" in err
 

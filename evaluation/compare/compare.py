@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...models.budget import Budget
 from ...models.gateway import Gateway
+from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
@@ -104,6 +105,9 @@ def prepare(
     """
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
+    refuse_idle(settings, judges=names)
+    if panel and "poll" not in names:
+        raise InputError("panel: only the judge poll has a panel.")
     questions = None if checklist is None else load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
     if questions is not None and settings.weights is not None:

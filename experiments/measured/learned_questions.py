@@ -14,8 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
 from ...optimizer.modes import align
@@ -50,7 +48,7 @@ def one_run(data: str, seed: int, arm: str, model: str, directory: Path, setting
     began = time.monotonic()
     done = run_job(job, RunDirectory(directory), Silent())
     minutes = (time.monotonic() - began) / 60
-    return line(done.record, directory) | {
+    return line(done.record) | {
         "data": data,
         "seed": seed,
         "arm": arm,
@@ -60,12 +58,15 @@ def one_run(data: str, seed: int, arm: str, model: str, directory: Path, setting
     }
 
 
-def line(record: RunRecord, directory: Path) -> dict[str, Any]:
+def line(record: RunRecord) -> dict[str, Any]:
     """What a run came to."""
     first, best, gain = record.baseline.test, record.best.test, record.gain
 
     def figures(measure: Any) -> dict[str, Any] | None:
         return measure and {name: _short(getattr(measure, name)) for name in ("spearman", "low", "high", "n")}
+
+    def area(measure: Any) -> float | None:
+        return None if measure is None or measure.auc is None else _short(measure.auc.value)
 
     def difference(found: Any) -> dict[str, Any] | None:
         return found and {name: _short(getattr(found, name)) for name in ("value", "low", "high", "p_value", "n")}
@@ -74,7 +75,7 @@ def line(record: RunRecord, directory: Path) -> dict[str, Any]:
         "changed": record.changed,
         "start": figures(first),
         "accepted": figures(best),
-        "area_under_curve": areas(directory),
+        "area_under_curve": {"start": area(first), "accepted": area(best)},
         "gain_validation": difference(gain.validation),
         "gain_test": difference(gain.test),
         "questions": [
@@ -91,28 +92,6 @@ def line(record: RunRecord, directory: Path) -> dict[str, Any]:
         "calls": record.calls,
         "tokens": record.tokens,
     }
-
-
-def areas(directory: Path) -> dict[str, float | None]:
-    """Area under the curve on the test examples, of the starting and of the accepted judge."""
-    file = directory / "verdicts" / "scores.jsonl"
-    rows = [json.loads(each) for each in file.read_text(encoding="utf-8").splitlines()]
-    versions = sorted({row["version"] for row in rows})
-    return {
-        name: area([(row["score"], row["wanted"]) for row in rows if row["version"] == version])
-        for name, version in zip(("start", "accepted"), (versions[0], versions[-1]), strict=True)
-    }
-
-
-def area(pairs: Sequence[tuple[float | None, float | None]]) -> float | None:
-    """Share of pairs of an accepted and a rejected output of which the accepted one has the higher score; ties count half."""
-    known = [(score, wanted) for score, wanted in pairs if score is not None and wanted is not None]
-    fine = np.array([score for score, wanted in known if wanted > 0.5])
-    poor = np.array([score for score, wanted in known if wanted <= 0.5])
-    if not len(fine) or not len(poor):
-        return None
-    above = fine[:, None] - poor[None, :]
-    return round(float((above > 0).mean() + (above == 0).mean() / 2), 3)
 
 
 def _short(value: Any) -> Any:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.progress import watching
-from ...memory.result_file import ParityRecord, RunRecord
+from ...memory.result_file import RunRecord
+from ...memory.result_parts import ParityRecord
 from ...optimizer.modes import migrate
 from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example, load_examples

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...memory.memory_contents import MemoryContents
 from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.remembered import MemoryContents, QuestionInRun, RememberedQuestion, remembered_lesson
+from ...memory.remembered import QuestionInRun, RememberedQuestion, remembered_lesson
 from ...models.budget import count
 from ...prompts.errors import InputError
 from ...prompts.lessons import Lesson

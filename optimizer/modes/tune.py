@@ -12,6 +12,7 @@ from ...agents.generator import Generator
 from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
+from ...models.idle import refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt
@@ -63,6 +64,9 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(TuneOptions, dict(options))
+    refuse_idle(settings, judge=judge, checklist=checklist)
+    if judge is None and judge_prompt is not None:
+        raise InputError("judge_prompt: no judge is asked (--judge).")
     examples = load_examples(
         data, fields=settings.field, limit=settings.limit, need_output=False, labels=settings.labels
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
-from ...memory.result_file import NOT_ACCEPTED
+from ...memory.result_parts import NOT_ACCEPTED
 from ...models.budget import count
 from ...prompts.comments import one_line
 from ...stats.differences import difference_dict

@@ -14,6 +14,7 @@ from ...evaluation.options import SelectOptions, parse_options
 from ...evaluation.progress import watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.budget import Budget, estimate_tokens
+from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
@@ -100,6 +101,7 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(SelectOptions, options)
+    refuse_idle(settings, candidates=candidates)
     inputs = load_select_inputs(data, candidates, prompt, task, dimensions, settings)
     return SelectionJob(inputs, model, writer or settings.writer, settings)
 

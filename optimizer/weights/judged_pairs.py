@@ -25,7 +25,8 @@ from .ratings import rated_dimension
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ...evaluation.evaluate import Evaluation, EvaluationJob
+    from ...evaluation.evaluate import EvaluationJob
+    from ...evaluation.evaluation import Evaluation
     from ...evaluation.progress import Watcher
     from ...models.base import Model
     from ...prompts.checklist import Checklist

@@ -10,6 +10,7 @@ from ...agents.buying import Estimate
 from ...evaluation.options import WeighOptions, parse_options
 from ...evaluation.progress import watching
 from ...evaluation.shown import Shown, View
+from ...models.idle import refuse_idle
 from ...prompts.errors import CoverageError, InputError
 from . import (
     PreferenceScores,
@@ -33,7 +34,7 @@ from .rating_plan import rating_method
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...evaluation.evaluate import Evaluation
+    from ...evaluation.evaluation import Evaluation
     from ...evaluation.progress import Watcher
     from ...models.base import Model
     from ...prompts.checklist import Checklist
@@ -124,6 +125,7 @@ def prepare(
         InputError: As :func:`weigh`.
     """
     settings = parse_options(WeighOptions, options)
+    refuse_idle(settings, data=data, ratings=ratings)
     _check(settings, data=data, ratings=ratings, checklist=checklist, model=model)
     pairs: PreferenceScores | PairsJob | None = None
     rated: RatingScores | RatingsJob | None = None

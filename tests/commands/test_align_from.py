@@ -24,9 +24,9 @@ class Place(CommandLine):
 
 
 @pytest.fixture
-def place(world: Any, sandbox: Path, server: StandInServer, capsys: pytest.CaptureFixture[str]) -> Place:
+def place(world: Any, sandbox: Path, server: StandInServer, cli: Any) -> Place:
     data, _, checklist, *_ = world.write(sandbox / "files")
-    here = Place(capsys, server, data)
+    here = Place(cli, server, data)
     start = ["--checklist", checklist, "--model", "openai/target", "--prompt", "files/prompt.md", "--limit", "30"]
     assert here.align(*start, "--max-iterations", "1", "--run", "run")[0] == 0
     return here

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ pytestmark = pytest.mark.usefixtures("sandbox")
 
 
 @pytest.fixture
+def run(cli: Any) -> Any:
+    return partial(cli, "diagnose")
+
+
+@pytest.fixture
 def files(world: Any, sandbox: Path) -> list[str]:
     """Data and checklist."""
     arguments: list[str] = world.write(sandbox / "files")
@@ -25,19 +31,6 @@ def files(world: Any, sandbox: Path) -> list[str]:
 @pytest.fixture
 def buying(files: list[str], server: StandInServer) -> list[str]:
     return [*files, "--model", "openai/target", "--api-base", server.url]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["diagnose", *arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 def test_tables_and_what_is_worth_acting_on_are_printed(run: Any, buying: list[str]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from askance.cli import main
 from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
 from askance.memory.run_directory import RunDirectory
@@ -25,21 +24,6 @@ from askance.prompts.errors import InputError
 from askance.stats.differences import Difference
 
 pytestmark = pytest.mark.usefixtures("sandbox")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: str | Path) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(each) for each in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.fixture
@@ -58,35 +42,35 @@ def interrupted(finished: Path) -> Path:
     return finished
 
 
-def test_doctor_without_a_model_says_how_to_name_one(run: Any) -> None:
-    _, out, _ = run("doctor")
+def test_doctor_without_a_model_says_how_to_name_one(cli: Any) -> None:
+    _, out, _ = cli("doctor")
     assert "No model was named" in out
     assert "embedded models" in out and "verdict cache" in out
 
 
-def test_doctor_takes_the_models_of_a_configuration_and_fails_on_one_that_cannot_work(run: Any, sandbox: Path) -> None:
+def test_doctor_takes_the_models_of_a_configuration_and_fails_on_one_that_cannot_work(cli: Any, sandbox: Path) -> None:
     config = {"target": "openai/judge", "source": "local/no-such-model", "api_base": "http://127.0.0.1:1/v1"}
     (sandbox / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    code, out, _ = run("doctor", "--config", "c.yaml", "--offline", "--json")
+    code, out, _ = cli("doctor", "--config", "c.yaml", "--offline", "--json")
     found = json.loads(out)
     states = {each["name"]: each["state"] for each in found["checked"] if each["area"] == "models"}
     assert states == {"local/no-such-model": "broken", "openai/judge": "ok"}
     assert code == 1 and found["ok"] is False
-    code, out, _ = run("doctor", "--config", "c.yaml", "--model", "openai/judge")
+    code, out, _ = cli("doctor", "--config", "c.yaml", "--model", "openai/judge")
     assert code == 1 and "does not answer" in out and "Needed and not working: " in out
 
 
-def test_doctor_shows_no_key(run: Any, sandbox: Path) -> None:
+def test_doctor_shows_no_key(cli: Any, sandbox: Path) -> None:
     (sandbox / ".env").write_text("OPENAI_API_KEY=sk-very-secret\n", encoding="utf-8")
     try:
-        _, out, _ = run("doctor", "--model", "openai/judge", "--offline")
+        _, out, _ = cli("doctor", "--model", "openai/judge", "--offline")
     finally:
         os.environ.pop("OPENAI_API_KEY", None)
     assert "OPENAI_API_KEY is set" in out and "secret" not in out
 
 
-def test_watch_tells_what_happened_in_a_finished_run_and_ends(run: Any, finished: Path) -> None:
-    code, out, _ = run("watch", finished)
+def test_watch_tells_what_happened_in_a_finished_run_and_ends(cli: Any, finished: Path) -> None:
+    code, out, _ = cli("watch", finished)
     assert code == 0
     lines = out.splitlines()
     assert "development, " in lines[0]
@@ -96,21 +80,21 @@ def test_watch_tells_what_happened_in_a_finished_run_and_ends(run: Any, finished
     assert lines[-1].startswith("The run is finished, because ") and lines[-1].endswith(f"askance show {finished}")
 
 
-def test_watch_prints_the_journal_as_json_lines(run: Any, finished: Path) -> None:
-    code, out, _ = run("watch", finished, "--json")
+def test_watch_prints_the_journal_as_json_lines(cli: Any, finished: Path) -> None:
+    code, out, _ = cli("watch", finished, "--json")
     assert code == 0
     written = (finished / "journal.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line) for line in out.splitlines()] == [json.loads(line) for line in written.splitlines()]
 
 
-def test_watch_of_an_interrupted_run_says_how_to_go_on(run: Any, interrupted: Path) -> None:
-    code, _, err = run("watch", interrupted)
+def test_watch_of_an_interrupted_run_says_how_to_go_on(cli: Any, interrupted: Path) -> None:
+    code, _, err = cli("watch", interrupted)
     assert code == 1
     assert f"no process works on it. Go on: askance resume {interrupted}" in err
 
 
-def test_watch_of_nothing_is_bad_input(run: Any, sandbox: Path) -> None:
-    code, _, err = run("watch", sandbox / "nothing")
+def test_watch_of_nothing_is_bad_input(cli: Any, sandbox: Path) -> None:
+    code, _, err = cli("watch", sandbox / "nothing")
     assert code == 2 and "there is no run in this directory" in err
 
 
@@ -241,13 +225,13 @@ def test_options_models_and_files_are_completed() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_printed(run: Any, shell: str) -> None:
-    code, out, _ = run("completion", shell)
+def test_the_script_of_each_shell_is_printed(cli: Any, shell: str) -> None:
+    code, out, _ = cli("completion", shell)
     assert code == 0 and "_ASKANCE_COMPLETE" in out and "askance" in out
 
 
-def test_an_option_that_is_misspelt_gets_a_hint(run: Any) -> None:
-    _, _, err = run("evaluate", "--modle", "x")
+def test_an_option_that_is_misspelt_gets_a_hint(cli: Any) -> None:
+    _, _, err = cli("evaluate", "--modle", "x")
     assert "--model" in err
-    _, _, err = run("wacth", "x")
+    _, _, err = cli("wacth", "x")
     assert "Did you mean 'watch'?" in err

@@ -42,10 +42,10 @@ class Answers(CommandLine):
 
 
 @pytest.fixture
-def answers(sandbox: Path, server: StandInServer, capsys: pytest.CaptureFixture[str]) -> Answers:
+def answers(sandbox: Path, server: StandInServer, cli: Any) -> Answers:
     questions = [Question(id="right", text="Is it right?")]
     Path("checklist.yaml").write_text(dump_checklist(Checklist(task="Answer.", questions=questions)), encoding="utf-8")
-    return Answers(capsys, server, "answers.jsonl")
+    return Answers(cli, server, "answers.jsonl")
 
 
 RIGHT, WRONG, SILENCE = {"output": "right answer"}, {"output": "wrong one"}, {"output": "silence"}

@@ -36,12 +36,12 @@ def place(
     world: Any,
     sandbox: Path,
     server: StandInServer,
-    capsys: pytest.CaptureFixture[str],
+    cli: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Place:
     monkeypatch.setattr(RetryPolicy, "wait", lambda *_: 0.0005)
     arguments = [*world.write(sandbox / "files"), "--api-base", server.url]
-    here = Place(capsys, server, arguments[0])
+    here = Place(cli, server, arguments[0])
     here.arguments = arguments
     here.evaluation = [arguments[0], "--checklist", arguments[2], "--model", "openai/target", "--api-base", server.url]
     return here

@@ -17,10 +17,10 @@ NAME = "Answer no if the output gives a wrong name."
 
 
 @pytest.fixture
-def place(world: Any, sandbox: Path, server: StandInServer, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+def place(world: Any, sandbox: Path, server: StandInServer, cli: Any) -> CommandLine:
     """A run that has filled a memory."""
     data, _, checklist, *_ = world.write(sandbox / "files")
-    here = CommandLine(capsys, server, data)
+    here = CommandLine(cli, server, data)
     code, _, err = align(here, "run", "--checklist", checklist)
     assert code == 0 and "3 added to the memory kept" in err
     return here

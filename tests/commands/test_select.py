@@ -6,27 +6,18 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from askance.cli import main
 from askance.prompts.checklist import load_checklist
 from askance.testing import StandInServer, completion
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 ODD, HALF, THIRD = "Is the number odd?", "Is it in the upper half?", "Is it divisible by three?"
 TEXTS = (ODD, HALF, THIRD, "Is it a number?")
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
 
 
 def truth(text: str, example: int) -> bool:
@@ -64,19 +55,6 @@ def server() -> Iterator[StandInServer]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str | Path) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(each) for each in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Ran(int(ended.value.code or 0), said.out, said.err)
-
-    return call
-
-
-@pytest.fixture
 def arguments(sandbox: Path, server: StandInServer) -> list[str]:
     rows = [{"id": f"e{n}", "input": "Name one.", "output": f"number {n}"} for n in range(60)]
     (sandbox / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -96,8 +74,8 @@ def arguments(sandbox: Path, server: StandInServer) -> list[str]:
     ]
 
 
-def test_a_checklist_and_its_numbers_are_written(run: Any, arguments: list[str]) -> None:
-    done = run(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "out/checklist.yaml")
+def test_a_checklist_and_its_numbers_are_written(cli: Any, arguments: list[str]) -> None:
+    done = cli(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "out/checklist.yaml")
     assert done.code == 0, done.err
     checklist = load_checklist("out/checklist.yaml")
     assert checklist.task == "Name a number."
@@ -112,15 +90,15 @@ def test_a_checklist_and_its_numbers_are_written(run: Any, arguments: list[str])
     assert "out/selection.json" in done.err
 
 
-def test_json_is_the_report_and_quiet_is_quiet(run: Any, arguments: list[str]) -> None:
-    done = run(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml", "--json", "--quiet")
+def test_json_is_the_report_and_quiet_is_quiet(cli: Any, arguments: list[str]) -> None:
+    done = cli(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml", "--json", "--quiet")
     assert json.loads(done.out) == json.loads(Path("selection.json").read_text())
     assert done.err == ""
 
 
-def test_candidates_are_proposed_where_none_are_brought(run: Any, arguments: list[str], server: StandInServer) -> None:
+def test_candidates_are_proposed_where_none_are_brought(cli: Any, arguments: list[str], server: StandInServer) -> None:
     extra = ["--writer", "openai/writer", "--embedder", "words", "--dimension", "number", "-k", "2", "-o", "c.yaml"]
-    done = run(*arguments, *extra)
+    done = cli(*arguments, *extra)
     assert done.code == 0, done.err
     report = json.loads(Path("selection.json").read_text())
     assert [each["new"] for each in report["pool"]["growth"]] == [4, 0, 0]
@@ -129,30 +107,30 @@ def test_candidates_are_proposed_where_none_are_brought(run: Any, arguments: lis
     assert {question.dimension for question in load_checklist("c.yaml").questions} == {"number"}
 
 
-def test_a_dry_run_buys_nothing_and_is_exact(run: Any, arguments: list[str], server: StandInServer) -> None:
+def test_a_dry_run_buys_nothing_and_is_exact(cli: Any, arguments: list[str], server: StandInServer) -> None:
     given = [*arguments, "--candidates", "candidates.yaml", "-k", "2"]
-    done = run(*given, "--dry-run", "--json")
+    done = cli(*given, "--dry-run", "--json")
     assert json.loads(done.out)["calls"] == 60 * 5
-    assert "Nothing was bought." in run(*given, "--dry-run").out
-    assert "this is the most" in run(*arguments, "--dry-run", "-k", "2").err
+    assert "Nothing was bought." in cli(*given, "--dry-run").out
+    assert "this is the most" in cli(*arguments, "--dry-run", "-k", "2").err
     assert server.bodies == []
-    run(*given, "-o", "c.yaml")
+    cli(*given, "-o", "c.yaml")
     assert len(server.bodies) == 60 * 5
-    run(*given, "-o", "c.yaml")
+    cli(*given, "-o", "c.yaml")
     assert len(server.bodies) == 60 * 5, "paid once"
 
 
-def test_a_cap_is_3_and_the_same_command_goes_on(run: Any, arguments: list[str], server: StandInServer) -> None:
+def test_a_cap_is_3_and_the_same_command_goes_on(cli: Any, arguments: list[str], server: StandInServer) -> None:
     given = [*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml"]
-    assert run(*given, "--max-calls", "50").code == 3
+    assert cli(*given, "--max-calls", "50").code == 3
     assert len(server.bodies) == 50
     assert not Path("c.yaml").exists()
-    assert run(*given).code == 0
+    assert cli(*given).code == 0
     assert len(server.bodies) == 60 * 5
 
 
 def test_a_config_file_sets_it_with_paths_relative_to_itself(
-    run: Any, arguments: list[str], sandbox: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Any, arguments: list[str], sandbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = {
         "data": "data.jsonl",
@@ -165,7 +143,7 @@ def test_a_config_file_sets_it_with_paths_relative_to_itself(
     (sandbox / "c.cfg.yaml").write_text(yaml.safe_dump(config))
     (sandbox / "elsewhere").mkdir()
     monkeypatch.chdir(sandbox / "elsewhere")
-    done = run("select", "--config", "../c.cfg.yaml", "--quiet")
+    done = cli("select", "--config", "../c.cfg.yaml", "--quiet")
     assert (done.code, done.err) == (0, "")
     assert len(load_checklist(sandbox / "c.yaml").questions) == 2
 
@@ -185,20 +163,20 @@ def test_a_config_file_sets_it_with_paths_relative_to_itself(
         (["select", "data.jsonl", "--model", "openai/x", "--correction", "magic"], "'magic' is not one of"),
     ],
 )
-def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], given: list[str], message: str) -> None:
-    done = run(*given)
+def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], given: list[str], message: str) -> None:
+    done = cli(*given)
     assert (done.code, done.out) == (2, "")
     assert message in " ".join(done.err.split())
 
 
-def test_too_few_answers_are_4_and_the_result_is_written(run: Any, arguments: list[str], sandbox: Path) -> None:
+def test_too_few_answers_are_4_and_the_result_is_written(cli: Any, arguments: list[str], sandbox: Path) -> None:
     def holes(body: Mapping[str, Any]) -> Any:
         text = body["messages"][-1]["content"]
         return (400, {"error": {"message": "too long"}}) if THIRD in text and "number 4" in text else script(body)
 
     with StandInServer(holes) as other:
         arguments[5] = other.url
-        done = run(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml", "--min-coverage", "0.99")
+        done = cli(*arguments, "--candidates", "candidates.yaml", "-k", "2", "-o", "c.yaml", "--min-coverage", "0.99")
     assert done.code == 4
     assert "too long" in done.err
     assert load_checklist("c.yaml")
@@ -206,18 +184,18 @@ def test_too_few_answers_are_4_and_the_result_is_written(run: Any, arguments: li
 
 
 def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_whole(
-    run: Any, arguments: list[str], server: StandInServer
+    cli: Any, arguments: list[str], server: StandInServer
 ) -> None:
     rows = [json.loads(line) for line in Path("data.jsonl").read_text().splitlines()]
     for number, row in enumerate(rows):
         row["human"] = {"overall": rating(number)}
     Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    judged = run("evaluate", *arguments[1:6], "--checklist", "candidates.yaml", "-o", "verdicts.jsonl", "--limit", "50")
+    judged = cli("evaluate", *arguments[1:6], "--checklist", "candidates.yaml", "-o", "verdicts.jsonl", "--limit", "50")
     assert judged.code == 0, judged.err
     bought = len(server.bodies)
     given = ["select", "data.jsonl", "--candidates", "candidates.yaml", "--verdicts", "verdicts.jsonl", "--halves", "2"]
     given += ["--ranking-resamples", "2", "-k", "2", "-o", "c.yaml"]
-    done = run(*given)
+    done = cli(*given)
     assert done.code == 0, done.err
     assert len(server.bodies) == bought
     assert {question.text for question in load_checklist("c.yaml").questions} == {ODD, HALF}
@@ -232,7 +210,7 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     assert curve[3]["cost_share"] == 1
     assert "exceeds that of all 4" in done.out
     assert "calls" in done.out and "2 questions keep" in done.out
-    assert json.loads(run(*given, "--json").out)["kept"] == report["kept"]
+    assert json.loads(cli(*given, "--json").out)["kept"] == report["kept"]
 
 
 @pytest.mark.parametrize(
@@ -245,10 +223,10 @@ def test_verdicts_that_are_there_buy_nothing_and_every_k_is_held_against_the_who
     ],
 )
 def test_verdicts_that_do_not_do_are_a_sentence_and_2(
-    run: Any, arguments: list[str], given: list[str], message: str
+    cli: Any, arguments: list[str], given: list[str], message: str
 ) -> None:
     row = {"example": "e1", "question": "q0", "model": "openai/x", "prompt": "p", "answer": True, "status": "ok"}
     Path("v.jsonl").write_text("".join(json.dumps(row | {"example": f"e{n}"}) + "\n" for n in range(6)))
-    done = run("select", "data.jsonl", "-k", "2", "-o", "c.yaml", *given)
+    done = cli("select", "data.jsonl", "-k", "2", "-o", "c.yaml", *given)
     assert (done.code, done.out) == (2, "")
     assert message in " ".join(done.err.split())

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import networkx as nx
 import pytest
 
-from askance.cli import main
 from askance.models.base import Request
 
 RULE = "Answer no if the output gives a wrong name."
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 class Crash(BaseException):
@@ -27,14 +20,8 @@ class Crash(BaseException):
 
 
 @pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    def call(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            main(["show", *arguments])
-        out, err = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), out, err)
-
-    return call
+def show(cli: Any) -> Any:
+    return partial(cli, "show")
 
 
 @pytest.fixture(scope="module")

@@ -6,26 +6,18 @@ import json
 
 import pytest
 
-from askance.cli import main
 from askance.testing import StandInServer
 
 
 @pytest.fixture
-def run(sandbox, capsys):
-    def call(*arguments):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(each) for each in arguments])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
+def run(sandbox, cli):
     rows = [{"id": str(n), "input": f"i{n}", "output": f"o{n}", "human": {"d": n % 5}} for n in range(12)]
     (sandbox / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     checklist = "task: t\nquestions:\n  - {id: facts, text: 'Right?', dimension: d}\n"
     (sandbox / "checklist.yaml").write_text(checklist, encoding="utf-8")
     (sandbox / "writer.md").write_text("Write.", encoding="utf-8")
     (sandbox / "checks.py").write_text("def f(example):\n    return example.nothing\n", encoding="utf-8")
-    return call
+    return cli
 
 
 def test_a_run_without_one_verdict_is_no_success_and_says_what_failed(run):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
+from contextlib import suppress
 from html.parser import HTMLParser
 
 import pytest
@@ -395,3 +397,28 @@ def test_a_file_that_cannot_be_written_is_said(left, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AskanceError):
         write_report_of(left / "weights.json", tmp_path / "file" / "page.html")
+
+
+def places(value, way=()):
+    """The way to every value in a JSON document; of lists the first two."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for name, each in inside:
+        yield (*way, name)
+        yield from places(each, (*way, name))
+
+
+@pytest.mark.parametrize("name", [each for each in KINDS if each.endswith(".json")])
+def test_a_value_that_cannot_be_there_is_a_sentence_or_is_shown_in_time(left, tmp_path, name):
+    text, chance = (left / name).read_text(encoding="utf-8"), random.Random(name)
+    ways = list(places(json.loads(text)))
+    for _ in range(40):
+        changed = inner = json.loads(text)
+        *way, last = chance.choice(ways)
+        for each in way:
+            inner = inner[each]
+        inner[last] = chance.choice([5e8, -1, 1e308, 10**400, None, "x", [], {}, True, float("nan"), 0])
+        (tmp_path / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+        began = time.process_time()
+        with suppress(InputError):
+            write_report_of(tmp_path / "changed.json", tmp_path / "page.html")
+        assert time.process_time() - began < 5, (way, last, inner[last])

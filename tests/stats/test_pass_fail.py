@@ -8,19 +8,10 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
 from askance.prompts.errors import InputError
-from askance.stats.pass_fail import (
-    area_under_curve,
-    auc_kernel,
-    binary_kappa,
-    cut_kappas,
-    fit_threshold,
-    pass_fail_figures,
-    rate,
-    wilson,
-    wilson_size,
-)
+from askance.stats.pass_fail import area_under_curve, auc_kernel, pass_fail_figures, rate, wilson, wilson_size
 from askance.stats.pass_rate import prediction_powered, rogan_gladen
 from askance.stats.resampling import Resampling, Statistic
+from askance.stats.threshold import binary_kappa, cut_kappas, fit_threshold
 
 
 def judged(n: int, seed: int = 0, steps: int = 8) -> tuple[list[float], list[float]]:

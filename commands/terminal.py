@@ -1,0 +1,47 @@
+"""What reaches a terminal: no text that came from a file or a model is markup there, or an order to the terminal."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..prompts.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Write a line; control characters are shown as signs."""
+    click.echo(visible(str(text)), err=err, nl=nl)
+
+
+@cache
+def _console_class() -> type[Console]:
+    from rich.console import Console
+
+    class TextConsole(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            shown = [visible(each) if isinstance(each, str) else each for each in objects]
+            super().print(*shown, **{"markup": False, **how})
+
+    return TextConsole
+
+
+def console(*, err: bool = False) -> Console:
+    """A console whose ``print`` takes texts for texts: no markup in them, and control characters shown as signs."""
+    return _console_class()(highlight=False, stderr=err)
+
+
+class _Visible(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def log_visibly() -> None:
+    """Have warnings that nobody else handles written like everything else."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Visible())

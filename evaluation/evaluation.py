@@ -1,0 +1,206 @@
+"""What an evaluation comes to: verdicts, scores, how far people agree, and all of it as JSON and as what people see."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.checklist import FAULT
+from ..prompts.words import Figure, number_text
+from ..stats.correlation import correlations_dict, statistic_dict
+from .pass_fail import pass_fail_lines
+from .scoring import coverage_line, mean_score, to_scale, yes_rates
+from .shown import Shown, View, correlation_figures
+from .slices import slice_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..models.budget import Budget
+    from ..prompts.verdicts import Verdict
+    from ..stats.correlation import Correlations, PerGroup
+    from .adaptive import AdaptiveEvaluation
+    from .pass_fail import PassFail
+    from .scoring import Coverage, ExampleScore
+    from .shown import Rows
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the scores of one dimension agree with people's."""
+
+    dimension: str
+    pooled: Correlations
+    per_document: PerGroup | None
+    """None where every example has a document of its own."""
+    per_system: Correlations | None
+    """None where examples name no system, or fewer than three."""
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
+    """Verdicts with the scores and correlations derived from them."""
+
+    model: str
+    prompt: str
+    verdicts: Sequence[Verdict] = field(repr=False)
+    scores: Sequence[ExampleScore] = field(repr=False)
+    agreement: Sequence[Agreement]
+    coverage: Coverage
+    budget: Budget
+    scale: tuple[float, float]
+    asking: AdaptiveEvaluation | None = None
+    """What was asked about each example, where questions were left out; ``scores`` are then what its ``known`` gives."""
+    faults: Sequence[str] = ()
+    """Ids of the questions to which yes speaks against the output."""
+    passing: PassFail | None = None
+    """Which outputs pass, where it is known from which score on they do."""
+    slices: Mapping[str, Any] | None = None
+    """The figures of each value of a metadata field, where they were asked for."""
+
+    def means(self) -> dict[str, float | None]:
+        """Mean score by dimension, and ``overall``, on the scale asked for."""
+        dimensions = list(self.scores[0].dimensions) if self.scores else []
+        means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
+        means["overall"] = mean_score(each.overall for each in self.scores)
+        return {name: to_scale(value, *self.scale) for name, value in means.items()}
+
+    def _view(self) -> View:
+        view = evaluation_view(self.to_dict())
+        return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the verdicts, for ``--json``."""
+        return {
+            "model": self.model,
+            "prompt": self.prompt,
+            "coverage": self.coverage.to_dict()
+            | ({} if self.asking is None else {"not_asked": self.coverage.not_asked}),
+            "scale": list(self.scale),
+            "means": self.means(),
+            "yes_rates": yes_rates(self.verdicts),
+            **({"faults": list(self.faults)} if self.faults else {}),
+            "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
+            **({} if self.passing is None else self.passing.to_dict()),
+            **({} if self.slices is None else {"by": dict(self.slices)}),
+            "scores": [
+                {
+                    "example": each.example,
+                    "overall": to_scale(each.overall, *self.scale),
+                    "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
+                    **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
+                    **self._range(place),
+                }
+                for place, each in enumerate(self.scores)
+            ],
+            **({} if self.asking is None else {"largest_error": self.largest_error, "asked": self._asked()}),
+            **self.budget.to_dict(),
+        }
+
+    def _asked(self) -> dict[str, int]:
+        """How often each question was asked."""
+        return dict(Counter(each.question for each in self.verdicts))
+
+    @property
+    def largest_error(self) -> float | None:
+        """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
+        error = None if self.asking is None else self.asking.largest_error
+        return None if error is None else error * (self.scale[1] - self.scale[0])
+
+    def _range(self, place: int) -> dict[str, Any]:
+        """Between what an example's score would lie if all questions were asked, where some were not."""
+        if self.asking is None:
+            return {}
+        found = self.asking.scores[place]
+        low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
+        return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
+
+
+def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
+    row: dict[str, Any] = {"pooled": correlations_dict(agreement.pooled, all_ends=True)}
+    if agreement.per_document is not None:
+        row["per_document"] = statistic_dict(agreement.per_document.average) | {
+            "documents": agreement.per_document.used,
+            "undefined": agreement.per_document.undefined,
+        }
+    if agreement.per_system is not None:
+        row["per_system"] = correlations_dict(agreement.per_system, all_ends=True)
+    return row
+
+
+def evaluation_view(data: Mapping[str, Any]) -> View:
+    """What there is to see of an evaluation.
+
+    Args:
+        data: As :meth:`Evaluation.to_dict` gives it and ``--json`` prints it.
+    """
+    seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
+    asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
+    pooled = {name: each["pooled"] for name, each in found.items()}
+    tables: dict[str, Callable[[], Rows]] = {
+        "scores": lambda: [
+            {"example": each["example"], "overall": each["overall"], **each["dimensions"]}
+            | ({"pass": each["pass"]} if "pass" in each else {})
+            for each in data["scores"]
+        ],
+        "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
+        "yes_rates": lambda: [
+            {
+                "question": name,
+                **({"good": FAULT if name in faults else "yes"} if faults else {}),
+                "asked": asked.get(name),
+                "yes": Figure(rate, form=".1%"),
+            }
+            for name, rate in data["yes_rates"].items()
+        ],
+        "agreement": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)} for name, row in pooled.items()
+        ],
+        "per_document": lambda: [
+            {"dimension": name, "documents": row["documents"], "undefined": row["undefined"], "n": row["n"]}
+            | {"spearman": Figure.of(row)}
+            for name, each in found.items()
+            if (row := each.get("per_document"))
+        ],
+        "per_system": lambda: [
+            {"dimension": name, "n": row["n"], **correlation_figures(row)}
+            for name, each in found.items()
+            if (row := each.get("per_system"))
+        ],
+        "slices": lambda: slice_table(data["by"]) if "by" in data else [],
+    }
+    captions = {
+        "means": f"mean score, from {low:g} to {high:g}",
+        "yes_rates": "share of yes",
+        "agreement": "agreement with people",
+        "per_document": "agreement with people inside documents; mean over those where it is defined",
+        "per_system": "agreement with people of systems' means",
+        "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
+    }
+    mean = number_text(means["overall"])
+    told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
+    return View(
+        f"{len(data['scores'])} examples by {data['model']}",
+        [
+            *pass_fail_lines(data),
+            f"mean score {mean} on a scale from {low:g} to {high:g}",
+            coverage_line(seen),
+            *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
+            *(f"Spearman with people, {name}: {Figure.of(row, key='spearman')}" for name, row in pooled.items()),
+        ],
+        tables,
+        tuple(captions),
+        f"mean score {mean}, coverage {seen['share']:.1%}"
+        + (f", Spearman with people: {', '.join(told)}" if told else ""),
+        captions,
+    )
+
+
+def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
+    """How many verdicts were not asked for, and how far off scores can be."""
+    share = seen["not_asked"] / (seen["asked"] + seen["not_asked"])
+    text = f"Not asked, as it could not matter: {seen['not_asked']} verdicts ({share:.1%} of all)."
+    if error is None:
+        return text
+    return f"{text} No score is further than {error:.3f} from that of all questions."

@@ -1,0 +1,100 @@
+"""No text of a file or a model is markup or an order where it is printed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.commands import terminal
+from askance.commands.runs import _errors_in
+from askance.evaluation.progress import Lines
+from askance.testing import StandInServer
+
+COMMANDS = Path(askance.__file__).parent / "commands"
+CONTROLS = "\x1b[2J\x07\x9b31m\x7f"
+
+
+def rows() -> list[dict[str, Any]]:
+    human = {"tone [formal]": 1, "facts [/5]": 2}
+    return [
+        {
+            "id": f"e{place} [red]",
+            "input": "i",
+            "output": f"{place * 'o'}\u2028x",
+            "human": {name: (place * each) % 5 for name, each in human.items()},
+            "metadata": {"lang [/b]": CONTROLS if place % 2 else "[bold]"},
+        }
+        for place in range(12)
+    ]
+
+
+@pytest.fixture
+def files(sandbox: Path) -> list[str]:
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows()]
+    (sandbox / "words.jsonl").write_text("".join(lines), encoding="utf-8")
+    asked = [{"id": name, "text": "Fine [/x]?", "dimension": name} for name in ("facts [/5]", "tone [formal]")]
+    (sandbox / "checklist.yaml").write_text(json.dumps({"task": "t", "questions": asked}), encoding="utf-8")
+    return ["words.jsonl", "--checklist", "checklist.yaml"]
+
+
+@pytest.fixture
+def server() -> Iterator[StandInServer]:
+    with StandInServer(lambda body: len(str(body["messages"])) % 10 / 10) as one:
+        yield one
+
+
+def test_brackets_are_brackets_and_controls_are_signs(cli: Any, files: list[str], server: StandInServer) -> None:
+    model = ["--model", "openai/target", "--api-base", server.url]
+    done = cli("evaluate", *files, *model, "--by", "lang [/b]", "-o", "verdicts.jsonl")
+    assert done.code == 0
+    for name in ("facts [/5]", "tone [formal]", "lang [/b]", "[bold]", "\u241b[2J\u2407"):
+        assert name in done.out
+    assert not {"\x1b", "\x07", "\x9b", "\x7f"} & {*done.out, *done.err}
+    found = cli("evaluate", *files, *model, "--by", "lang [/b]", "--json").out
+    assert not {"\x1b", "\x07", "\x9b", "\x7f"} & {*found}
+    assert {row["value"] for row in json.loads(found)["by"]["slices"]} == {CONTROLS, "[bold]"}
+    assert cli("diagnose", *files, "--verdicts", "verdicts.jsonl").code == 0
+    assert cli("compare", *files, *model, "--judge", "binary").code == 0
+
+
+def test_errors_warnings_and_progress_hold_no_order(
+    cli: Any, sandbox: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = cli("evaluate", f"no{CONTROLS}.jsonl", "--checklist", "global", "--model", "openai/m")
+    assert code == 2 and "\x1b" not in err and "\u241b" in err
+    terminal.log_visibly()
+    record = logging.LogRecord("askance", logging.WARNING, "", 0, "%s", (CONTROLS,), None)
+    assert logging.lastResort is not None
+    logging.lastResort.emit(record)
+    Lines().say(CONTROLS)
+    assert not {"\x1b", "\x07"} & {*capsys.readouterr().err}
+
+
+def test_a_line_break_of_another_alphabet_in_an_explanation_ends_no_line(tmp_path: Path) -> None:
+    (tmp_path / "verdicts").mkdir()
+    kept = {"example": "a", "explanation": "one\u2028two\x85three", "error": "why"}
+    file = tmp_path / "verdicts" / "000-test.jsonl"
+    file.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert list(_errors_in(tmp_path)) == ["why"]
+
+
+def test_commands_print_through_the_terminal_alone() -> None:
+    """Whatever echoes text of others does it in one way; JSON has its own escapes."""
+    other = []
+    for path in COMMANDS.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "print", "Console"):
+                other.append(f"{path.name}: {ast.unparse(node)}")
+    assert sorted(other) == [
+        "models.py: Console(stderr=True)",
+        "output.py: click.echo(dump_json(value), nl=False)",
+        "terminal.py: click.echo(visible(str(text)), err=err, nl=nl)",
+        "watch.py: click.echo(json.dumps(row))",
+    ]

@@ -1,0 +1,58 @@
+"""Two processes at the same work: no answer is paid twice, and no file is a mixture."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.prompts.rows import write_whole
+from askance.testing import StandInServer
+
+
+def test_two_processes_on_one_store_pay_for_each_answer_once(askance_command: Any, world: Any, sandbox: Path) -> None:
+    data, *checklist = world.write(sandbox / "files")[:3]
+
+    def slowly(body: dict[str, Any]) -> float:
+        time.sleep(0.03)
+        return float(world.serve(body))
+
+    with StandInServer(slowly) as server:
+        judge = [
+            "--model",
+            "openai/judge",
+            "--api-base",
+            server.url,
+            "--max-concurrency",
+            "4",
+            "--limit",
+            "16",
+            "--json",
+        ]
+        both = [askance_command.start("evaluate", data, *checklist, *judge, "-o", "verdicts.jsonl") for _ in range(2)]
+        done = [askance_command.finish(each) for each in both]
+        bodies = [json.dumps(body, sort_keys=True) for body in server.bodies]
+    assert [each.returncode for each in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert len(bodies) == len(set(bodies)), "an answer was bought twice"
+    found = [json.loads(each.stdout) for each in done]
+    assert found[0]["scores"] == found[1]["scores"]
+    assert sum(each["calls"] for each in found) == len(bodies)
+    assert "Another process is buying the same answers" in done[0].stderr + done[1].stderr
+
+
+def test_a_file_that_several_write_at_once_is_that_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow disk: each write is only finished when the others have begun theirs."""
+    file, began = tmp_path / "out.jsonl", threading.Barrier(4)
+    monkeypatch.setattr("os.fsync", lambda _: began.wait(timeout=10))
+    texts = [f"{letter * 5}\n" * (1000 + 10 * place) for place, letter in enumerate("abcd")]
+    writers = [threading.Thread(target=write_whole, args=(file, text)) for text in texts]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    assert file.read_text() in texts
+    assert [each.name for each in tmp_path.iterdir()] == ["out.jsonl"]

@@ -1,0 +1,123 @@
+"""Every setting is used or refused: none changes nothing without a word."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+
+import askance
+from askance.commands.options import RECORDS, settings
+from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions, parse_options
+from askance.models.idle import Idle, refuse_idle
+from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from askance.prompts.errors import InputError
+
+ROOT = Path(askance.__file__).parent
+SITUATIONS: list[dict[str, Any]] = [
+    {},
+    *({"update": each} for each in ("edits", "rewrite", "questions", "examples")),
+    *({name: True} for name in ("calibrate", "paper", "pairwise")),
+    *({"p_yes": each} for each in ("logprob", "hard")),
+    {"scores": "expected"},
+    {"notes": "batched"},
+]
+OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}
+INPUTS: list[dict[str, Any]] = [
+    {"judge": None, "checklist": None},
+    {"judges": "binary, unit-tests"},
+    {"candidates": "pool.yaml"},
+    {"data": None, "ratings": "r.jsonl"},
+    {"data": "p.jsonl", "ratings": None},
+]
+"""Arguments that are no settings."""
+RULES = [(record, rule) for record in RECORDS for rule in getattr(record, "idle", ())]
+
+
+def another(record: Any, name: str) -> Any:
+    """A value that is not the default."""
+    info = record.model_fields[name]
+    if name in OTHER:
+        return OTHER[name]
+    if get_origin(info.annotation) is Literal:
+        return next(each for each in reversed(get_args(info.annotation)) if each != info.default)
+    if isinstance(info.default, bool):
+        return not info.default
+    if isinstance(info.default, (int, float)):
+        return info.default / 2 if info.default and info.annotation is float else info.default + 1
+    return "some/name"
+
+
+@pytest.mark.parametrize(("record", "rule"), RULES, ids=lambda each: getattr(each, "__name__", None))
+def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: Any, rule: Idle) -> None:
+    defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
+    held = 0
+    for inputs in INPUTS:
+        for name in rule.names if rule.when(defaults | inputs) and not rule.when(defaults) else ():
+            given = {name: another(record, name)}
+            with pytest.raises(InputError, match=name):
+                refuse_idle(parse_options(record, given), **inputs)
+            held += 1
+    for situation in SITUATIONS:
+        known = {name: value for name, value in situation.items() if name in record.model_fields}
+        if known != situation or not rule.when(defaults | known):
+            continue
+        for name in rule.names:
+            if name in known:
+                continue
+            given = known | {name: another(record, name)}
+            if not rule.when(defaults | given):
+                continue
+            with pytest.raises(InputError, match=rf"here: .*{name}: .*"):
+                parse_options(record, given, "here")
+            held += 1
+    assert held, "there is no situation in which the rule holds"
+
+
+def read_names() -> Iterator[str]:
+    """Every attribute that the package reads, and every text: some settings are read by their name."""
+    for path in ROOT.rglob("*.py"):
+        if "tests" not in path.relative_to(ROOT).parts:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Attribute):
+                    yield node.attr
+
+
+def test_every_setting_of_every_command_is_read_somewhere() -> None:
+    read = set(read_names())
+    assert len(read) > 1000
+    unread = {name for record in RECORDS for name in record.model_fields if name not in read}
+    assert unread == set()
+
+
+@pytest.mark.parametrize(
+    ("record", "given", "name"),
+    [
+        (TuneOptions, {"note_taker_program": "/does/not/exist.json"}, "note_taker_program"),
+        (AlignOptions, {"notes": "batched", "note_samples": 5}, "note_samples"),
+        (MigrateOptions, {"notes": "batched", "contrast": True}, "contrast"),
+        (CompareOptions, {"calibration": "c.json"}, "calibration"),
+        (WeighOptions, {"weights": "w.json"}, "weights"),
+        (EvaluateOptions, {"p_yes": "hard", "samples": 3}, "samples"),
+    ],
+)
+def test_on_the_command_line_it_is_refused_and_in_a_projects_file_passed_over(
+    tmp_path: Path, record: Any, given: dict[str, Any], name: str
+) -> None:
+    merged, _ = settings(record, None, given)
+    with pytest.raises(InputError, match=name):
+        parse_options(record, merged)
+    config = tmp_path / "askance.yaml"
+    config.write_text("".join(f"{key}: {value}\n" for key, value in given.items()))
+    merged, _ = settings(record, config, {})
+    assert name not in merged
+    parse_options(record, merged)
+
+
+def test_the_temperature_that_is_given_is_that_of_samples() -> None:
+    sampled = {"p_yes": "sampled", "samples": 3}
+    assert parse_options(EvaluateOptions, sampled).judging.sample_temperature == 1.0
+    assert parse_options(EvaluateOptions, sampled | {"temperature": 0.4}).judging.sample_temperature == 0.4

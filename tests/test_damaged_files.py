@@ -1,0 +1,161 @@
+"""Whatever stands in a file, its reader gives a value or a sentence, in bounded time and memory; never a traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from askance.commands.options import settings as merged_settings
+from askance.evaluation.calibration import load_calibration
+from askance.evaluation.judge_file import load_judge
+from askance.evaluation.options import EvaluateOptions, load_config, parse_options
+from askance.evaluation.weights_file import load_weights
+from askance.memory.memory_directory import read_memory
+from askance.memory.provenance import build_graph
+from askance.memory.run_directory import RunDirectory
+from askance.optimizer.following import RunProgress
+from askance.optimizer.weights.preferences import load_preferences
+from askance.prompts.checklist import load_checklist
+from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.examples import load_examples
+from askance.prompts.prompt import load_prompt
+from askance.prompts.yaml_files import read_yaml
+from askance.report.any_result import write_report_of
+
+RELEASED = Path(__file__).parent / "data" / "released_run"
+BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+TEXTS: dict[str, bytes] = {
+    name: text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    for name, text in {
+        "many zeros": '{"q": 1' + "0" * 400 + "}",
+        "a number of 5,000 digits": '{"q": ' + "9" * 5000 + "}",
+        "infinity": '{"weights": {"a": 1e999}}',
+        "not a number": '{"weights": {"a": NaN}}',
+        "brackets": "[" * 1200,
+        "braces": '{"a":' * 1200,
+        "deep and whole": "[" * 1200 + "]" * 1200,
+        "a mapping for a model": "model: {a: 1}\n",
+        "a number for a checklist": "checklist: 5\n",
+        "a NUL in a path": 'data: "a\\0b"\n',
+        "aliases of aliases": BOMB + "task: t\nquestions: *a9\n",
+        "itself": "&a {task: *a}\n",
+        "no UTF-8": b"\x9c\xff",
+        "nothing": b"",
+        "null": "null",
+        "a number": "5",
+        "a list": "[1, 2]",
+        "an empty object": "{}",
+        "a date that is none": "task: 2020-99-99\n",
+        "hexadecimal without digits": "task: 0x_\n",
+        "a tag": "task: !!timestamp x\n",
+        "a tag of Python": "!!python/object/apply:os.system [ls]\n",
+        "half a pair": '{"a": "\\ud800"}',
+        "a control character": "task: \x01\n",
+        "an alias of nothing": "task: *nothing\n",
+        "a key that is a list": "? [1, 2]\n: 3\n",
+    }.items()
+}
+
+
+def whole_configuration(path: Path) -> None:
+    inputs = dict.fromkeys(("data", "model", "checklist", "prompt"))
+    options, _ = merged_settings(EvaluateOptions, path, inputs)
+    parse_options(EvaluateOptions, options)
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "configuration": ("c.yaml", load_config),
+    "configuration of a command": ("c.yaml", whole_configuration),
+    "checklist": ("c.yaml", load_checklist),
+    "judge": ("judge.yaml", load_judge),
+    "examples": ("e.jsonl", load_examples),
+    "examples in columns": ("e.csv", load_examples),
+    "prompt": ("p.md", load_prompt),
+    "calibration": ("c.json", load_calibration),
+    "weights": ("w.json", load_weights),
+    "preferences": ("p.jsonl", load_preferences),
+    "memory": ("memory.jsonl", read_memory),
+    "any result": ("r.json", lambda path: write_report_of(path, path.with_name("out.html"))),
+}
+
+
+def read_bounded(read: Callable[[Path], object], path: Path, seconds: float = 20.0) -> None:
+    began = time.process_time()
+    with suppress(AskanceError):
+        read(path)
+    assert time.process_time() - began < seconds, "it took too long"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_file_of_others_ends_in_a_traceback(reader: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    for text in TEXTS.values():
+        (tmp_path / name).write_bytes(text)
+        read_bounded(read, tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "result.json", "journal.jsonl", "lessons.jsonl", "inputs/checklist.yaml"]
+)
+def test_no_damaged_file_of_a_run_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RELEASED, run)
+    directory = RunDirectory(run)
+    readers = (
+        lambda _: directory.read_config(),
+        lambda _: directory.read_inputs(),
+        lambda _: directory.read_result(),
+        lambda _: RunProgress(run).look(),
+        build_graph,
+        write_report_of,
+    )
+    for text in TEXTS.values():
+        (run / name).write_bytes(text)
+        for read in readers:
+            read_bounded(read, run)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a: 1\nb: 2020-99-99\n", 2), ("a: 1\n\nb: 0x_\n", 3), ("a: &a [*a]\n", 1), ("a: " + "9" * 5000, 1)],
+)
+def test_a_value_that_cannot_be_is_named_by_its_line(text: str, line: int) -> None:
+    with pytest.raises(InputError, match=rf"^c\.yaml, line {line}: not valid YAML \("):
+        read_yaml(text, "c.yaml", "configuration")
+
+
+def test_what_aliases_repeat_is_counted_before_it_is_made() -> None:
+    began = time.process_time()
+    with pytest.raises(InputError, match="aliases repeat more than 1,000,000 values"):
+        read_yaml(BOMB, "c.yaml", "configuration")
+    assert time.process_time() - began < 5
+    assert read_yaml("a: &a [1, 2]\nb: *a\n", "c.yaml", "configuration") == {"a": [1, 2], "b": [1, 2]}
+
+
+VALUES = st.one_of(
+    st.sampled_from([5e8, -1, 1e308, 10**400, None, "x", [], {}, True, float("nan"), 0]),
+    st.recursive(st.none() | st.integers() | st.floats() | st.text(max_size=5), st.lists, max_leaves=4),
+)
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_value_in_the_result_of_a_run_ends_in_a_page_or_a_sentence(data: Any, tmp_path: Path) -> None:
+    changed = json.loads((RELEASED / "result.json").read_text(encoding="utf-8"))
+    changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(VALUES)
+    run = tmp_path / "run"
+    if not run.exists():
+        shutil.copytree(RELEASED, run)
+    (run / "result.json").write_text(json.dumps(changed), encoding="utf-8")
+    read_bounded(lambda each: write_report_of(each, tmp_path / "out.html"), run)
