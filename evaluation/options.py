@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore, open_store, store_path
 from ..models.session import ModelOptions
+from ..prompts.checklist import UniqueKeys
 from ..prompts.errors import InputError, did_you_mean, like_named, not_yaml
 from ..prompts.labels import parse_labels
 
@@ -86,7 +87,11 @@ class JudgeOptions(ModelOptions):
     min_coverage: float = Field(
         0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
     )
-    field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
+    field: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Rename a column: our_name=column; of human scores and comments several, one a rater: "
+        "human.overall=anna,ben.",
+    )
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
 
     @field_validator("labels", mode="before")
@@ -170,7 +175,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
         InputError: The file is missing or is not a mapping.
     """
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data = yaml.load(Path(path).read_text(encoding="utf-8-sig"), UniqueKeys)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
     except yaml.YAMLError as error:

@@ -201,16 +201,11 @@ _BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
 """Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
-        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+class UniqueKeys(yaml.SafeLoader):
+    """Refuses a mapping in which a key stands twice, because the first value would be lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
+        """A mapping, checked."""
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
@@ -219,6 +214,15 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+
+class _Loader(UniqueKeys):
+    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def load_checklist(path: str | Path | Checklist) -> Checklist:
