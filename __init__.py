@@ -23,6 +23,7 @@ _HOMES = {
     "align": ".runs",
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
+    "import_traces": ".bridges.traces.import_traces",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
@@ -41,6 +42,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
+    from .bridges.traces.import_traces import import_traces
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.diagnose import diagnose

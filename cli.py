@@ -14,6 +14,7 @@ from . import __version__
 SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
+    "import": "Make examples of traces that another tool exported.",
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
@@ -36,6 +37,9 @@ SUMMARIES = {
 RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
+FILES = {"import": "import_traces"}
+"""Files of commands whose names Python keeps for itself."""
+
 
 class Commands(click.Group):
     """Commands by name; the module of a command is imported when it is used."""
@@ -48,7 +52,7 @@ class Commands(click.Group):
         """The command of this name."""
         if cmd_name not in SUMMARIES:
             return None
-        module, name = ("runs", cmd_name) if cmd_name in RUNS else (cmd_name, "command")
+        module, name = ("runs", cmd_name) if cmd_name in RUNS else (FILES.get(cmd_name, cmd_name), "command")
         command = getattr(import_module(f".commands.{module}", __package__), name)
         assert isinstance(command, click.Command)
         if ctx.resilient_parsing:  # the shell completes

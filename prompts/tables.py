@@ -11,7 +11,6 @@ import re
 import warnings
 from datetime import date, time, timedelta
 from decimal import Decimal
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -118,13 +117,13 @@ def _rows_of_cells(
             if twice is not None:
                 raise InputError(f"{where} {number}: two columns are called '{twice}'.")
             continue
-        names = chain(header, [""] * max(0, len(cells) - len(header)))
         row: Row = dict.fromkeys(name for name in header if name)
-        for name, cell in zip(names, cells, strict=False):
+        for place, cell in enumerate(cells):
             if _is_empty(cell):
                 continue
-            if not name:
+            if place >= len(header):
                 raise InputError(f"{where} {number}: more cells than the header has columns.")
+            name = header[place] or f"column {place + 1}"  # without a name, as the index of a data frame
             row[name] = read(name, cell, f"{where} {number}, column '{name}'")
         yield number, row
 

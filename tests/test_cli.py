@@ -41,6 +41,16 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
     return call
 
 
+def changed(arguments: list[str], *change: str) -> list[str]:
+    """Arguments with other values of some options, which may be given once only."""
+    kept = list(arguments)
+    for option in (each for each in change if each in arguments and each.startswith("--")):
+        start = kept.index(option)
+        end = next((place for place in range(start + 1, len(kept)) if kept[place].startswith("--")), len(kept))
+        del kept[start:end]
+    return [*kept, *change]
+
+
 @pytest.fixture
 def server(world: Any) -> Iterator[StandInServer]:
     with StandInServer(world.serve) as one:
@@ -212,6 +222,21 @@ def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message
 
 
 @pytest.mark.parametrize(
+    ("twice", "name"),
+    [
+        (["--seed", "1", "--seed", "2"], "--seed"),
+        (["--api-base", "http://127.0.0.1:9"], "--api-base"),
+        (["--no-trial", "--trial"], "--trial"),
+    ],
+)
+def test_an_option_with_one_value_is_not_given_twice(run: Any, inputs: list[str], twice: list[str], name: str) -> None:
+    done = run("migrate", *inputs, "--run", "run", *twice)
+    assert done.code == 2
+    assert f"{name} is given 2 times; it has one value." in done.err
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (["--max-iterations", "0"], "max_iterations: must be greater than or equal to 1"),
@@ -232,7 +257,7 @@ def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message
 def test_a_setting_that_cannot_be_is_a_sentence_and_2(
     run: Any, inputs: list[str], change: list[str], message: str
 ) -> None:
-    done = run("migrate", *inputs, "--run", "run", *change)
+    done = run("migrate", *changed([*inputs, "--run", "run"], *change))
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") <= 4
@@ -299,7 +324,7 @@ def test_a_wrong_key_is_a_sentence_without_the_key(
         return 401, {"error": {"message": f"Incorrect API key provided: {key}"}}
 
     with StandInServer(refuse) as strict:
-        done = run("migrate", *inputs, "--api-base", strict.url, "--run", "run")
+        done = run("migrate", *changed(inputs, "--api-base", strict.url), "--run", "run")
     assert done.code == 1
     assert "refused the key" in done.err
     assert key not in done.err + done.out
@@ -307,7 +332,8 @@ def test_a_wrong_key_is_a_sentence_without_the_key(
 
 
 def test_an_endpoint_that_is_not_there_is_a_sentence(run: Any, inputs: list[str]) -> None:
-    done = run("migrate", *inputs, "--api-base", "http://127.0.0.1:9/v1", "--retries", "0", "--run", "run")
+    there = changed(inputs, "--api-base", "http://127.0.0.1:9/v1")
+    done = run("migrate", *there, "--retries", "0", "--run", "run")
     assert done.code == 1
     assert "cannot reach http://127.0.0.1:9/v1" in done.err
 
@@ -315,7 +341,7 @@ def test_an_endpoint_that_is_not_there_is_a_sentence(run: Any, inputs: list[str]
 def test_an_endpoint_that_hangs_is_given_up_and_the_run_can_go_on(run: Any, inputs: list[str], world: Any) -> None:
     with StandInServer(world.serve, delay=3) as slow:
         hanging = ["--api-base", slow.url, "--timeout", "0.2", "--retries", "0", "--run", "run"]
-        done = run("migrate", *inputs, *hanging)
+        done = run("migrate", *changed(inputs, *hanging))
     assert done.code == 1
     assert "no answer within 0.2 s" in done.err
 
@@ -366,7 +392,7 @@ def test_low_coverage_ends_with_4_and_the_result_is_kept(run: Any, inputs: list[
 
     with StandInServer(mumble) as server:
         here = ["--api-base", server.url, "--p-yes", "hard", "--min-coverage", "0.99"]
-        done = run("migrate", *inputs, *here, "--run", "run")
+        done = run("migrate", *changed(inputs, *here), "--run", "run")
         assert done.code == 4
         assert "less than --min-coverage 99.0%" in done.err
         assert json.loads(Path("run/result.json").read_text())["coverage"] < 0.99
