@@ -38,11 +38,11 @@ def _trace(info: Row, data: Row) -> Iterator[Part]:
     trace = str(info.get("trace_id") or info.get("request_id"))
     metadata = short({"name": mapping(info.get("tags")).get("mlflow.traceName"), "state": info.get("state")})
     spans = [_span(each, trace, metadata) for each in entries(data.get("spans"))]
-    given = [loaded(data.get(name), texts=True) for name in ("request", "response")]
+    asked, answered = (loaded(data.get(name), texts=True) for name in ("request", "response"))
     if spans:
         yield from spans
     else:
-        yield TracedSpan(trace, trace, None, "", *given, metadata=metadata)
+        yield TracedSpan(trace, trace, None, "", asked, answered, metadata)
     for each in entries(info.get("assessments")):
         yield from _assessment(each, trace)
 

@@ -92,7 +92,7 @@ def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
         InputError: None does, or several do.
     """
     files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
-    possible = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
+    possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
     if len(possible) == 1:
         return possible[0]
     where, row = rows[0]

@@ -51,8 +51,8 @@ class TraceSet:
         kept = [each for each in placed if not (each.aggregate and (each.span, each.name) in single)]
         known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
         by_trace: dict[str, list[GivenScore]] = defaultdict(list)
-        for each in known:
-            by_trace[str(each.trace)].append(each)
+        for score in known:
+            by_trace[str(score.trace)].append(score)
         return cls(traces, by_trace, references, len(kept) - len(known))
 
     def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
