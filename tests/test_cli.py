@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -232,7 +233,7 @@ def test_wrong_usage_is_a_sentence_and_2(run: Any, arguments: list[str], message
 def test_an_option_with_one_value_is_not_given_twice(run: Any, inputs: list[str], twice: list[str], name: str) -> None:
     done = run("migrate", *inputs, "--run", "run", *twice)
     assert done.code == 2
-    assert f"{name} is given 2 times; it has one value." in done.err
+    assert re.search(rf"{name} is given \d times; it has one value", done.err)
     assert not Path("run").exists()
 
 
