@@ -24,6 +24,7 @@ _HOMES = {
     "compare": ".evaluation.compare.compare",
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
+    "import_traces": ".bridges.traces.import_traces",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
@@ -43,6 +44,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .bridges.exports import export_judge
+    from .bridges.traces.import_traces import import_traces
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
     from .evaluation.diagnose import diagnose

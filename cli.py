@@ -17,6 +17,7 @@ from . import __version__
 SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
+    "import": "Make examples of traces that another tool exported.",
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
@@ -40,6 +41,9 @@ SUMMARIES = {
 RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
+FILES = {"import": "exchange.import_traces", "export": "exchange.export"}
+"""Files of the commands that are not where their names say."""
+
 
 class Commands(click.Group):
     """Commands by name; the module of a command is imported when it is used."""
@@ -52,7 +56,7 @@ class Commands(click.Group):
         """The command of this name."""
         if cmd_name not in SUMMARIES:
             return None
-        module, name = ("runs", cmd_name) if cmd_name in RUNS else (cmd_name, "command")
+        module, name = ("runs", cmd_name) if cmd_name in RUNS else (FILES.get(cmd_name, cmd_name), "command")
         command = getattr(import_module(f".commands.{module}", __package__), name)
         assert isinstance(command, click.Command)
         if ctx.resilient_parsing:  # the shell completes
@@ -80,7 +84,29 @@ class Commands(click.Group):
             from .prompts.errors import did_you_mean
 
             ctx.fail(f"There is no command '{args[0]}'.{did_you_mean(args[0], SUMMARIES)}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            refuse_repeated(command, rest)
+        return name, command, rest
+
+
+def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
+    """Refuse an option that has one value and is given twice: all but the last would be lost.
+
+    Raises:
+        UsageError: One is.
+    """
+    context = click.Context(command, info_name=command.name)
+    try:
+        given = command.make_parser(context).parse_args(list(arguments))[2]
+    except click.UsageError:
+        return  # the command itself says what is wrong
+    for option in given:
+        same = [each for each in given if each is option]
+        if isinstance(option, click.Option) and len(same) > 1 and not (option.multiple or option.count):
+            if option.is_flag and not option.secondary_opts:
+                continue
+            raise click.UsageError(f"{option.opts[0]} is given {len(same)} times; it has one value.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

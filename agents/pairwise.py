@@ -24,7 +24,7 @@ from .expected_score import TOKENS
 
 if TYPE_CHECKING:
     from ..prompts.checklist import Question
-    from ..prompts.examples import Preference
+    from ..prompts.preferences import Preference
     from ..prompts.verdicts import Provenance
     from .asking import Ask
 

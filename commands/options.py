@@ -26,7 +26,7 @@ from ..models.idle import idle_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.examples import parse_field_map
+from ..prompts.field_map import parse_field_map
 from ..prompts.rows import is_on_hub
 from .output import hush
 

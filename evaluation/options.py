@@ -94,7 +94,11 @@ class JudgeOptions(ModelOptions):
     min_coverage: float = Field(
         0.0, ge=0, le=1, description="Smallest share of verdicts that must be there; below it the exit code is 4."
     )
-    field: dict[str, str] = Field(default_factory=dict, description="Rename a column: our_name=column.")
+    field: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Rename a column: our_name=column; of human scores and comments several, one a rater: "
+        "human.overall=anna,ben.",
+    )
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
@@ -191,7 +195,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
         InputError: The file is missing or is not a mapping.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
     except (OSError, ValueError) as error:

@@ -1,13 +1,11 @@
-"""What a judge looks at: examples with the scores that people gave them, and pairs of which people liked one better."""
+"""What a judge looks at: examples with the scores that people gave them."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -23,22 +21,22 @@ from pydantic import (
 
 from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
-from .labels import contradictions_said, is_number, rating_of, refuse_mixed_labels, with_words
-from .rows import is_on_hub, read_rows, rows_of_name, validate_row
+from .field_map import FIELDS, TEXTS, check_field_map, columns_of, missing, renamed
+from .labels import contradictions_said, rating_of, refuse_mixed_labels
+from .rows import source_rows, validate_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from .checklist import Checklist
+    from .field_map import FieldMap
     from .labels import Labels
 
 
 logger = logging.getLogger(__name__)
 
-TEXTS = ("id", "input", "output", "context", "reference", "system")
-FIELDS = (*TEXTS, "metadata", "human", "comment")
-NESTED = ("human", "metadata", "comment")
-"""Fields whose parts a field map can name."""
+PLACES = 3
+"""Rows that were left out, as a warning names them."""
 
 
 def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -85,7 +83,10 @@ class Example(BaseModel):
     @classmethod
     def _ratings(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValueError("an object from dimension to number, label or list of these is needed")
+            raise ValueError(
+                "an object from dimension to number, label or list of these is needed (a column of scores or labels: "
+                "--field human.overall=human)"
+            )
         ratings = {}
         for dimension, score in value.items():
             if score is None:
@@ -134,70 +135,59 @@ class Example(BaseModel):
         return self.human_score(question)
 
 
-class Preference(BaseModel):
-    """Two outputs for one input, and which one was preferred. Columns that are not ours are passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
-
-    id: str = Field(min_length=1)
-    input: str
-    output_a: str
-    output_b: str
-    preferred: Literal["a", "b", "tie"]
-    section: str | None = None
-    dataset: str | None = None
-    group: str | None = None
-    """Pairs of one group are never divided between learning and testing."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """``section``, ``dataset`` and ``group`` are also found under ``metadata``, as where scores are given."""
-        metadata = row.get("metadata") if isinstance(row, dict) else None
-        if not isinstance(metadata, dict):
-            return row
-        return {name: metadata[name] for name in ("section", "dataset", "group") if name in metadata} | row
-
-
 def load_examples(
     source: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    fields: Mapping[str, str] | None = None,
+    fields: FieldMap | None = None,
     limit: int | None = None,
     need_output: bool = True,
     labels: Labels | None = None,
     remarks: bool = True,
 ) -> list[Example]:
-    """Load examples from a JSONL or CSV file, the Hugging Face hub or any iterable of mappings.
+    """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
+
+    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed.
 
     Args:
-        source: A path, ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face hub, or rows (a ``datasets.Dataset``
-            iterates as such).
+        source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
+            hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
         fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``.
-            ``human.D`` maps a plain column to the human dimension ``D``, ``comment.D`` one to the comments on it.
+            ``human.D`` maps a plain column to the human dimension ``D``, ``comment.D`` one to the comments on it; these
+            may be several, one a rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
         labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``.
-        remarks: Whether to log a warning of labels that contradict each other and of very long comments.
+        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels that
+            contradict each other and of very long comments.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
+        MissingExtraError: A package that reads such a file is not installed.
     """
     fields, labels = fields or {}, labels or {}
-    for ours in fields:
-        _check_field(ours)
+    check_field_map(fields)
+    name = str(source) if isinstance(source, (str, Path)) else "the data"
     examples: list[Example] = []
     seen: dict[str, str] = {}
-    unseen = set(fields.values())
-    for where, row in islice(_rows(source, fields), limit):
+    empty: list[str] = []
+    filled: set[str] = set()
+    has_examples = False
+    texts = {column for field in TEXTS for column in columns_of(field, fields.get(field, field), ())}
+    for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         example = row if isinstance(row, Example) else _example(row, fields, labels, where)
+        has_examples |= isinstance(row, Example)
+        given = row.metadata if isinstance(row, Example) else row
+        filled |= {str(column) for column, value in given.items() if value is not None}
+        if need_output and example.output is None:
+            [column] = columns_of("output", fields.get("output", "output"), given)
+            if column not in given:
+                raise InputError(f"{where}: {missing('output', given, fields)}")
+            empty.append(where)
+            continue
         if example.id in seen:
             raise InputError(f"{where}: the id '{example.id}' was used before, in {seen[example.id]}.")
-        if need_output and example.output is None:
-            raise InputError(f"{where}: {_missing('output', row, fields)}.")
         if example.comment and example.output is None:
             raise InputError(
                 f"{where}: field 'comment': there is no output that it could be about. Give the 'output', or leave out "
@@ -205,95 +195,52 @@ def load_examples(
             )
         seen[example.id] = where
         examples.append(example)
-        unseen -= {column for column in unseen if isinstance(row, Example) or row.get(column) is not None}
-    name = source if isinstance(source, (str, Path)) else "the data"
+        if len(examples) == limit:
+            break
     if not examples:
-        raise InputError(f"{name}: there are no examples in it.")
-    if unseen:
-        raise InputError(f"{name}: no example has anything in a column '{min(unseen)}', which the field map names.")
+        raise InputError(f"{name}: {'no row has an output' if empty else 'there are no examples in it'}.")
+    if not has_examples:
+        _check_all_were_there(name, fields, filled)
     refuse_mixed_labels((seen[example.id], example.human) for example in examples)
     if remarks:
-        _remark(str(name), examples)
+        _remark(name, examples, empty)
     return examples
 
 
-def _remark(name: str, examples: Sequence[Example]) -> None:
-    """Log a warning of what is odd about people's labels and comments, once for all examples."""
+def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:
+    """Refuse a field map that names a column in which no row has anything."""
+    for ours, given in fields.items():
+        for column in columns_of(ours, given, filled):
+            if column not in filled:
+                raise InputError(
+                    f"{name}: no example has anything in a column '{column}', which the field map names."
+                    f"{did_you_mean(column, filled)}"
+                )
+
+
+def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> None:
+    """Log a warning of rows that were left out, and of what is odd about people's labels and comments."""
+    if empty:
+        few = ", ".join(where.rpartition(", ")[2] for where in empty[:PLACES])
+        more = f" and {len(empty) - PLACES} more" if len(empty) > PLACES else ""
+        have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
+        of = len(empty) + len(examples)
+        logger.warning(
+            "%s: %d of %d rows %s no output and %s left out (%s%s).", name, len(empty), of, have, are, few, more
+        )
     rated = [(each.id, (each.input, each.context, each.output), each.human) for each in examples]
     for said in (contradictions_said(rated), long_comments_said({each.id: each.comment for each in examples})):
         if said is not None:
             logger.warning("%s: %s", name, said)
 
 
-def _rows(source: Any, fields: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    if is_on_hub(source):
-        for number, row in enumerate(rows_of_name(source), 1):
-            yield f"{source}, row {number}", row
-    elif isinstance(source, (str, Path)):
-        for number, row in read_rows(Path(source), as_text={fields.get(name, name) for name in TEXTS}):
-            yield f"{source}, line {number}", row
-    elif isinstance(source, Mapping):
-        first = next(iter(source), "test")
-        raise InputError(
-            f"row 1: a mapping from field to value is needed, not {type(source).__name__}. Where it holds several sets, "
-            f"name one: data['{first}']."
-        )
-    else:
-        for number, row in enumerate(source, 1):
-            yield f"row {number}", row
-
-
-def _check_field(ours: str) -> None:
-    name, dot, dimension = ours.partition(".")
-    if name not in FIELDS:
-        raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, FIELDS)}")
-    if dot and (name not in NESTED or not dimension):
-        raise InputError(
-            f"Field map: '{ours}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have a dot."
-        )
-
-
-def _example(source: Mapping[str, Any], fields: Mapping[str, str], labels: Labels, where: str) -> Example:
-    """A row with its columns renamed; null is the same as a field that is not there."""
-    renamed = {*fields, *fields.values()}
-    row = {name: value for name, value in source.items() if name not in renamed and value is not None}
-    for ours, column in fields.items():
-        name, _, part = ours.partition(".")
-        if source.get(column) is None:
-            continue
-        if name == "comment":
-            given = {part: source[column]} if part else source[column]
-            row[name] = [row[name], given] if name in row else given
-        elif part:
-            value = _number(source[column]) if name == "human" else source[column]
-            nested = row.get(name, {})
-            row[name] = {**nested, part: value} if isinstance(nested, Mapping) else nested
-        else:
-            row[name] = source[column]
-    if isinstance(row.get("id"), int) and not isinstance(row["id"], bool):
-        row["id"] = str(row["id"])
-    if "human" in row:
-        row["human"] = with_words(row["human"], labels)
+def _example(source: Mapping[str, Any], fields: FieldMap, labels: Labels, where: str) -> Example:
+    """The example of a row."""
+    row = renamed(source, fields, labels)
     for field in ("id", "input"):
         if field not in row:
-            raise InputError(f"{where}: {_missing(field, source, fields)}.")
+            raise InputError(f"{where}: {missing(field, source, fields)}")
     return validate_row(Example, row, where)
-
-
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) and is_number(value) else value
-
-
-def _missing(field: str, row: Example | Mapping[str, Any], fields: Mapping[str, str]) -> str:
-    if field in fields:
-        return f"there is no column '{fields[field]}' (field map: {field}={fields[field]})"
-    extra = row.metadata if isinstance(row, Example) else [name for name in row if name not in FIELDS]
-    hint = did_you_mean(field, [str(name) for name in extra])
-    if not hint and extra:
-        columns = [*(row.metadata if isinstance(row, Example) else row)]
-        hint = f"there are: {', '.join(map(str, columns))}; --field {field}=COLUMN names the one that it is"
-        return f"the field '{field}' is missing ({hint})"
-    return f"the field '{field}' is missing" + (f" ({hint.strip()} A field map renames it)" if hint else "")
 
 
 def human_dimensions(examples: Iterable[Example], checklist: Checklist | None = None) -> list[str]:
@@ -329,21 +276,6 @@ def without_answers(example: Example, checklist: Checklist) -> Example:
 
 def _only_questions(checklist: Checklist) -> dict[str, None]:
     return {each.id: None for each in checklist.questions if each.id not in (*checklist.dimensions, WHOLE)}
-
-
-def parse_field_map(pairs: Iterable[str]) -> dict[str, str]:
-    """Turn ``["output=summary", ...]`` into a field map.
-
-    Raises:
-        InputError: A pair is not of the form ``ours=column``.
-    """
-    mapping = {}
-    for pair in pairs:
-        match = re.fullmatch(r"([^=]+)=(.+)", pair)
-        if not match:
-            raise InputError(f"--field {pair}: write it as our_name=column, e.g. output=summary.")
-        mapping[match[1].strip()] = match[2].strip()
-    return mapping
 
 
 def documents(examples: Sequence[Example]) -> list[str] | None:

@@ -109,6 +109,8 @@ def _label(word: str, name: str) -> bool:
         return meaning
     if is_number(word):
         raise ValueError(f"'{name}' must be a number or a label, not the text '{word}'")
+    if is_number(word.replace(",", ".", 1)):
+        raise ValueError(f"'{name}': '{word}' is no number; write it with a point, or several raters as a list: [4, 5]")
     word = word.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be said
     known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
     raise ValueError(

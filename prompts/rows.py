@@ -1,15 +1,16 @@
-"""Tables of records, read line by line with errors that name the file, line and field; and files written whole.
+"""Tables of records, read row by row with errors that name the file, line and field; and files written whole.
 
-Tables are JSONL or CSV files, or data sets on the Hugging Face hub, through the package ``datasets``.
+Tables are files (JSONL, or as :mod:`~askance.prompts.tables` reads them), data frames, or data sets on the Hugging Face
+hub, through the package ``datasets``.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -17,17 +18,28 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named
+from .tables import (
+    CSV_SUFFIXES,
+    EXCEL_SUFFIXES,
+    PARQUET_SUFFIXES,
+    csv_rows,
+    excel_rows,
+    frame_rows,
+    is_numbered_by_row,
+    json_list,
+    parquet_rows,
+    suffix_of,
+    text_encoding,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 
 Record = TypeVar("Record", bound=BaseModel)
 
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
-LONGEST_CELL = 2**31 - 1
-"""Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
 
 
 def write_whole(path: str | Path, text: str) -> None:
@@ -82,29 +94,91 @@ def read_object(path: str | Path, what: str) -> dict[str, Any]:
     return data
 
 
-def read_rows(path: Path, as_text: Collection[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield ``(line number, object)`` from a JSONL or CSV file.
+def source_rows(
+    source: Any, as_text: Collection[str] = (), *, say: Callable[[str], None] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield ``(where, row)`` from a file, the hub, a data frame or any iterable of mappings.
 
-    Blank lines are skipped. CSV cells that hold JSON objects or arrays are parsed, others stay text, and so do those of
-    the columns ``as_text``; empty cells are left out.
+    Args:
+        source: A path, ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an Arrow table, or rows.
+        as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
+        say: Told in a sentence what was found out about a file, such as its separator.
 
     Raises:
-        InputError: The file is missing, not UTF-8, or a line is not a JSON object.
+        InputError: As :func:`read_rows` and :func:`rows_of_name`, or ``source`` is a mapping.
+        MissingExtraError: A package that reads such a source is not installed.
+        AskanceError: The hub cannot be reached.
     """
+    if is_on_hub(source):
+        yield from ((f"{source}, row {number}", row) for number, row in enumerate(rows_of_name(source), 1))
+    elif isinstance(source, (str, Path)):
+        unit = "row" if is_numbered_by_row(source) else "line"
+        for number, row in read_rows(Path(source), as_text, say=say):
+            yield f"{source}, {unit} {number}", row
+    elif isinstance(source, Mapping):
+        first = next(iter(source), "test")
+        raise InputError(
+            f"row 1: a mapping from field to value is needed, not {type(source).__name__}. Where it holds several sets, "
+            f"name one: data['{first}']."
+        )
+    else:
+        frame = frame_rows(source, as_text)
+        for number, row in enumerate(source if frame is None else frame, 1):
+            yield f"row {number}", row
+
+
+def read_rows(
+    path: Path, as_text: Collection[str] = (), *, say: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
+
+    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones are
+    None.
+
+    Args:
+        path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
+        as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
+        say: Told in a sentence what was found out about the file.
+
+    Raises:
+        InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is not
+            a JSON object.
+        MissingExtraError: Excel and Parquet need packages of the extra ``files``.
+    """
+    suffix = suffix_of(path)
+    file = Path(str(path).partition("#")[0]) if suffix in EXCEL_SUFFIXES else path
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix.lower() == ".csv":
-                yield from _csv_rows(path, file, as_text)
-            else:
-                yield from _json_rows(path, file)
+        if suffix in EXCEL_SUFFIXES:
+            yield from excel_rows(path, as_text, say)
+        elif suffix in PARQUET_SUFFIXES:
+            yield from parquet_rows(path, as_text)
+        else:
+            yield from _text_rows(path, as_text, say)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.{like_named(path)}") from None
+        raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
     except IsADirectoryError:
-        raise InputError(f"{path}: this is a directory, a JSONL or CSV file is needed.") from None
+        raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: the file is not UTF-8 text ({error.reason}).") from None
+        hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
+        raise InputError(f"{file}: the file is not UTF-8 text ({error.reason}).{hint}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+        raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
+
+
+def _text_rows(
+    path: Path, as_text: Collection[str], say: Callable[[str], None] | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    suffix = suffix_of(path)
+    if suffix == ".xls":
+        raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
+    with path.open(encoding=text_encoding(path), newline="") as file:
+        if suffix in CSV_SUFFIXES:
+            yield from csv_rows(path, file, as_text, say)
+        elif suffix == ".json" and (text := file.read()).lstrip().startswith("["):
+            yield from json_list(path, text)
+        else:
+            file.seek(0)
+            yield from _json_rows(path, file)
 
 
 def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -125,32 +199,6 @@ def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: a JSON object is needed, not {type(row).__name__}.")
         yield number, row
-
-
-def _csv_rows(path: Path, file: Any, as_text: Collection[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    csv.field_size_limit(LONGEST_CELL)
-    reader = csv.DictReader(file, strict=True)
-    try:
-        header = reader.fieldnames or []
-        twice = next((name for name in header if header.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"{path}, line 1: two columns are called '{twice}'.")
-        for row in reader:
-            if None in row:
-                raise InputError(f"{path}, line {reader.line_num}: more cells than the header has columns.")
-            filled = {name: value for name, value in row.items() if value not in (None, "")}
-            yield reader.line_num, {n: value if n in as_text else _cell(value) for n, value in filled.items()}
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
-
-
-def _cell(value: str) -> Any:
-    if value[:1] in "{[":
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
 
 
 def is_on_hub(source: object) -> bool:

@@ -14,7 +14,7 @@ MOST_NODES = 1_000_000
 
 
 class _Reader(yaml.SafeLoader):
-    """Says on which line a value cannot be."""
+    """Says on which line a value cannot be, and which key stands twice."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node."""
@@ -23,15 +23,6 @@ class _Reader(yaml.SafeLoader):
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             said = str(error).partition(";")[0] if isinstance(error, ValueError) else "it is none of its kind"
             raise yaml.constructor.ConstructorError(problem=f"a value: {said}", problem_mark=node.start_mark) from None
-
-
-class _Texts(_Reader):
-    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
-        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
@@ -45,6 +36,15 @@ class _Texts(_Reader):
         return super().construct_mapping(node, deep)
 
 
+class _Texts(_Reader):
+    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def read_yaml(text: str, name: object, what: str) -> Any:
     """What YAML holds.
 
@@ -56,7 +56,7 @@ def read_yaml(text: str, name: object, what: str) -> Any:
 
 
 def read_texts(text: str, name: object, what: str) -> Any:
-    """Like :func:`read_yaml`, with every value but null as the text that it is, and no key twice."""
+    """Like :func:`read_yaml`, with every value but null as the text that it is."""
     return _read(text, name, what, _Texts)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..prompts.field_map import FieldMap
     from ..prompts.labels import Labels
     from ..prompts.verdicts import Verdict
 
@@ -40,7 +41,7 @@ class Beside:
 
     data: str | Path | None = None
     checklist: str | Path | None = None
-    fields: Mapping[str, str] | None = None
+    fields: FieldMap | None = None
     """Renames columns of the data."""
     human_scale: tuple[float, float] | None = None
     model: str | None = None

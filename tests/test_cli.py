@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,16 @@ import yaml
 from askance.testing import StandInServer
 
 pytestmark = pytest.mark.usefixtures("sandbox")
+
+
+def changed(arguments: list[str], *change: str) -> list[str]:
+    """Arguments with other values of some options, which may be given once only."""
+    kept = list(arguments)
+    for option in (each for each in change if each in arguments and each.startswith("--")):
+        start = kept.index(option)
+        end = next((place for place in range(start + 1, len(kept)) if kept[place].startswith("--")), len(kept))
+        del kept[start:end]
+    return [*kept, *change]
 
 
 @pytest.fixture
@@ -188,6 +199,21 @@ def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], message
 
 
 @pytest.mark.parametrize(
+    ("twice", "name"),
+    [
+        (["--seed", "1", "--seed", "2"], "--seed"),
+        (["--api-base", "http://127.0.0.1:9"], "--api-base"),
+        (["--no-trial", "--trial"], "--trial"),
+    ],
+)
+def test_an_option_with_one_value_is_not_given_twice(cli: Any, inputs: list[str], twice: list[str], name: str) -> None:
+    done = cli("migrate", *inputs, "--run", "run", *twice)
+    assert done.code == 2
+    assert re.search(rf"{name} is given \d times; it has one value", done.err)
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (["--max-iterations", "0"], "max_iterations: must be greater than or equal to 1"),
@@ -208,7 +234,7 @@ def test_wrong_usage_is_a_sentence_and_2(cli: Any, arguments: list[str], message
 def test_a_setting_that_cannot_be_is_a_sentence_and_2(
     cli: Any, inputs: list[str], change: list[str], message: str
 ) -> None:
-    done = cli("migrate", *inputs, "--run", "run", *change)
+    done = cli("migrate", *changed([*inputs, "--run", "run"], *change))
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") <= 4
@@ -275,7 +301,7 @@ def test_a_wrong_key_is_a_sentence_without_the_key(
         return 401, {"error": {"message": f"Incorrect API key provided: {key}"}}
 
     with StandInServer(refuse) as strict:
-        done = cli("migrate", *inputs, "--api-base", strict.url, "--run", "run")
+        done = cli("migrate", *changed(inputs, "--api-base", strict.url), "--run", "run")
     assert done.code == 1
     assert "refused the key" in done.err
     assert key not in done.err + done.out
@@ -283,7 +309,8 @@ def test_a_wrong_key_is_a_sentence_without_the_key(
 
 
 def test_an_endpoint_that_is_not_there_is_a_sentence(cli: Any, inputs: list[str]) -> None:
-    done = cli("migrate", *inputs, "--api-base", "http://127.0.0.1:9/v1", "--retries", "0", "--run", "run")
+    there = changed(inputs, "--api-base", "http://127.0.0.1:9/v1")
+    done = cli("migrate", *there, "--retries", "0", "--run", "run")
     assert done.code == 1
     assert "cannot reach http://127.0.0.1:9/v1" in done.err
 
@@ -291,7 +318,7 @@ def test_an_endpoint_that_is_not_there_is_a_sentence(cli: Any, inputs: list[str]
 def test_an_endpoint_that_hangs_is_given_up_and_the_run_can_go_on(cli: Any, inputs: list[str], world: Any) -> None:
     with StandInServer(world.serve, delay=3) as slow:
         hanging = ["--api-base", slow.url, "--timeout", "0.2", "--retries", "0", "--run", "run"]
-        done = cli("migrate", *inputs, *hanging)
+        done = cli("migrate", *changed(inputs, *hanging))
     assert done.code == 1
     assert "no answer within 0.2 s" in done.err
 
@@ -342,7 +369,7 @@ def test_low_coverage_ends_with_4_and_the_result_is_kept(cli: Any, inputs: list[
 
     with StandInServer(mumble) as server:
         here = ["--api-base", server.url, "--p-yes", "hard", "--min-coverage", "0.99"]
-        done = cli("migrate", *inputs, *here, "--run", "run")
+        done = cli("migrate", *changed(inputs, *here), "--run", "run")
         assert done.code == 4
         assert "less than --min-coverage 99.0%" in done.err
         assert json.loads(Path("run/result.json").read_text())["coverage"] < 0.99

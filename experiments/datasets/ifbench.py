@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.examples import FIELDS, Example
+from ...prompts.examples import Example
+from ...prompts.field_map import FIELDS
 from ...prompts.rows import validate_row
 from .sources import Hub, Row, Source, rows_of
 

@@ -7,7 +7,7 @@ the hub, and askance's own format.
 from __future__ import annotations
 
 from ...prompts.errors import InputError
-from ...prompts.examples import Preference
+from ...prompts.preferences import Preference
 from .records import own_pair, pair
 from .sources import Hub, Row, Source, rows_of
 

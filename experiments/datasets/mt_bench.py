@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.examples import Preference
+from ...prompts.preferences import Preference
 from .records import chat, own_pair, pair
 from .sources import Hub, Row, Source, rows_of
 

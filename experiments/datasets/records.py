@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...prompts.errors import InputError
-from ...prompts.examples import FIELDS, Example, Preference
+from ...prompts.examples import Example
+from ...prompts.field_map import FIELDS
+from ...prompts.preferences import Preference
 from ...prompts.rows import validate_row
 from .sources import Row
 

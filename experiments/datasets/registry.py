@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.examples import Example, Preference
+from ...prompts.examples import Example
+from ...prompts.preferences import Preference
 from . import ifbench, llmbar, mt_bench, qags, reward_bench, summeval, topical_chat
 from .sources import Source
 

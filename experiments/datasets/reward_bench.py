@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from ...prompts.errors import InputError
-from ...prompts.examples import Preference
+from ...prompts.preferences import Preference
 from .records import own_pair, pair
 from .sources import Hub, Row, Source, rows_of
 

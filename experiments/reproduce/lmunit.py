@@ -21,7 +21,8 @@ from ...optimizer.weights import PreferenceScores
 from ...optimizer.weights.judged_pairs import cells, separate_examples, separate_scores
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, Preference
+from ...prompts.examples import Example
+from ...prompts.preferences import Preference
 from ...prompts.words import number_text
 from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, load_rated

@@ -20,7 +20,7 @@ from ...optimizer.weights.pairs import (
 )
 from ...optimizer.weights.sections import Pooling
 from ...prompts.checklist import Checklist
-from ...prompts.examples import Preference
+from ...prompts.preferences import Preference
 from .unit_tests import KINDS
 
 DECAY = 0.8

@@ -30,7 +30,8 @@ from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, Preference, documents
+from ...prompts.examples import Example, documents
+from ...prompts.preferences import Preference
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of

@@ -7,23 +7,28 @@ its choice depends on which it is shown first.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from ...evaluation.evaluate import prepare
 from ...evaluation.scoring import complete_mean, mean_score, worth
+from ...models.session import ModelOptions
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, Preference, without_answers
-from ...prompts.rows import read_rows, validate_row
+from ...prompts.examples import Example, without_answers
+from ...prompts.preferences import Preference, has_chosen, preference_of
+from ...prompts.rows import source_rows
 from . import PreferenceScores, RatingScores, preference_scores, rating_scores
 from .preferences import context_name
 from .ratings import rated_dimension
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ...evaluation.evaluate import EvaluationJob
     from ...evaluation.evaluation import Evaluation
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
     from ...prompts.checklist import Checklist
     from ...prompts.prompt import Prompt
     from ...prompts.verdicts import Verdict
+
+logger = logging.getLogger(__name__)
+
+TEXTS = ("id", "input", "output_a", "output_b", "prompt", "chosen", "rejected")
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,7 @@ def prepare_pairs(
     With ``pairwise`` the score of output a is how likely it is called the better one, and that of b is 1 minus this.
 
     Args:
-        path: Preference pairs, JSONL or CSV: ``id``, ``input``, ``output_a``, ``output_b``, ``preferred``.
+        path: Preference pairs, as for :func:`load_pairs`.
         checklist: The tests; a pair with a missing verdict is left out and counted.
         model: The judge.
         prompt: For the judge; askance's own by default. With ``pairwise`` one without placeholders.
@@ -197,7 +206,8 @@ def prepare_pairs(
     """
     if swap and not pairwise:
         raise InputError("--swap shows both outputs of a pair in both orders, so it needs --pairwise.")
-    pairs = load_pairs(path, limit=options.pop("limit", None))
+    seed = options.get("seed", ModelOptions.model_fields["seed"].default)
+    pairs = load_pairs(path, limit=options.pop("limit", None), seed=seed)
     if not pairwise:
         examples = [example for pair in pairs for example in separate_examples(pair)]
         return PairsJob(pairs, prepare(examples, checklist, model, prompt, options), pairwise, swap)
@@ -265,24 +275,37 @@ def prepare_ratings(
     return RatingsJob(job.examples, rated, replace(job, examples=unrated))
 
 
-def load_pairs(path: str | Path, *, limit: int | None = None) -> list[Preference]:
+def load_pairs(source: Any, *, limit: int | None = None, seed: int = 42) -> list[Preference]:
     """Read preference pairs whose outputs are to be judged.
+
+    Args:
+        source: A file, a data set on the Hugging Face hub, a data frame, or rows: ``id``, ``input``, ``output_a``,
+            ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a ``prompt``, where an ``id`` is not needed.
+        limit: Read only so many pairs.
+        seed: Which of ``chosen`` and ``rejected`` is shown as a, see :func:`~askance.prompts.preferences.preference_of`.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
     pairs: list[Preference] = []
-    seen: dict[str, int] = {}
-    for number, row in read_rows(Path(path)):
-        if limit is not None and len(pairs) >= limit:
-            break
-        pair = validate_row(Preference, row, f"{path}, line {number}")
+    seen: dict[str, str] = {}
+    unnamed: dict[str, int] = {}
+    for where, row in islice(source_rows(source, TEXTS, say=logger.warning), limit):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+        pair = preference_of(row, where, seed=seed)
+        if row.get("id") is None and has_chosen(row):  # the same texts may be there more than once
+            unnamed[pair.id] = unnamed.get(pair.id, 0) + 1
+            if unnamed[pair.id] > 1:
+                pair = preference_of({**row, "id": f"{pair.id}-{unnamed[pair.id]}"}, where, seed=seed)
         if pair.id in seen:
-            raise InputError(f"{path}, line {number}: the id '{pair.id}' was used before, in line {seen[pair.id]}.")
-        seen[pair.id] = number
+            raise InputError(f"{where}: the id '{pair.id}' was used before, in {seen[pair.id].rpartition(', ')[2]}.")
+        seen[pair.id] = where
         pairs.append(pair)
     if not pairs:
-        raise InputError(f"{path}: there are no pairs in it.")
+        raise InputError(f"{source if isinstance(source, (str, Path)) else 'the data'}: there are no pairs in it.")
+    if unnamed:
+        logger.warning("%d pairs have no 'id'; they are called after a hash of their texts.", sum(unnamed.values()))
     return pairs
 
 

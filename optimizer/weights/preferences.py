@@ -9,6 +9,7 @@ without ``input`` each pair is its own.
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Sized
@@ -23,8 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.rows import read_rows
+from ...prompts.preferences import has_chosen
+from ...prompts.rows import source_rows
 from .pairs import Floats, PairDifferences, codes_of
+
+logger = logging.getLogger(__name__)
 
 Level = Literal["global", "dataset", "section"]
 FIELDS = ("id", "input", "preferred", "scores_a", "scores_b", "section", "dataset", "group", "metadata")
@@ -176,11 +180,11 @@ def check_tables(
             raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
 
 
-def load_preferences(path: str | Path, *, limit: int | None = None) -> PreferenceScores:
-    """Read pairs with scores from a JSONL (or CSV) file.
+def load_preferences(path: Any, *, limit: int | None = None) -> PreferenceScores:
+    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
 
     Args:
-        path: The file; see the module's description for its fields.
+        path: The source; see the module's description for its fields.
         limit: Read only so many pairs.
 
     Raises:
@@ -190,7 +194,7 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
     ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
-    for where, identity, row in identified_rows(Path(path), limit, "pairs"):
+    for where, identity, row in identified_rows(path, limit, "pairs"):
         ids.append(identity)
         if row.get("preferred") not in _SIGN:
             raise InputError(f"{where}: {_wrong_preferred(row)}")
@@ -199,7 +203,7 @@ def load_preferences(path: str | Path, *, limit: int | None = None) -> Preferenc
         groups.append(group_of(row, identity, where))
         sections.append(_label(row, "section", where))
         datasets.append(_label(row, "dataset", where))
-    a, b = columns.tables(f"{path}: the scores are empty; 'scores_a' must hold a number for each test.")
+    a, b = columns.tables(f"{name_of(path)}: the scores are empty; 'scores_a' must hold a number for each test.")
     return preference_scores(ids, columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets)
 
 
@@ -232,22 +236,31 @@ class ScoreColumns:
         return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
 
 
-def identified_rows(path: Path, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each row of a file, with where it stands and its id.
+def identified_rows(source: Any, limit: int | None, what: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each row of a source, with where it stands and its id.
 
     Raises:
         InputError: There are no rows, or an id is missing, no text, or used twice.
     """
-    lines: dict[str, int] = {}
-    for number, row in islice(read_rows(path), limit):
-        where = f"{path}, line {number}"
-        identity = _identity(row, where)
-        if identity in lines:
-            raise InputError(f"{where}: the id '{identity}' was used before, in line {lines[identity]}.")
-        lines[identity] = number
-        yield where, identity, row
-    if not lines:
-        raise InputError(f"{path}: there are no {what} in it.")
+    places: dict[str, str] = {}
+    for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+        found = {name: value for name, value in row.items() if value is not None}
+        identity = _identity(found, where)
+        if identity in places:
+            raise InputError(
+                f"{where}: the id '{identity}' was used before, in {places[identity].rpartition(', ')[2]}."
+            )
+        places[identity] = where
+        yield where, identity, found
+    if not places:
+        raise InputError(f"{name_of(source)}: there are no {what} in it.")
+
+
+def name_of(source: Any) -> str:
+    """A source as errors call it."""
+    return str(source) if isinstance(source, (str, Path)) else "the data"
 
 
 def _identity(row: dict[str, Any], where: str) -> str:
@@ -259,6 +272,8 @@ def _identity(row: dict[str, Any], where: str) -> str:
 
 
 def _wrong_preferred(row: dict[str, Any]) -> str:
+    if has_chosen(row):
+        return "'chosen' and 'rejected' are outputs without scores; --checklist and --model have a judge score them."
     if "preferred" not in row:
         return f"the field 'preferred' is missing.{did_you_mean('preferred', row)}"
     return f'field \'preferred\': {row["preferred"]!r} is not "a", "b" or "tie".'

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.labels import Labels, rating_of, refuse_mixed_labels, with_words
-from ...prompts.rows import read_rows
+from ...prompts.rows import source_rows
 from .pairs import Floats
 from .preferences import (
     LeftOut,
@@ -25,6 +24,7 @@ from .preferences import (
     check_tables,
     group_of,
     identified_rows,
+    name_of,
     scores_of,
 )
 
@@ -84,12 +84,12 @@ def rating_scores(
 
 
 def load_ratings(
-    path: str | Path, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
+    path: Any, *, dimension: str | None = None, limit: int | None = None, labels: Labels | None = None
 ) -> RatingScores:
-    """Read rated outputs with scores from a JSONL (or CSV) file.
+    """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows.
 
     Args:
-        path: The file; see the module's description for its fields.
+        path: The source, which is read twice; see the module's description for its fields.
         dimension: Take the rating from ``human.DIMENSION`` (the mean over raters). When None, ``rating`` where the
             lines have one, else the only dimension that people rated, or ``overall`` among several.
         limit: Read only so many outputs.
@@ -98,7 +98,6 @@ def load_ratings(
     Raises:
         InputError: Names the file, line and field of the first problem.
     """
-    path = Path(path)
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns = ScoreColumns()
     ids: list[str] = []
@@ -111,7 +110,7 @@ def load_ratings(
         columns.add(scores_of(given, "scores", where))
         rated.append((where, {dimension or "rating": _ratings(row, dimension, where, labels or {})}))
         groups.append(group_of(row, identity, where))
-    [scores] = columns.tables(f"{path}: the scores are empty; 'scores' must hold a number for each test.")
+    [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
     ratings = [float(np.mean(given)) for _, human in rated for given in human.values()]
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
@@ -140,15 +139,15 @@ def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, 
     return dimension or ("overall" if "overall" in known else known[0])
 
 
-def _dimension_of_file(path: Path) -> str | None:
+def _dimension_of_file(path: Any) -> str | None:
     """The dimension to learn from; None where the lines have a ``rating``, or nothing."""
     humans = []
-    for _, row in read_rows(path):
-        if "rating" in row:
+    for _, row in source_rows(path):
+        if row.get("rating") is not None:
             return None
         humans.append(row.get("human"))
     rated = [human for human in humans if isinstance(human, dict) and human]
-    return rated_dimension(rated, None, str(path)) if rated else None
+    return rated_dimension(rated, None, name_of(path)) if rated else None
 
 
 def _field(dimension: str | None) -> str:

@@ -82,9 +82,9 @@ class LearnedWeights(Shown):
 
 
 def weigh(
-    data: str | Path | None = None,
+    data: Any = None,
     *,
-    ratings: str | Path | None = None,
+    ratings: Any = None,
     checklist: str | Path | Checklist | None = None,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
@@ -95,8 +95,8 @@ def weigh(
     """Learn weights of tests, and whether they beat uniform ones.
 
     Args:
-        data: Preference pairs, with scores of their own or to be judged.
-        ratings: Rated outputs, with scores of their own or to be judged; alone or beside ``data``.
+        data: Preference pairs, with scores of their own or to be judged: a file, a data frame or rows.
+        ratings: Rated outputs, as a file, a data frame or rows, with scores of their own or to be judged; alone or beside ``data``.
         checklist: The tests, where outputs are to be judged.
         model: The judge.
         prompt: For the judge; askance's own by default.
@@ -112,8 +112,8 @@ def weigh(
 
 
 def prepare(
-    data: str | Path | None,
-    ratings: str | Path | None,
+    data: Any,
+    ratings: Any,
     checklist: str | Path | Checklist | None,
     model: str | Model | None,
     prompt: str | Path | Prompt | None,

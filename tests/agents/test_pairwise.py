@@ -12,7 +12,7 @@ from askance.models.base import Answer, Request
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
-from askance.prompts.examples import Preference
+from askance.prompts.preferences import Preference
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel

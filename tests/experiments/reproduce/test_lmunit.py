@@ -18,7 +18,7 @@ from askance.experiments.reproduce.unit_tests import KINDS, load_sections, sprea
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question, load_checklist
 from askance.prompts.errors import InputError
-from askance.prompts.examples import Preference
+from askance.prompts.preferences import Preference
 from askance.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("sandbox")

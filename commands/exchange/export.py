@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ..bridges.exports import TOOLS, export_judge
-from ..prompts.rows import write_whole
-from .options import common_options
-from .output import echo_json
+from ...bridges.exports import TOOLS, export_judge
+from ...prompts.rows import write_whole
+from ..options import common_options
+from ..output import echo_json
 
 
 @click.command(name="export")

@@ -1,0 +1,218 @@
+"""Exported traces made into examples: one a trace, of its root or of the spans with a name, with what people said of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.field_map import TEXTS, check_field_map, columns_of
+from ...prompts.labels import MEANINGS, is_number
+from ...prompts.messages import text_of
+from .spans import counted, short
+from .trace_files import FORMATS, read_parts, rows_of_file
+from .trace_set import TraceSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...prompts.field_map import FieldMap
+    from .spans import GivenScore, TracedSpan
+
+
+@dataclass(frozen=True)
+class ImportedTraces:
+    """Examples, and what was left out."""
+
+    rows: tuple[dict[str, Any], ...]
+    """As in an examples file."""
+    format: str
+    notes: tuple[str, ...]
+    """What was read, what was left out and why, in sentences."""
+
+    def to_jsonl(self) -> str:
+        """The content of an examples file."""
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
+
+
+def import_traces(
+    files: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    span: str | None = None,
+    scores: Sequence[str] = (),
+    fields: FieldMap | None = None,
+) -> ImportedTraces:
+    """Read traces that another tool exported.
+
+    Args:
+        files: One or more; spans may be in one and their scores in another.
+        source: Of ``FORMATS``; found out where it is None and not ambiguous.
+        span: Take the spans of this name instead of each trace's root.
+        scores: Names of scores that are people's although the format does not say so, or says that a program gave them.
+        fields: Our field to a place in the span, where its whole input and output are not wanted: a path such as
+            ``output.answer``, ``input.0.content`` or ``metadata.rating``.
+
+    Raises:
+        InputError: A file cannot be read, is of no known format or of several, no span has that name, or not one example
+            came of them.
+        MissingExtraError: Parquet and Excel need packages of the extra ``files``.
+    """
+    fields = fields or {}
+    check_field_map(fields)
+    if source is not None and source not in FORMATS:
+        raise InputError(f"There is no format '{source}'.{did_you_mean(source, FORMATS)} Known: {', '.join(FORMATS)}.")
+    paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
+    rows = [placed for path in paths for placed in rows_of_file(path)]
+    if not rows:
+        raise InputError(f"{', '.join(map(str, paths))}: there is nothing in it.")
+    format_of, parts, strange = read_parts(rows, source)
+    found = TraceSet.of(parts)
+    known = list(dict.fromkeys(each.name for given in found.scores.values() for each in given if each.name))
+    for name in scores:
+        if name not in known:
+            raise InputError(
+                f"--score {name}: there is no such score.{did_you_mean(name, known)} There are: {', '.join(known) or 'none'}."
+            )
+    taken, left_out = found.chosen(span)
+    examples: list[dict[str, Any]] = []
+    used: list[GivenScore] = []
+    of_trace = Counter(each.trace for each in taken)
+    for each in taken:
+        given = [one for one in found.said_of(each, as_root=span is None) if _is_peoples(one, scores)]
+        reference = found.references.get(each.trace) if span is None else None
+        row = _row(
+            each.trace if of_trace[each.trace] == 1 else f"{each.trace}/{each.id}", each, given, fields, reference
+        )
+        if isinstance(row, str):
+            left_out[f"{'trace' if span is None else 'span'} {row}"] += 1
+        else:
+            examples.append(row)
+            used += given
+    notes = [f"{counted(len(found.traces), f'trace of {format_of}')}: {counted(len(examples), 'example')}."]
+    notes += [f"Left out: {counted(count, reason)}." for reason, count in left_out.items()]
+    notes += strange
+    if not examples:
+        raise InputError(f"{paths[0]}: no example came of it. {' '.join(notes)}{found.outputs_elsewhere(taken)}")
+    notes += [*_said_of_scores(found, scores, used), *_said_of_labels(examples)]
+    return ImportedTraces(tuple(examples), format_of, tuple(notes))
+
+
+def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
+    return score.by == "people" or score.name in scores
+
+
+def _row(
+    name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
+) -> dict[str, Any] | str:
+    """The example of a span, as in an examples file; or why it is none.
+
+    Args:
+        name: Its id.
+        span: What was given and made.
+        given: What people said of it.
+        fields: Where fields stand in the span.
+        reference: What people would have answered.
+    """
+    row = {"id": name, **_mapped(span, fields)}
+    for field in ("input", "output"):
+        if field not in row:
+            return f"with an error instead of an {field}" if span.problem else f"without an {field}"
+    if reference is not None:
+        row.setdefault("reference", reference)
+    ratings: dict[str, list[Any]] = defaultdict(list)
+    comments: dict[str | None, list[str]] = defaultdict(list)
+    for each in given:
+        if each.name is not None and each.value is not None:
+            ratings[each.name].append(each.value)
+        if each.comment is not None:
+            comments[each.name].append(each.comment)
+    if ratings:
+        row["human"] = {**row.get("human", {}), **{about: _one(values) for about, values in ratings.items()}}
+    if comments:
+        whole = comments.pop(None, [])
+        row["comment"] = _one(
+            [*whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
+        )
+    metadata = short({**span.metadata, "span": span.name, **row.pop("metadata", {})})
+    return row | ({"metadata": metadata} if metadata else {})
+
+
+def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
+    """The fields of a span that have something in them."""
+    whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
+    row: dict[str, Any] = {}
+    for ours, given in {"input": "input", "output": "output", **fields}.items():
+        values = [
+            value for path in columns_of(ours, given, ()) if (value := _at(whole, path)) not in (None, "", [], {})
+        ]
+        name, _, part = ours.partition(".")
+        if not values:
+            continue
+        if name in TEXTS:
+            text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
+            row |= {} if text is None else {name: text}
+        elif part:
+            row[name] = {
+                **row.get(name, {}),
+                part: _one([_number(each) if name == "human" else each for each in values]),
+            }
+        else:
+            row[name] = values[0]
+    return row
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and is_number(value) else value
+
+
+def _at(value: Any, path: str) -> Any:
+    """What stands at ``output.answer`` or ``input.0.content``; None where nothing does."""
+    for part in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def _one(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
+    """Whose scores were taken, and which were not and why."""
+    everything = [each for given in found.scores.values() for each in given]
+    rated, remarks = (sum(getattr(each, part) is not None for each in used) for part in ("value", "comment"))
+    yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
+    for by, why in (("unknown", "do not say who gave them"), ("model", "are a program's")):
+        left = Counter(each.name for each in everything if each.by == by and each.name not in scores)
+        if left:
+            few = ", ".join(f"{name} ({count})" for name, count in left.most_common(8))
+            yield f"Left out: scores that {why}: {few}; --score NAME takes those that people gave."
+    there = {id(each) for each in used}
+    beside = [each for each in everything if _is_peoples(each, scores) and id(each) not in there]
+    for where, which in (("a whole trace", True), ("other spans, or spans that were left out", False)):
+        if count := sum((each.span is None) == which for each in beside):
+            yield f"Left out: {count} of people's scores and comments, on {where}."
+    if found.strays:
+        yield f"Left out: {counted(found.strays, 'score')} on spans that are in no file."
+
+
+def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Labels that are not known, which have to be explained where the file is used."""
+    words: dict[str, set[str]] = defaultdict(set)
+    for row in examples:
+        for name, value in row.get("human", {}).items():
+            given = value if isinstance(value, list) else [value]
+            words[name] |= {each for each in given if isinstance(each, str) and each.strip().casefold() not in MEANINGS}
+    for name, unknown in words.items():
+        if unknown:
+            few = ", ".join(f"'{each}'" for each in sorted(unknown)[:8])
+            yield f"Labels of {name} to be explained where the file is used, with --labels good=WORD,bad=WORD: {few}."

@@ -1,0 +1,112 @@
+"""Langfuse: tables exported from its pages (CSV, JSON, JSONL), a trace downloaded as JSON, answers of its API, and what it
+writes to blob storage (the same in snake case).
+
+The exported tables have a column for each score, without who gave it; in a trace's JSON and in the API a score has its
+``source``: ``ANNOTATION`` is people in Langfuse, ``EVAL`` a judge, ``API`` either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .spans import GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .spans import By, Part, Row
+
+NAME = "langfuse"
+SOURCES: dict[str, By] = {"ANNOTATION": "people", "EVAL": "model"}
+_OF_TRACES = {"sessionId", "userId", "release", "bookmarked", "public", "htmlPath", "tags"}
+_OF_OBSERVATIONS = {"parentObservationId", "startTime", "type"}
+_OF_SCORES = {"value", "stringValue", "dataType", "source"}
+_LISTS = {"tags", "observations", "scores", "comments", "toolCalls", "toolCallNames", "traceTags", "prompts", "events"}
+"""Columns with lists that are no scores."""
+
+
+def parts(row: Row) -> list[Part] | None:
+    """What a row holds; None where it is none of Langfuse's."""
+    fields = {_camel(name): value for name, value in row.items()}
+    if isinstance(fields.get("trace"), Mapping) and "observations" in fields:
+        whole = {**fields["trace"], "observations": fields["observations"]}
+        return parts({**whole, "scores": fields.get("scores") or whole.get("scores")})
+    if "traceId" in fields and len(_OF_SCORES & fields.keys()) > 1 and "input" not in fields:
+        return [_score(fields)]
+    if "traceId" in fields and "id" in fields and _OF_OBSERVATIONS & fields.keys() and "output" in fields:
+        return list(_observation(fields))
+    if {"id", "timestamp", "output"} <= fields.keys() and _OF_TRACES & fields.keys():
+        return list(_trace(fields))
+    return None
+
+
+def _camel(name: Any) -> str:
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), str(name))
+
+
+def _trace(fields: Row) -> Iterator[Part]:
+    trace = str(fields["id"])
+    about = {"name": fields.get("name"), "tags": loaded(fields.get("tags")), "session": fields.get("sessionId")}
+    yield TracedSpan(
+        trace,
+        trace,
+        None,
+        str(fields.get("name") or ""),
+        loaded(fields.get("input")),
+        loaded(fields.get("output")),
+        short({**mapping(fields.get("metadata")), **about}),
+    )
+    for each in entries(fields.get("observations")):
+        yield from _observation({"traceId": trace, **{_camel(name): value for name, value in each.items()}})
+    for each in entries(fields.get("scores")):
+        yield _score({"traceId": trace, **{_camel(name): value for name, value in each.items()}})
+    for each in entries(fields.get("comments")):
+        yield GivenScore(None, None, text_or_none(each.get("content")), "people", trace, None)
+    yield from _columns(fields, trace, None)
+
+
+def _observation(fields: Row) -> Iterator[Part]:
+    trace, name = str(fields["traceId"]), str(fields["id"])
+    failed = fields.get("level") == "ERROR"
+    yield TracedSpan(
+        name,
+        trace,
+        text_or_none(fields.get("parentObservationId")) or trace,
+        str(fields.get("name") or fields.get("type") or ""),
+        loaded(fields.get("input")),
+        loaded(fields.get("output")),
+        short({**mapping(fields.get("metadata")), "model": fields.get("model") or fields.get("providedModelName")}),
+        str(fields.get("statusMessage") or "error") if failed else None,
+    )
+    for each in entries(fields.get("scores")):
+        yield _score({"traceId": trace, "observationId": name, **{_camel(part): value for part, value in each.items()}})
+    yield from _columns(fields, trace, name)
+
+
+def _score(fields: Row) -> GivenScore:
+    kind, value, words = fields.get("dataType"), fields.get("value"), fields.get("stringValue")
+    if kind == "BOOLEAN" and isinstance(value, (int, float)):
+        value = bool(value)
+    elif kind == "CATEGORICAL" or (value is None and words is not None):
+        value = words if words is not None else value
+    return GivenScore(
+        str(fields.get("name") or "score"),
+        value if isinstance(value, (bool, int, float, str)) else None,
+        text_or_none(fields.get("comment")),
+        SOURCES.get(str(fields.get("source")), "unknown"),
+        text_or_none(fields.get("traceId")),
+        text_or_none(fields.get("observationId")),
+    )
+
+
+def _columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:
+    """The scores of an exported table: columns with lists, one a name."""
+    for name, value in fields.items():
+        found = loaded(value)
+        if name in _LISTS or not isinstance(found, list) or name in ("input", "output", "metadata"):
+            continue
+        for each in found:
+            if isinstance(each, (bool, int, float, str)):
+                yield GivenScore(name, each, None, "unknown", trace, span)

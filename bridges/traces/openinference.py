@@ -1,0 +1,170 @@
+"""Spans of OpenTelemetry with the attributes of OpenInference (Phoenix, Arize) or of its own conventions for generative AI.
+
+Read are Phoenix's data frame of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
+(``get_span_annotations_dataframe``), the answers of its API for both, spans as the Python SDK writes them, and OTLP as
+JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...prompts.labels import MEANINGS
+from .spans import GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .spans import Part, Row
+
+NAME = "openinference"
+_PREFIX = "attributes."
+_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
+
+
+def parts(row: Row) -> list[Part] | None:
+    """What a row holds; None where it is no span and no annotation."""
+    if isinstance(row.get("resourceSpans"), list):
+        return [_otlp(span) for span in _otlp_spans(row)]
+    if "annotator_kind" in row and ("span_id" in row or "context.span_id" in row):
+        return [_annotation(row)]
+    context = mapping(row.get("context"))
+    attributes = _attributes(row)
+    span = row.get("context.span_id") or context.get("span_id")
+    if not span or not ("attributes" in row or attributes) or "mlflow.spanInputs" in attributes:
+        return None
+    trace = row.get("context.trace_id") or context.get("trace_id") or span
+    status = mapping(row.get("status"))
+    code = str(row.get("status_code") or status.get("status_code") or "")
+    said = row.get("status_message") or status.get("description")
+    problem = str(said or "error") if code.endswith("ERROR") else None
+    found: list[Part] = [
+        _span(str(span), str(trace), text_or_none(row.get("parent_id")), row.get("name"), attributes, problem)
+    ]
+    return found + [_annotation({"span_id": span, **each}) for each in entries(row.get("annotations"))]
+
+
+def _attributes(row: Row) -> dict[str, Any]:
+    """The attributes under dotted names, however they are nested."""
+    columns = {name.removeprefix(_PREFIX): row[name] for name in row if str(name).startswith(_PREFIX)}
+    return dict(_flat({**mapping(row.get("attributes")), **{name: loaded(each) for name, each in columns.items()}}))
+
+
+def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, each in value.items():
+            yield from _flat(each, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        for number, each in enumerate(value):
+            yield from _flat(each, f"{prefix}.{number}")
+    elif value is not None:
+        yield prefix, value
+
+
+def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row, problem: str | None) -> TracedSpan:
+    about = {"kind": attributes.get("openinference.span.kind"), "model": attributes.get("llm.model_name")}
+    given = {each: _value(attributes, each) for each in ("input", "output")}
+    return TracedSpan(
+        span,
+        trace,
+        parent,
+        str(name or ""),
+        given["input"],
+        given["output"],
+        short(
+            {
+                **mapping(attributes.get("metadata")),
+                **_below(attributes, "metadata"),
+                **about,
+                "session": attributes.get("session.id"),
+            }
+        ),
+        problem,
+    )
+
+
+def _below(attributes: Row, name: str) -> dict[str, Any]:
+    """An attribute that was an object, whose parts stand under dotted names of their own."""
+    return {each.removeprefix(f"{name}."): value for each, value in attributes.items() if each.startswith(f"{name}.")}
+
+
+def _value(attributes: Row, side: str) -> Any:
+    """What a span was given or gave: its value, else its messages, in the conventions of OpenInference or GenAI."""
+    value = attributes.get(f"{side}.value")
+    if value is not None:
+        return loaded(value, texts="json" in str(attributes.get(f"{side}.mime_type", "")))
+    if nested := _below(attributes, f"{side}.value"):
+        return nested
+    semantic = loaded(attributes.get(f"gen_ai.{side}.messages"))
+    if isinstance(semantic, list):
+        return [_of_parts(each) for each in semantic]
+    other = "gen_ai.prompt" if side == "input" else "gen_ai.completion"
+    return _numbered(attributes, f"llm.{side}_messages", "message.") or _numbered(attributes, other, "") or None
+
+
+def _of_parts(message: Any) -> Any:
+    """A message of the GenAI conventions, which has ``parts`` where others have ``content``."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
+        return message
+    content = [{**each, "text": each.get("content", each.get("text"))} for each in entries(message["parts"])]
+    return {"role": message.get("role", "assistant"), "content": content}
+
+
+def _numbered(attributes: Row, prefix: str, within: str) -> list[dict[str, Any]]:
+    """Messages that stand as ``PREFIX.0.message.role`` and the like."""
+    form = re.compile(
+        rf"{re.escape(prefix)}\.(\d+)\.{re.escape(within)}(role|content|contents\.\d+\.message_content\.text)"
+    )
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if match := form.fullmatch(name):
+            message = found.setdefault(int(match[1]), {"role": "assistant", "content": ""})
+            field = "role" if match[2] == "role" else "content"
+            more = field == "content" and message["content"]
+            message[field] = f"{message['content']}\n{value}" if more else value
+    return [found[number] for number in sorted(found)]
+
+
+def _annotation(row: Row) -> GivenScore:
+    result = mapping(row.get("result"))
+    label, score, why = (
+        result.get(name, row.get(f"result.{name}", row.get(name))) for name in ("label", "score", "explanation")
+    )
+    known = isinstance(label, str) and label.strip().casefold() in MEANINGS
+    kind = str(row.get("annotator_kind", ""))
+    return GivenScore(
+        str(row.get("name") or row.get("annotation_name") or "annotation"),
+        label if known or not isinstance(score, (bool, int, float)) else score,
+        text_or_none(why),
+        "people" if kind == "HUMAN" else "model" if kind else "unknown",
+        None,
+        str(row.get("span_id") or row.get("context.span_id")),
+    )
+
+
+# --- OTLP as JSON -------------------------------------------------------------------------------------------------
+
+
+def _otlp_spans(row: Row) -> Iterator[Row]:
+    for resource in entries(row["resourceSpans"]):
+        for scope in entries(resource.get("scopeSpans")):
+            yield from entries(scope.get("spans"))
+
+
+def _otlp(row: Row) -> TracedSpan:
+    attributes = {
+        str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in entries(row.get("attributes"))
+    }
+    status = mapping(row.get("status"))
+    failed = status.get("code") in (2, "STATUS_CODE_ERROR")
+    problem = str(status.get("message") or "error") if failed else None
+    parent = text_or_none(row.get("parentSpanId"))
+    return _span(str(row.get("spanId")), str(row.get("traceId")), parent, row.get("name"), attributes, problem)
+
+
+def _otlp_value(value: Row) -> Any:
+    if "arrayValue" in value:
+        return [_otlp_value(each) for each in entries(mapping(value["arrayValue"]).get("values"))]
+    return next((value[name] for name in _VALUES if name in value), None)

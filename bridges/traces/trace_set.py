@@ -1,0 +1,98 @@
+"""Spans by trace, with what was said of them, and which of them become examples."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ...prompts.errors import InputError, did_you_mean
+from ...prompts.messages import text_of
+from .spans import GivenReference, GivenScore, TracedSpan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .spans import Part
+
+
+@dataclass(frozen=True)
+class TraceSet:
+    """The spans by trace, and what was said of them."""
+
+    traces: Mapping[str, Sequence[TracedSpan]]
+    scores: Mapping[str, Sequence[GivenScore]]
+    """By trace, each once."""
+    references: Mapping[str, str]
+    strays: int
+    """Scores on spans that are in no file."""
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> TraceSet:
+        """Put the parts together; a span that is in several of them is one."""
+        spans: dict[tuple[str, str], TracedSpan] = {}
+        given: list[GivenScore] = []
+        references: dict[str, str] = {}
+        for part in parts:
+            if isinstance(part, TracedSpan):
+                key = (part.trace, part.id)
+                spans[key] = _merged(spans[key], part) if key in spans else part
+            elif isinstance(part, GivenReference):
+                references[part.trace] = part.text
+            else:
+                given.append(part)
+        traces: dict[str, list[TracedSpan]] = defaultdict(list)
+        for each in spans.values():
+            traces[each.trace].append(each)
+        trace_of = {each.id: each.trace for each in spans.values()}
+        placed = [replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given]
+        single = {(each.span, each.name) for each in placed if not each.aggregate}
+        kept = [each for each in placed if not (each.aggregate and (each.span, each.name) in single)]
+        known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
+        by_trace: dict[str, list[GivenScore]] = defaultdict(list)
+        for score in known:
+            by_trace[str(score.trace)].append(score)
+        return cls(traces, by_trace, references, len(kept) - len(known))
+
+    def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
+        """What was said of a span; of a trace's only root also what was said of the whole trace."""
+        alone = as_root and len(roots_of(self.traces[span.trace])) == 1
+        given = self.scores.get(span.trace, ())
+        return [each for each in given if each.span == span.id or (each.span is None and alone)]
+
+    def chosen(self, span: str | None) -> tuple[list[TracedSpan], Counter[str]]:
+        """The spans that become examples, and how many traces have none."""
+        if span is None:
+            return [each for spans in self.traces.values() for each in roots_of(spans)], Counter()
+        taken = [each for spans in self.traces.values() for each in spans if each.name == span]
+        if not taken:
+            names = dict.fromkeys(each.name for spans in self.traces.values() for each in spans if each.name)
+            raise InputError(
+                f"No span is called '{span}'.{did_you_mean(span, names)} There are: {', '.join(islice(names, 12))}."
+            )
+        without = len(self.traces) - len({each.trace for each in taken})
+        return taken, Counter({f"trace without a span '{span}'": without} if without else {})
+
+    def outputs_elsewhere(self, taken: Sequence[TracedSpan]) -> str:
+        """Names of other spans that have an output, as a hint."""
+        others = (each for spans in self.traces.values() for each in spans if each not in taken)
+        names = dict.fromkeys(each.name for each in others if each.name and text_of(each.output))
+        return f" Spans with an output: {', '.join(islice(names, 8))}; --span NAME takes one." if names else ""
+
+
+def _merged(one: TracedSpan, other: TracedSpan) -> TracedSpan:
+    both = isinstance(one.input, list) and isinstance(other.input, list)
+    return replace(
+        one,
+        input=[*one.input, *other.input] if both else other.input if one.input is None else one.input,
+        output=other.output if one.output is None else one.output,
+        metadata={**one.metadata, **other.metadata},
+        problem=one.problem or other.problem,
+    )
+
+
+def roots_of(spans: Sequence[TracedSpan]) -> list[TracedSpan]:
+    """The spans of a trace whose parent is not there."""
+    ids = {each.id for each in spans}
+    return [each for each in spans if each.parent is None or each.parent not in ids or each.parent == each.id]

@@ -1,0 +1,1 @@
+"""Judges and examples from and to other tools."""

@@ -1,0 +1,122 @@
+"""Chat messages, and other values in which applications keep a text, as the text that a judge reads.
+
+Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised) and
+ShareGPT's ``from`` and ``value``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "aimessagechunk": "assistant", "developer": "system"}
+"""Other names of roles."""
+PLAIN_KEYS = ("output", "answer", "response", "text", "content", "result", "input", "question", "query", "prompt")
+"""Names under which applications keep the one text that matters; it is taken where nothing else is there."""
+
+Message = tuple[str, str]
+"""Role and text."""
+
+
+def message_of(value: Any) -> Message | None:
+    """Role and text of one message; None where it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    if isinstance(value.get("kwargs"), Mapping) and isinstance(value.get("id"), list) and value["id"]:  # LangChain
+        return _message(str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message"), value["kwargs"])
+    if isinstance(value.get("data"), Mapping) and isinstance(value.get("type"), str):
+        return _message(value["type"], value["data"])
+    if isinstance(value.get("from"), str) and isinstance(value.get("value"), str):
+        return _message(value["from"], {"content": value["value"]})
+    role = value.get("role", value.get("type"))
+    return _message(role, value) if isinstance(role, str) and "content" in value else None
+
+
+def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
+    if "content" not in fields:
+        return None
+    parts = [_content(fields["content"])]
+    calls = fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
+    if calls:
+        parts.append(json.dumps(calls, ensure_ascii=False))
+    name = role.lower()
+    return ROLES.get(name, name), "\n".join(part for part in parts if part)
+
+
+def _content(content: Any) -> str:
+    """A message's content: a text, or parts; one that is no text stands as its kind in brackets."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        return json.dumps(content, ensure_ascii=False)
+    return "\n".join(each if isinstance(each, str) else _part(each) for each in content)
+
+
+def _part(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return json.dumps(part, ensure_ascii=False)
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    kind = part.get("type", "part")
+    if kind in ("tool_use", "tool_result", "tool_call", "refusal"):
+        return json.dumps(part, ensure_ascii=False)
+    return f"[{kind}]"
+
+
+def messages_of(value: Any) -> list[Message] | None:
+    """The messages of a list of them; None where it is no such list, or empty."""
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and value:
+        if len(value) == 1 and isinstance(value[0], list):  # LangChain logs a list of conversations
+            return messages_of(value[0])
+        found = [message_of(each) for each in value]
+        return [each for each in found if each] if all(found) else None
+    return None
+
+
+def conversation(messages: Sequence[Message]) -> str:
+    """Messages as one text: a single one as it is, several as a paragraph each, with who says it."""
+    if len(messages) == 1:
+        return messages[0][1]
+    return "\n\n".join(f"{role.capitalize()}: {text}" for role, text in messages)
+
+
+def text_of(value: Any) -> str | None:
+    """The text in a value that an application was given or gave; None where there is none.
+
+    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that, and
+    any other object or list is its JSON.
+    """
+    if value is None or value == "" or value == {} or value == []:
+        return None
+    if isinstance(value, str):
+        return value if value.strip() else None
+    messages = messages_of(value)
+    if messages is None and (one := message_of(value)) is not None:
+        messages = [one]
+    if messages is not None:
+        return conversation(messages) or None
+    if isinstance(value, Mapping) and (inner := _inner(value)) is not None:
+        return text_of(inner)
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _inner(value: Mapping[str, Any]) -> Any:
+    """What an object is wrapped around; None where it is not."""
+    if messages_of(value.get("messages")):
+        return value["messages"]
+    choices = value.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+        return choices[0].get("message", choices[0].get("text"))
+    generations = value.get("generations")  # LangChain: one list a prompt, of which the first is used
+    if isinstance(generations, list) and generations:
+        first = generations[0][0] if isinstance(generations[0], list) and generations[0] else generations[0]
+        if isinstance(first, Mapping):
+            return first.get("message") or first.get("text")
+    filled = {name: each for name, each in value.items() if each not in (None, "", {}, [])}
+    if len(filled) == 1:
+        [(name, only)] = filled.items()
+        return only if isinstance(only, str) or name.lower() in PLAIN_KEYS else None
+    return None

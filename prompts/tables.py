@@ -1,0 +1,288 @@
+"""Tables as they are exported: CSV with any separator, Excel, Parquet, JSON lists and data frames, all as rows.
+
+A cell that is empty (in a data frame also NaN, NaT and NA) is None.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import warnings
+from datetime import date, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+from .errors import InputError, import_optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    Say = Callable[[str], None] | None
+
+
+Row = dict[str, Any]
+LONGEST_CELL = 2**31 - 1
+"""Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
+HEADER_CHARS = 2**16
+"""So much of a CSV file is looked at for its separator."""
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+CSV_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+"""With the separator that is expected."""
+EXCEL_SUFFIXES = (".xlsx", ".xlsm")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+def is_numbered_by_row(path: str | Path) -> bool:
+    """Whether a place in this file is a row; in other files it is a line."""
+    return suffix_of(path) in (*EXCEL_SUFFIXES, *PARQUET_SUFFIXES, ".json")
+
+
+def suffix_of(path: str | Path) -> str:
+    """The suffix, in lower case, without the sheet's name in ``book.xlsx#Sheet``."""
+    found = re.search(r"\.\w+(?=$|#)", str(path))
+    return found[0].lower() if found else ""
+
+
+def text_encoding(path: Path) -> str:
+    """The encoding of a text file, told from its byte order mark; UTF-8 where it has none.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------------
+
+
+def csv_rows(path: Path, file: Any, as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
+    """The rows of a CSV file that is open, each with its line.
+
+    The separator is the one that the header has most of, quoted names aside; ``sep=;`` in the first line, as Excel
+    writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``.
+
+    Raises:
+        InputError: It is not valid CSV, or a row has cells beyond the header.
+    """
+    csv.field_size_limit(LONGEST_CELL)
+    beginning = file.read(HEADER_CHARS)
+    file.seek(0)
+    named = re.match(r"sep=(.)\r?\n", beginning, re.IGNORECASE)
+    header = _QUOTED.sub("", beginning).lstrip("\r\n").partition("\n")[0]
+    expected = CSV_SUFFIXES.get(suffix_of(path), ",")
+    most = max(SEPARATORS, key=lambda each: (header.count(each), each == expected))
+    separator = named[1] if named else most
+    if named:
+        file.readline()
+    elif separator != expected and say is not None:
+        say(f"{path}: read with {SEPARATORS[separator]} between the cells.")
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    skipped = 1 if named else 0
+
+    def records() -> Iterator[tuple[int, Sequence[Any]]]:
+        try:
+            for cells in reader:
+                yield reader.line_num + skipped, cells
+        except csv.Error as error:
+            raise InputError(f"{path}, line {reader.line_num + skipped}: not valid CSV ({error}).") from None
+
+    def read(name: str, value: str, where: str) -> Any:
+        return value if name in as_text else _parsed(value)
+
+    yield from _rows_of_cells(f"{path}, line", records(), read)
+
+
+def _rows_of_cells(
+    where: str, records: Iterable[tuple[int, Sequence[Any]]], read: Callable[[str, Any, str], Any]
+) -> Iterator[tuple[int, Row]]:
+    """Rows of the cells under a header, each with its number; without the empty ones.
+
+    Args:
+        where: What a row's number is put behind in errors.
+        records: Number and cells of the header and of each row.
+        read: Makes a value of a column's name, a cell and its place.
+    """
+    header: list[str] | None = None
+    for number, cells in records:
+        if all(_is_empty(cell) for cell in cells):
+            continue
+        if header is None:
+            header = ["" if _is_empty(cell) else str(cell).strip("\ufeff \t\r\n") for cell in cells]
+            twice = next((name for name in header if name and header.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"{where} {number}: two columns are called '{twice}'.")
+            continue
+        row: Row = dict.fromkeys(name for name in header if name)
+        for place, cell in enumerate(cells):
+            if _is_empty(cell):
+                continue
+            if place >= len(header):
+                raise InputError(f"{where} {number}: more cells than the header has columns.")
+            name = header[place] or f"column {place + 1}"  # without a name, as the index of a data frame
+            row[name] = read(name, cell, f"{where} {number}, column '{name}'")
+        yield number, row
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _parsed(value: str) -> Any:
+    """The object or array that a cell holds as JSON, else its text."""
+    if value[:1] in "{[":
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+# --- JSON lists ---------------------------------------------------------------------------------------------------
+
+
+def json_list(path: Path, text: str) -> Iterator[tuple[int, Row]]:
+    """The objects of a JSON array, counted from 1.
+
+    Raises:
+        InputError: It is not valid JSON, or holds something else.
+    """
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from None
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(entry).__name__}.")
+        yield number, entry
+
+
+# --- Excel and Parquet --------------------------------------------------------------------------------------------
+
+
+def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
+    """The rows of a sheet, each with its number there: the sheet in ``book.xlsx#Sheet``, else the first one.
+
+    Raises:
+        MissingExtraError: ``openpyxl`` is not installed.
+        InputError: It is no Excel workbook, has no such sheet, or a cell of ``as_text`` holds an error.
+        OSError: It cannot be opened.
+    """
+    openpyxl = import_optional("openpyxl", "files", "openpyxl", "; or save the sheet as CSV.")
+    place, _, wanted = str(path).partition("#")
+    with Path(place).open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        except (BadZipFile, KeyError, ValueError, TypeError, SyntaxError) as error:
+            raise InputError(
+                f"{place}: not an Excel workbook (.xlsx) that can be read ({error}); one with a password cannot."
+            ) from None
+        names = [sheet.title for sheet in book.worksheets]
+        if wanted and wanted not in names:
+            raise InputError(f"{place}: there is no sheet '{wanted}' in it; there are: {', '.join(names)}.")
+        if not wanted and len(names) > 1 and say is not None:
+            say(f"{place}: the sheet '{names[0]}' is read, the first of {len(names)}; {place}#NAME takes another.")
+        sheet = book[wanted or names[0]]
+        sheet.reset_dimensions()  # some programs write wrong ones
+
+        def read(name: str, value: Any, where: str) -> Any:
+            if name not in as_text:
+                return plain(_parsed(value) if isinstance(value, str) else value)
+            if isinstance(value, _ExcelError):  # as after pasting a text that begins with =
+                raise InputError(
+                    f"{where}: the cell holds Excel's error {value}, not a text. Format the column as text and enter it "
+                    "again."
+                )
+            return as_written(value)
+
+        cells = ([_value(cell) for cell in row] for row in sheet.iter_rows())
+        yield from _rows_of_cells(f"{place}, row", enumerate(cells, 1), read)
+
+
+class _ExcelError(str):
+    """What Excel shows where a formula failed."""
+
+    __slots__ = ()
+
+
+def _value(cell: Any) -> Any:
+    return _ExcelError(cell.value) if cell.data_type == "e" else cell.value
+
+
+def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
+    """The rows of a Parquet file, counted from 1.
+
+    Raises:
+        MissingExtraError: ``pyarrow`` is not installed.
+        InputError: It is no Parquet file.
+        OSError: It cannot be opened.
+    """
+    parquet = import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
+    number = 0
+    with path.open("rb") as file:
+        try:
+            for batch in parquet.ParquetFile(file).iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, _typed(row, as_text)
+        except ValueError as error:  # pyarrow's own errors of a file are ValueErrors
+            raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
+
+
+# --- values with types --------------------------------------------------------------------------------------------
+
+
+def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | None:
+    """The rows of a pandas or polars data frame or an Arrow table; None where it is none of these.
+
+    The index of a pandas data frame is a column where it has a name.
+    """
+    if hasattr(source, "collect_schema") and hasattr(source, "collect") and not hasattr(source, "iter_rows"):
+        source = source.collect()  # a lazy frame of polars
+    rows: Iterable[Any]
+    if hasattr(source, "iter_rows") and hasattr(source, "columns"):
+        rows = source.iter_rows(named=True)
+    elif hasattr(source, "to_dict") and hasattr(source, "notna") and hasattr(source, "columns"):
+        named = source.reset_index() if any(name is not None for name in source.index.names) else source
+        rows = named.astype(object).where(named.notna(), None).to_dict("records")
+    elif hasattr(source, "to_pylist") and hasattr(source, "column_names"):
+        rows = source.to_pylist()
+    else:
+        return None
+    return (_typed(row, as_text) for row in rows)
+
+
+def _typed(row: Row, as_text: Collection[str]) -> Row:
+    found = {str(name): plain(value) for name, value in row.items()}
+    return {name: as_written(value) if name in as_text else value for name, value in found.items()}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: dates as ISO 8601 texts, arrays as lists, and None for what is not a number."""
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else float(value)
+    return None if isinstance(value, float) and value != value else value
+
+
+def as_written(value: Any) -> Any:
+    """A number or truth value as the text that it shows; anything else as it is."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) if isinstance(value, (int, float)) else plain(value)

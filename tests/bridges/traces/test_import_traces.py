@@ -1,0 +1,111 @@
+"""What holds for every format: finding it out, spans, what is said, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance import import_traces, load_examples
+from askance.cli import main
+from askance.prompts.errors import InputError
+from askance.prompts.messages import text_of
+
+MESSAGES = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}]
+RUN = {"id": "r1", "name": "chain", "run_type": "chain", "inputs": {"q": "Where?"}, "outputs": {"a": "Here."}}
+
+
+def refusal(*files: Path, **named: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        import_traces(list(files), **named)
+    return str(caught.value)
+
+
+def test_a_file_of_no_known_format_is_told_what_there_is(write: Any) -> None:
+    path = write("rows.jsonl", [{"question": "Where?", "answer": "Here."}])
+    message = refusal(path)
+    assert f"{path}, row 1: no export of langfuse, langsmith" in message
+    assert "it has: question, answer" in message and "--field" in message
+    assert "not as mlflow exports it" in refusal(path, source="mlflow")
+
+
+def test_a_format_that_could_be_two_has_to_be_named(write: Any) -> None:
+    both = RUN | {"messages": MESSAGES}
+    path = write("rows.jsonl", [both])
+    assert "this may be of langsmith or openai; say which with --from" in refusal(path)
+    assert import_traces(path, source="langsmith").format == "langsmith"
+
+
+def test_rows_of_another_kind_are_left_out_and_said(write: Any) -> None:
+    path = write("rows.jsonl", [RUN, {"something": "else"}])
+    assert f"Left out: 1 row not of langsmith ({path}, line 2)." in import_traces(path).notes
+
+
+def test_files_that_cannot_be_read_are_refused(write: Any, tmp_path: Path) -> None:
+    assert "there is no such file" in refusal(tmp_path / "no.json")
+    assert "line 1: not valid JSON" in refusal(write("bad.json", '{"id": 1,\n'))
+    assert "there is nothing in it" in refusal(write("empty.jsonl", []))
+    assert "row 2: a JSON object is needed" in refusal(write("list.json", [RUN, 3]))
+    assert "Did you mean 'langsmith'?" in refusal(write("a.jsonl", [RUN]), source="langsmth")
+
+
+def test_a_wrong_span_or_score_is_answered_with_those_there_are(write: Any) -> None:
+    path = write("a.jsonl", [RUN | {"feedback_stats": {"helpful": {"n": 1, "avg": 1}}}])
+    assert "No span is called 'chian'. Did you mean 'chain'?" in refusal(path, span="chian")
+    assert "--score helpfull: there is no such score. Did you mean 'helpful'?" in refusal(path, scores=["helpfull"])
+
+
+def test_several_spans_of_a_name_are_several_examples(write: Any) -> None:
+    steps = [RUN | {"id": f"s{place}", "name": "step", "parent_run_id": "r1", "trace_id": "r1"} for place in (1, 2)]
+    found = import_traces(write("a.jsonl", [RUN | {"trace_id": "r1"}, *steps]), span="step")
+    assert [row["id"] for row in found.rows] == ["r1/s1", "r1/s2"]
+
+
+def test_where_no_root_has_an_output_the_spans_that_have_are_named(write: Any) -> None:
+    child = RUN | {"id": "s1", "name": "step", "parent_run_id": "r1", "trace_id": "r1"}
+    path = write("a.jsonl", [RUN | {"outputs": None}, child])
+    message = refusal(path)
+    assert "1 trace without an output" in message and "Spans with an output: step; --span NAME" in message
+
+
+def test_the_command_writes_examples_and_says_what_it_did(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write("a.jsonl", [RUN, RUN | {"id": "r2", "outputs": None}])
+    with pytest.raises(SystemExit) as ended:
+        main(["import", str(path), "-o", str(tmp_path / "examples.jsonl")])
+    said = capsys.readouterr()
+    assert ended.value.code == 0 and said.out == ""
+    assert "2 traces of langsmith: 1 example." in said.err and "Left out: 1 trace without an output." in said.err
+    assert load_examples(tmp_path / "examples.jsonl")[0].output == "Here."
+    with pytest.raises(SystemExit):
+        main(["import", str(path), "--from", "langsmith", "--quiet"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)["id"] == "r1" and said.err == ""
+    with pytest.raises(SystemExit) as ended:
+        main(["import", str(tmp_path / "no.json")])
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("x", "x"),
+        ("  ", None),
+        ({}, None),
+        (MESSAGES, "User: Where?\n\nAssistant: Here."),
+        ([MESSAGES], "User: Where?\n\nAssistant: Here."),
+        ({"messages": MESSAGES[:1], "model": "m"}, "Where?"),
+        ({"type": "human", "content": "Where?"}, "Where?"),
+        ({"type": "ai", "data": {"content": "Here."}}, "Here."),
+        ([{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "Here."}], "User: Where?\n\nAssistant: Here."),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]}, "a\n[image_url]"),
+        ({"output": {"answer": "Here."}, "history": []}, "Here."),
+        ({"a": 1}, '{\n  "a": 1\n}'),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}, '[{"id": "c"}]'),
+    ],
+)  # fmt: skip
+def test_the_text_of_what_applications_log(value: Any, text: str | None) -> None:
+    assert text_of(value) == text

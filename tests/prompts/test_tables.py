@@ -1,0 +1,269 @@
+"""Files as they are exported: separators, byte order marks, empty cells, several raters, Excel, Parquet, data frames."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.prompts import errors
+from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.examples import load_examples
+from askance.prompts.field_map import parse_field_map
+
+GOOD = {"id": "a", "input": "x", "output": "y"}
+
+
+def refusal(source: Any, **named: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_examples(source, **named)
+    return str(caught.value)
+
+
+def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+# --- separators ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_found_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mark: str, name: str
+) -> None:
+    text = f'id{mark}input{mark}output{mark}human.tone\na{mark}"x, y{mark} z"{mark}fine, thanks{mark}3\n'
+    [example] = load_examples(written(tmp_path, "data.csv", text))
+    assert (example.input, example.output, example.human) == (f"x, y{mark} z", "fine, thanks", {"tone": (3.0,)})
+    assert caplog.messages == [f"{tmp_path / 'data.csv'}: read with {name} between the cells."]
+
+
+def test_commas_and_the_tabs_of_a_tsv_file_are_no_news(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert load_examples(written(tmp_path, "a.csv", "id,input,output\na,x,y\n"))[0].output == "y"
+    assert load_examples(written(tmp_path, "a.tsv", "id\tinput\toutput\na\tx\ty, z\n"))[0].output == "y, z"
+    assert caplog.messages == []
+
+
+def test_separators_within_a_quoted_name_do_not_count(tmp_path: Path) -> None:
+    text = 'id,input,output,"How good (1;2;3;4;5)?"\na,x,y,4\n'
+    [example] = load_examples(written(tmp_path, "a.csv", text), fields={"human.overall": "How good (1;2;3;4;5)?"})
+    assert example.human == {"overall": (4.0,)}
+
+
+def test_the_line_in_which_excel_names_the_separator_is_followed(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "sep=|\r\nid|input|output\r\na|x|y\r\na|x|z\r\n")
+    assert "line 4: the id 'a' was used before" in refusal(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_says_the_encoding(tmp_path: Path, encoding: str) -> None:
+    assert load_examples(written(tmp_path, "a.csv", "id,input,output\na,Grüße,y\n", encoding))[0].input == "Grüße"
+
+
+def test_another_encoding_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    assert "save as 'CSV UTF-8'" in refusal(written(tmp_path, "a.csv", "id,input,output\na,Grüße,y\n", "latin-1"))
+    assert "Excel's old format" in refusal(written(tmp_path, "a.xls", "x"))
+
+
+def test_empty_rows_and_empty_columns_of_a_spreadsheet_are_passed_over(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "id,input,output,,\na,x,y,,\n,,,,\n\nb,x,z,,\n")
+    assert [each.output for each in load_examples(path)] == ["y", "z"]
+    [example] = load_examples(written(tmp_path, "b.csv", ",id,input,output\n0,a,x,y\n"))  # a data frame's index
+    assert example.metadata == {"column 1": "0"}
+
+
+def test_a_json_list_is_read_like_lines(tmp_path: Path) -> None:
+    rows = [GOOD, GOOD | {"id": "b"}]
+    assert load_examples(written(tmp_path, "a.json", json.dumps(rows, indent=1))) == load_examples(rows)
+    assert "row 2: a JSON object is needed, not int" in refusal(written(tmp_path, "b.json", json.dumps([GOOD, 3])))
+    assert "not valid JSON" in refusal(written(tmp_path, "c.json", "[{]"))
+
+
+# --- empty outputs ------------------------------------------------------------------------------------------------
+
+
+def test_rows_without_an_output_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = "id,input,Agent reply\na,x,y\nb,x,\nc,x,  \nd,x,z\n"
+    found = load_examples(written(tmp_path, "a.csv", text), fields={"output": "Agent reply"})
+    assert [each.id for each in found] == ["a", "d"]
+    said = "2 of 4 rows have no output and are left out (line 3, line 4)."
+    assert caplog.messages == [f"{tmp_path / 'a.csv'}: {said}"]
+    rows: list[dict[str, Any]] = [GOOD, {"id": "b", "input": "x", "output": None}]
+    assert len(load_examples(rows)) == 1
+    assert len(load_examples(rows, need_output=False)) == 2
+
+
+def test_a_limit_counts_the_rows_that_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "id,input,output\na,x,\nb,x,y\nc,x,z\n")
+    assert [each.id for each in load_examples(path, limit=2)] == ["b", "c"]
+
+
+def test_a_column_that_is_not_there_is_still_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "id,input,Agent reply\na,x,y\n")
+    said = "there is no column 'Agent repl' (field map: output=Agent repl). Did you mean 'Agent reply'?"
+    assert said in refusal(path, fields={"output": "Agent repl"})
+    assert "there is nothing in 'id'" in refusal(written(tmp_path, "b.csv", "id,input,output\n,x,y\n"))
+
+
+# --- several raters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["human.overall=anna,ben,cem"],
+        ["human.overall=anna", "human.overall=ben", "human.overall=cem"],
+        ["human.overall=anna,ben", "human.overall=cem"],
+    ],
+)
+def test_several_raters_in_several_columns_add_up(tmp_path: Path, pairs: list[str]) -> None:
+    text = "id,input,output,anna,ben,cem\na,x,y,Pass,fail,TRUE\nb,x,z,,No,\n"
+    one, two = load_examples(written(tmp_path, "a.csv", text), fields=parse_field_map(pairs))
+    assert (one.human, two.human) == ({"overall": (True, False, True)}, {"overall": (False,)})
+    assert one.metadata == {}
+
+
+def test_a_configuration_may_list_the_columns_and_a_column_may_have_a_comma_in_its_name() -> None:
+    row = GOOD | {"anna": 1, "ben": 2, "tone, overall": 3}
+    [example] = load_examples([row], fields={"human.a": ["anna", "ben"], "human.b": "tone, overall"})
+    assert example.human == {"a": (1.0, 2.0), "b": (3.0,)}
+
+
+def test_comments_of_several_columns_are_all_kept() -> None:
+    row = GOOD | {"anna": "Rude.", "ben": "Too long."}
+    [example] = load_examples([row], fields={"comment.tone": "anna,ben"})
+    assert [(each.about, each.text) for each in example.comment] == [("tone", "Rude."), ("tone", "Too long.")]
+
+
+def test_a_field_with_one_column_cannot_be_given_two() -> None:
+    with pytest.raises(InputError, match="--field output is given twice \\('a' and 'b'\\)"):
+        parse_field_map(["output=a", "output=b"])
+    assert "'output' has one column, not 2" in refusal([GOOD], fields={"output": ["a", "b"]})
+    assert "no example has anything in a column 'bne'" in refusal(
+        [GOOD | {"anna": 1, "ben": 2}], fields={"human.overall": "anna,bne"}
+    )
+
+
+def test_columns_with_our_names_and_a_dot_need_no_map(tmp_path: Path) -> None:
+    text = "id,input,output,human.tone,comment.tone,comment,metadata.shop\na,x,y,Fail,Rude.,Hm.,Bonn\n"
+    [example] = load_examples(written(tmp_path, "a.csv", text))
+    assert example.human == {"tone": (False,)}
+    assert {(each.about, each.text) for each in example.comment} == {("tone", "Rude."), (None, "Hm.")}
+    assert example.metadata == {"shop": "Bonn"}
+
+
+def test_a_decimal_comma_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "id;input;output;human.tone\na;x;y;4,5\n")
+    assert "'4,5' is no number; write it with a point" in refusal(path)
+
+
+# --- Excel and Parquet --------------------------------------------------------------------------------------------
+
+
+def book(folder: Path, *rows: list[Any], others: tuple[str, ...] = ()) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    made = openpyxl.Workbook()
+    made.active.title = "Labels"
+    for row in rows:
+        made.active.append(row)
+    for name in others:
+        made.create_sheet(name).append(["id", "input", "output"])
+        made[name].append([name, "x", "y"])
+    made.save(folder / "book.xlsx")
+    return folder / "book.xlsx"
+
+
+def test_a_sheet_is_read_with_its_types(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = book(
+        tmp_path,
+        ["id", "input", "Agent reply", "verdict", "comment", "when"],
+        [1, "x", 42, "Pass", None, date(2026, 1, 2)],
+        [],
+        [2, "x", "y", False, "Rude.", None],
+        [3, "x", None, True, None, None],
+    )
+    fields = {"output": "Agent reply", "human.overall": "verdict"}
+    one, two = load_examples(path, fields=fields)
+    assert (one.id, one.output, one.human, one.metadata) == (
+        "1",
+        "42",
+        {"overall": (True,)},
+        {"when": "2026-01-02T00:00:00"},
+    )
+    assert (two.human, two.comment[0].text) == ({"overall": (False,)}, "Rude.")
+    assert caplog.messages == [f"{path}: 1 of 3 rows has no output and is left out (row 5)."]
+
+
+def test_a_sheet_is_chosen_by_its_name_and_the_first_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = book(tmp_path, ["id", "input", "output"], ["a", "x", "y"], others=("More",))
+    assert load_examples(f"{path}#More")[0].id == "More"
+    assert caplog.messages == []
+    assert load_examples(path)[0].id == "a"
+    assert "the sheet 'Labels' is read, the first of 2" in caplog.messages[0]
+    assert "there is no sheet 'Mor' in it; there are: Labels, More" in refusal(f"{path}#Mor")
+
+
+def test_an_error_of_excel_is_no_text(tmp_path: Path) -> None:
+    path = book(tmp_path, ["id", "input", "output"], ["a", "x", "#NAME?"])
+    assert "row 2, column 'output': the cell holds Excel's error #NAME?" in refusal(path)
+
+
+def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = [{**GOOD, "id": 1, "human": {"tone": [1, 2]}}, {"id": 2, "input": "x", "output": None, "human": None}]
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    [example] = load_examples(tmp_path / "a.parquet")
+    assert (example.id, example.human) == ("1", {"tone": (1.0, 2.0)})
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, name: str, package: str) -> None:
+    pytest.importorskip(package)
+    assert "not a" in refusal(written(tmp_path, name, "id,input,output\na,x,y\n"))
+    assert "there is no such file" in refusal(tmp_path / f"no{name}")
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+def test_a_missing_package_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    def absent(module: str) -> Any:
+        raise ModuleNotFoundError(module, name=module.partition(".")[0])
+
+    monkeypatch.setattr(errors, "import_module", absent)
+    with pytest.raises(MissingExtraError, match=f"package {package}.*askance\\[files\\]"):
+        load_examples(written(tmp_path, name, "x"))
+
+
+# --- data frames --------------------------------------------------------------------------------------------------
+
+
+def test_a_pandas_data_frame_is_taken_and_nan_means_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"key": [1, 2, 3], "input": ["x"] * 3, "output": ["y", None, "z"], "rating": [4, 5, float("nan")]}
+    )
+    one, two = load_examples(frame.set_index("key"), fields={"id": "key", "human.tone": "rating"})
+    assert (one.id, one.human, two.id, two.human) == ("1", {"tone": (4.0,)}, "3", {})
+    assert caplog.messages == ["the data: 1 of 3 rows has no output and is left out (row 2)."]
+
+
+def test_polars_frames_and_arrow_tables_are_taken() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"id": [1, 2], "input": ["x", "x"], "output": ["y", "z"], "ok": [True, None]})
+    for source in (frame, frame.lazy()):
+        one, two = load_examples(source, fields={"human.overall": "ok"})
+        assert (one.id, one.human, two.human) == ("1", {"overall": (True,)}, {})
+    pytest.importorskip("pyarrow")
+    assert [each.output for each in load_examples(frame.to_arrow())] == ["y", "z"]
+
+
+def test_what_was_found_out_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    load_examples(written(tmp_path, "a.csv", "id;input;output\na;x;y\n"), remarks=False)
+    assert caplog.messages == []
