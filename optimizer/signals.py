@@ -117,6 +117,8 @@ class CrossModelSignal:
     """Makes the other judge; None where no explanations are bought."""
     margin: float
     tolerance: float
+    soft: bool = True
+    """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], Verdict]:
@@ -125,7 +127,8 @@ class CrossModelSignal:
     @cached_property
     def _means(self) -> dict[str, float | None]:
         checklist = self.source.checklist
-        return dimension_means(score_examples(self.examples, checklist, self.verdicts), checklist.dimensions)
+        scores = score_examples(self.examples, checklist, self.verdicts, soft=self.soft)
+        return dimension_means(scores, checklist.dimensions)
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Widest gap first, questions taking turns, so that one question does not use up all notes."""
@@ -140,10 +143,10 @@ class CrossModelSignal:
     def agrees(self, seen: Observation) -> bool:
         """|S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
 
-        The means are soft; the paper's other condition, a target that scores at least as high as the source, is left
+        The means are those of the scores that were chosen; the paper's other condition, a target that scores at least as high as the source, is left
         out: a judge that says yes to everything would meet it at once.
         """
-        scores = score_examples(self.examples, seen.checklist or self.source.checklist, seen.verdicts)
+        scores = score_examples(self.examples, seen.checklist or self.source.checklist, seen.verdicts, soft=self.soft)
         means = dimension_means(scores, self._means)
         pairs = [(mean, self._means[dimension]) for dimension, mean in means.items()]
         return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
@@ -173,7 +176,7 @@ class CrossModelSignal:
         levels = [sum(each.p_yes or 0.0 for each in side) / len(pairs) for side in zip(*pairs, strict=True)]
         for target, source in pairs:
             theirs, mine = source.p_yes or 0.0, target.p_yes or 0.0
-            if target.answer == source.answer and abs(mine - theirs) < self.margin:
+            if target.answer == source.answer and (not self.soft or abs(mine - theirs) < self.margin):
                 continue
             too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
             beyond = (mine - levels[0]) - (theirs - levels[1])

@@ -19,7 +19,7 @@ class _Reader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node."""
         try:
-            return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             said = str(error).partition(";")[0] if isinstance(error, ValueError) else "it is none of its kind"
             raise yaml.constructor.ConstructorError(problem=f"a value: {said}", problem_mark=node.start_mark) from None
@@ -68,7 +68,7 @@ def _read(text: str, name: object, what: str, kind: type[_Reader]) -> Any:
             return None
         if _size(node) > MOST_NODES:
             raise InputError(f"{name}: its aliases repeat more than {MOST_NODES:,} values, too many for a {what}.")
-        return reader.construct_document(node)  # type: ignore[no-untyped-call]
+        return reader.construct_document(node)
     except yaml.YAMLError as error:
         raise not_yaml(name, error) from None
     except RecursionError:

@@ -114,6 +114,7 @@ class Migrate:
             subject.evaluator if options.explain != "never" else None,
             margin=options.margin,
             tolerance=options.tolerance,
+            soft=options.soft,
         )
         set_up = judge_set_up(bench, subject, signal, targets, default)
         measured, extras = _wants_source_targets(job) or options.words_questions, set_up.extras
