@@ -285,7 +285,7 @@ def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
     """A condition: the judges are known, as names or in one text, and this one is not among them."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
-        named = settings.get("judges")
+        named = settings.get("judges") or ()
         names = named.split(",") if isinstance(named, str) else named
         return bool(names) and judge not in [str(each).strip().replace("-", "_") for each in names or ()]
 

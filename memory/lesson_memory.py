@@ -8,7 +8,10 @@ from .embedders import blocking_similarity
 from .neighbours import NeighbourIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from ..prompts.lessons import Lesson, LessonStatus
     from .embedders import Embedder
@@ -23,7 +26,10 @@ class LessonMemory:
         self._at_least = blocking_similarity(embedder.name)
         self._lessons: dict[str, Lesson] = {}
         self._recalled: dict[str, Lesson] = {}
-        self._index: NeighbourIndex | None = None
+        self._indexes: dict[tuple[str, str], NeighbourIndex] = {}
+        """By direction and dimension: no lesson of another dimension is ever near."""
+        self._embedded: tuple[str, NDArray[np.float32]] | None = None
+        """The last text, which is looked up before it is added."""
 
     def __len__(self) -> int:
         return len(self._lessons)
@@ -61,30 +67,37 @@ class LessonMemory:
         alike their words are; measured, opposites have higher cosines than paraphrases. A requirement's own words that
         gained nothing are left out: a note-taker's other words for it are not the same.
         """
-        same = (lesson.direction, lesson.dimension)
-        near = [
-            each for each in self._near(lesson) if not (each.requirement and each.is_closed) or each.status == "removed"
-        ]
-        return [each for each in near if (each.direction, each.dimension) == same][:k]
+
+        def may_be_it(known: Lesson) -> bool:
+            return not (known.requirement and known.is_closed) or known.status == "removed"
+
+        return self._near(lesson, lesson.direction, k, may_be_it)
 
     def opposed(self, lesson: Lesson, k: int = 3) -> list[Lesson]:
         """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""
-        near = [each for each in self._near(lesson) if each.dimension == lesson.dimension]
-        return [each for each in near if each.direction != lesson.direction and each.status != "removed"][:k]
+        other = "more lenient" if lesson.direction == "stricter" else "stricter"
+        return self._near(lesson, other, k, lambda known: known.status != "removed")
 
-    def _near(self, lesson: Lesson) -> list[Lesson]:
-        """Lessons near in meaning, the nearest first."""
-        if self._index is None or not self._lessons:
+    def _near(self, lesson: Lesson, direction: str, k: int, fits: Callable[[Lesson], bool]) -> list[Lesson]:
+        """Lessons of a direction that are near in meaning and of the same dimension, the nearest first."""
+        index = self._indexes.get((direction, lesson.dimension))
+        if index is None or not len(index):
             return []
-        found = self._index.search(self._embedder.embed([lesson.text])[0], len(self._lessons), self._at_least)
+        vector = self._vector(lesson.text)[0]
+        found = index.search(vector, k, self._at_least, lambda each: fits(self._lessons[each]))
         return [self._lessons[neighbour.id] for neighbour in found]
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
+        if self._embedded is None or self._embedded[0] != text:
+            self._embedded = text, self._embedder.embed([text])
+        return self._embedded[1]
 
     def add(self, lesson: Lesson) -> Lesson:
         """Keep a lesson that is new."""
-        vector = self._embedder.embed([lesson.text])
-        if self._index is None:
-            self._index = NeighbourIndex(vector.shape[1])
-        self._index.add([lesson.id], vector)
+        vector, key = self._vector(lesson.text), (lesson.direction, lesson.dimension)
+        if key not in self._indexes:
+            self._indexes[key] = NeighbourIndex(vector.shape[1])
+        self._indexes[key].add([lesson.id], vector)
         self._lessons[lesson.id] = lesson
         return lesson
 
@@ -105,8 +118,7 @@ class LessonMemory:
         if same_words:
             self._lessons[known] = merged
             return merged
-        if self._index is not None:
-            self._index.remove([known])
+        self._indexes[lesson.direction, lesson.dimension].remove([known])
         return self.add(merged.model_copy(update={"text": text}))
 
     def mark(self, lesson_ids: Iterable[str], status: LessonStatus, reason: str | None = None) -> None:

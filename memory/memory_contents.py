@@ -14,7 +14,7 @@ from ..prompts.errors import InputError, did_you_mean
 from .remembered import Entry, LessonInRun, RememberedLesson, RememberedQuestion, RemovedEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from .embedders import Embedder
 
@@ -59,19 +59,19 @@ class MemoryContents:
                 here; a question that is not known and did not join is left out.
             loaded: Words of the lessons that the run began with, by id.
         """
-        kept: dict[str, Entry] = {each.id: each for each in self.entries}
+        kept, removed = _Homes(self.entries, fingerprint), _Removed(self.removed)
         fresh: set[tuple[str, str]] = set()
         for each in found:
-            if any(gone.forbids(each) for gone in self.removed):
+            if removed.forbid(each):
                 continue
-            home = _home(kept.values(), each, fingerprint)
+            home = kept.home_of(each)
             if home is None:
                 if isinstance(each, RememberedQuestion) and not each.runs[0].joined:
                     continue
-                home = each.model_copy(update={"id": self._new_id(each, kept), "wordings": ()})
-            kept[home.id] = _with_run_of(home, each, loaded or {})
+                home = each.model_copy(update={"id": _new_id(each, kept.entries, removed.ids), "wordings": ()})
+            kept.put(_with_run_of(home, each, loaded or {}))
             fresh.add((home.id, each.runs[0].name))
-        now = [_without_others(each, fingerprint, fresh) for each in kept.values()]
+        now = [_without_others(each, fingerprint, fresh) for each in kept.entries.values()]
         return MemoryContents(
             tuple(each for each in now if isinstance(each, RememberedLesson) and each.runs),
             tuple(each for each in now if isinstance(each, RememberedQuestion) and each.runs),
@@ -129,25 +129,68 @@ class MemoryContents:
             removed,
         )
 
-    def _new_id(self, entry: Entry, kept: Mapping[str, Entry]) -> str:
-        """Made of what it says, so that it means nothing else when an entry has gone."""
-        digest = sha256(json.dumps([*entry.key, entry.text]).encode()).hexdigest()
-        taken = {*kept, *(each.id for each in self.removed)}
-        prefix = "M" if isinstance(entry, RememberedLesson) else "Q"
-        names = (prefix + digest[:length] for length in range(ID_DIGITS, len(digest) + 1))
-        return next(each for each in names if each not in taken)
+
+class _Homes:
+    """Entries by id, found again by what they say and by who made them, however many there are."""
+
+    def __init__(self, entries: Iterable[Entry], fingerprint: str) -> None:
+        """``fingerprint`` is that of the run whose entries look for their home."""
+        self.entries: dict[str, Entry] = {}
+        self._fingerprint = fingerprint
+        self._places: dict[str, int] = {}
+        self._said: dict[tuple[Any, str], str] = {}
+        """By key and words, the first entry that has them or had them."""
+        self._made: dict[tuple[Any, str], list[str]] = {}
+        """By key and name in the run, the entries that the run has to do with."""
+        for each in entries:
+            self.put(each)
+
+    def put(self, entry: Entry) -> None:
+        """Add an entry, or replace the one with its id."""
+        place = self._places.setdefault(entry.id, len(self._places))
+        self.entries[entry.id] = entry
+        for text in (entry.text, *entry.wordings):
+            first = self._said.setdefault((entry.key, text), entry.id)
+            if self._places[first] > place:
+                self._said[entry.key, text] = entry.id
+        for name in [each.name for each in entry.runs if each.fingerprint == self._fingerprint]:
+            made = self._made.setdefault((entry.key, name), [])
+            if entry.id not in made:
+                made.append(entry.id)
+
+    def home_of(self, new: Entry) -> Entry | None:
+        """The entry that something belongs to: that was loaded, that has its words, or that this run alone has made."""
+        name = new.runs[0].name
+        loaded = self.entries.get(new.id)
+        if loaded is not None and loaded.key == new.key:
+            return loaded
+        said = self._said.get((new.key, new.text))
+        if said is not None:
+            return self.entries[said]
+        made = sorted(self._made.get((new.key, name), ()), key=self._places.__getitem__)
+        mine = {(self._fingerprint, name)}
+        alone = (self.entries[each] for each in made)
+        return next((each for each in alone if {(run.fingerprint, run.name) for run in each.runs} == mine), None)
 
 
-def _home(kept: Iterable[Entry], new: Entry, fingerprint: str) -> Entry | None:
-    """The entry that something belongs to: that was loaded, that has its words, or that this run alone has made."""
-    alike = [each for each in kept if each.key == new.key]
-    mine = {(fingerprint, new.runs[0].name)}
-    tests = (
-        lambda each: each.id == new.id,
-        lambda each: new.text in (each.text, *each.wordings),
-        lambda each: {(run.fingerprint, run.name) for run in each.runs} == mine,
-    )
-    return next((each for test in tests for each in alike if test(each)), None)
+class _Removed:
+    """What people removed, found again by id and by words."""
+
+    def __init__(self, removed: Iterable[RemovedEntry]) -> None:
+        self.ids = {each.id for each in removed}
+        self._said = {(each.key, text) for each in removed for text in each.texts}
+
+    def forbid(self, other: Entry) -> bool:
+        """Whether something is one of them, or says the same word for word."""
+        return other.id in self.ids or any((other.key, text) in self._said for text in (other.text, *other.wordings))
+
+
+def _new_id(entry: Entry, *taken: Collection[str]) -> str:
+    """Made of what it says, so that it means nothing else when an entry has gone."""
+    digest = sha256(json.dumps([*entry.key, entry.text]).encode()).hexdigest()
+    prefix = "M" if isinstance(entry, RememberedLesson) else "Q"
+    names = (prefix + digest[:length] for length in range(ID_DIGITS, len(digest) + 1))
+    return next(each for each in names if not any(each in ids for ids in taken))
 
 
 def _with_run_of(home: Entry, new: Entry, loaded: Mapping[str, str]) -> Entry:

@@ -6,6 +6,7 @@ Exact on purpose: on 10,000 sentences an HNSW graph missed 17 % of the duplicate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +22,8 @@ ROUNDING = 1e-6
 """Slack on every threshold: in single precision a vector's product with itself may be 0.9999999."""
 
 BLOCK = 1024
+MOST_REMOVED = 1.25
+"""Vectors for one entry; where there are more, those of removed entries are cleared away."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,18 @@ class NeighbourIndex:
 
     def __init__(self, dimension: int) -> None:
         self._index: Any = import_optional("faiss", "memory", "faiss-cpu").IndexFlatIP(dimension)
-        self._ids: list[str] = []
+        self._ids: list[str | None] = []
+        """By position; None where an entry was removed and its vector is still there."""
+        self._places: dict[str, int] = {}
         self._dimension = dimension
 
     def __len__(self) -> int:
         """Count the entries."""
-        return len(self._ids)
+        return len(self._places)
 
     def __contains__(self, id: object) -> bool:
         """Say whether there is an entry with this id."""
-        return id in self._ids
+        return id in self._places
 
     def add(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Add entries; all or, on an error, none.
@@ -65,13 +70,14 @@ class NeighbourIndex:
         rows = _unit_vectors(vectors, self._dimension)
         if len(rows) != len(ids):
             raise ValueError(f"{len(ids)} ids were given for {len(rows)} vectors; give one id per vector.")
-        taken = set(self._ids)
-        for id in ids:
-            if id in taken:
+        new: dict[str, int] = {}
+        for place, id in enumerate(ids, len(self._ids)):
+            if id in self._places or id in new:
                 raise ValueError(f"The id '{id}' is in the index already; remove it first to replace it.")
-            taken.add(id)
+            new[id] = place
         self._index.add(rows)
         self._ids.extend(ids)
+        self._places |= new
 
     def remove(self, ids: Sequence[str]) -> None:
         """Take entries out, e.g. a lesson whose text a merge has changed; the order of the others stays.
@@ -80,19 +86,29 @@ class NeighbourIndex:
             KeyError: One of the ids is not in the index; then nothing is removed.
         """
         gone = set(ids)
-        if missing := gone.difference(self._ids):
+        if missing := gone.difference(self._places):
             raise KeyError(f"Not in the index: {', '.join(sorted(missing))}.")
-        positions = np.array([i for i, id in enumerate(self._ids) if id in gone], dtype=np.int64)
-        self._index.remove_ids(positions)
-        self._ids = [id for id in self._ids if id not in gone]
+        for id in gone:
+            self._ids[self._places.pop(id)] = None
+        if len(self._ids) > MOST_REMOVED * len(self._places):
+            self._index.remove_ids(np.array([i for i, id in enumerate(self._ids) if id is None], dtype=np.int64))
+            self._ids = [id for id in self._ids if id is not None]
+            self._places = {id: place for place, id in enumerate(self._ids) if id is not None}
 
-    def search(self, vector: NDArray[np.float32], k: int, at_least: float = -1.0) -> list[Neighbour]:
+    def search(
+        self,
+        vector: NDArray[np.float32],
+        k: int,
+        at_least: float = -1.0,
+        fits: Callable[[str], bool] = lambda _: True,
+    ) -> list[Neighbour]:
         """Return up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
 
         Args:
             vector: A unit vector, shape (d,).
             k: At least 1.
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
+            fits: Whether the entry with an id counts; it is asked of the nearest ones until there are ``k``.
 
         Raises:
             ValueError: ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
@@ -103,15 +119,15 @@ class NeighbourIndex:
         if np.ndim(vector) != 1:
             raise ValueError(f"One vector is looked up at a time, of shape ({self._dimension},).")
         query = _unit_vectors(vector[None, :], self._dimension)
-        if not self._ids:
+        if not self._places:
             return []
-        similarities, positions = self._index.search(query, min(k, len(self._ids)))
-        found = sorted(zip(-similarities[0], positions[0], strict=True))
-        return [
-            Neighbour(self._ids[position], _clipped(-negative))
-            for negative, position in found
-            if -negative >= at_least - ROUNDING
-        ]
+        _, similarities, positions = self._index.range_search(query, at_least - 2 * ROUNDING)
+        enough = similarities >= at_least - ROUNDING
+        similarities, positions = similarities[enough], positions[enough]
+        ordered = np.lexsort((positions, -similarities))
+        found = ((self._ids[positions[each]], similarities[each]) for each in ordered)
+        near = (Neighbour(id, _clipped(each)) for id, each in found if id is not None and fits(id))
+        return list(islice(near, k))
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:

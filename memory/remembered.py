@@ -144,11 +144,6 @@ class RemovedEntry(_Part):
     requirement: str | None = None
     requirement_text: str | None = None
 
-    def forbids(self, other: RememberedLesson | RememberedQuestion) -> bool:
-        """Whether the other is this one, or says the same word for word."""
-        same = other.key == self.key and not {other.text, *other.wordings}.isdisjoint(self.texts)
-        return other.id == self.id or same
-
 
 Entry = RememberedLesson | RememberedQuestion
 ENTRIES: dict[str, type[RememberedLesson] | type[RememberedQuestion] | type[RemovedEntry]] = {

@@ -139,6 +139,7 @@ class MigrateOptions(LoopOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
         Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
+        Idle(("margin",), where(scores="hard"), "scores come from the answers, whatever P(yes) is (scores hard)"),
         Idle(("writer",), where(update=("edits", "rewrite")), "no question is worded anew (update auto or questions)"),
         Idle(("max_questions",), lambda _: True, "questions are worded anew, and none is added"),
     )

@@ -118,7 +118,7 @@ class CrossModelSignal:
     margin: float
     tolerance: float
     soft: bool = True
-    """Whether scores are made of P(yes), or of hard answers."""
+    """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], Verdict]:
@@ -143,8 +143,8 @@ class CrossModelSignal:
     def agrees(self, seen: Observation) -> bool:
         """|S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
 
-        The paper's other condition, a target that scores at least as high as the source, is left
-        out: a judge that says yes to everything would meet it at once.
+        The means are those of the scores that were chosen; the paper's other condition, a target that scores at least as
+        high as the source, is left out: a judge that says yes to everything would meet it at once.
         """
         asked = seen.checklist or self.source.checklist
         scores = score_examples(self.examples, asked, seen.verdicts, soft=self.soft)
@@ -177,7 +177,7 @@ class CrossModelSignal:
         levels = [sum(each.p_yes or 0.0 for each in side) / len(pairs) for side in zip(*pairs, strict=True)]
         for target, source in pairs:
             theirs, mine = source.p_yes or 0.0, target.p_yes or 0.0
-            if target.answer == source.answer and abs(mine - theirs) < self.margin:
+            if target.answer == source.answer and (not self.soft or abs(mine - theirs) < self.margin):
                 continue
             too_high = mine > theirs if target.answer == source.answer else bool(target.answer)
             beyond = (mine - levels[0]) - (theirs - levels[1])

@@ -22,7 +22,7 @@ SITUATIONS: list[dict[str, Any]] = [
     *({"update": each} for each in ("edits", "rewrite", "questions", "examples")),
     *({name: True} for name in ("calibrate", "paper", "pairwise")),
     *({"p_yes": each} for each in ("logprob", "hard")),
-    {"scores": "expected"},
+    *({"scores": each} for each in ("expected", "hard")),
     {"notes": "batched"},
 ]
 OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}

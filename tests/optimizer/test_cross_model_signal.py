@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from askance.agents.evaluator import Evaluator
@@ -70,6 +72,16 @@ def test_the_same_answer_is_a_disagreement_from_the_margin_on() -> None:
     assert (found.target, found.reference) == (True, False), "the target is too sure of yes"
     [found] = signal(verdicts(x_a=0.95)).disagreements(DRAFT, seen(verdicts(x_a=0.55)))
     assert (found.target, found.reference) == (False, True)
+
+
+def test_with_hard_scores_the_answers_alone_say_whether_judges_agree() -> None:
+    """P(yes) is the same on average, and the target says yes where the source says no on half of the examples."""
+    source = verdicts(x_a=0.4, y_a=0.6, z_a=0.5, x_b=0.9, y_b=0.9, z_b=0.9)
+    target = verdicts(x_a=0.5, y_a=0.5, z_a=0.5, x_b=0.55, y_b=0.55, z_b=0.55)
+    soft, hard = signal(source, tolerance=0.4), replace(signal(source, tolerance=0.3), soft=False)
+    assert soft.agrees(seen(target)) and not hard.agrees(seen(target))
+    assert {each.key for each in soft.disagreements(DRAFT, seen(target))} == {"x/a", "x/b", "y/b", "z/b"}
+    assert {each.key for each in hard.disagreements(DRAFT, seen(target))} == {"x/a"}
 
 
 def test_an_answer_that_is_missing_on_either_side_is_no_disagreement() -> None:
