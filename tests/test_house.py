@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -60,3 +61,11 @@ def test_no_two_public_classes_have_names_that_differ_only_in_number() -> None:
     twice = {name: places for name, places in names.items() if len(places) > 1}
     assert twice == {}
     assert {name for name in names if f"{name}s" in names} <= {"Model"}  # one, and those of a run: models/resolve.py
+
+
+@pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="the sources are not here")
+def test_every_room_is_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rooms = {"askance", *(".".join(["askance", *path.parent.relative_to(ROOT).parts]) for path in sources())}
+    listed = set(project["tool"]["setuptools"]["packages"])
+    assert rooms <= listed
