@@ -89,17 +89,17 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
-    quoted = [quoted(text) for text in each.comments[:1]]
+    said = [quoted(text) for text in each.comments[:1]]
     others = len(each.comments) - 1
-    quoted += [count(others, "more comment")] if others > 0 else []
+    said += [count(others, "more comment")] if others > 0 else []
     if not each.sources:
         found = {
             "memory": "from the lesson memory",
             "contrast": "from what rejected outputs do and accepted ones do not",
         }
-        return found.get(each.origin, "") + (f"; there from {' and '.join(quoted)}" if quoted else "")
+        return found.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
     on = f"{count(len(each.sources), 'example')} ({named(each.sources)})"
-    return f"from {' and '.join(quoted)}, on {on}" if quoted else f"from {on}"
+    return f"from {' and '.join(said)}, on {on}" if said else f"from {on}"
 
 
 def named(examples: Sequence[str]) -> str:

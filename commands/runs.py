@@ -169,11 +169,11 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
     there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
     echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
     if most > estimate.fixed.calls:
-        click.echo(
+        echo(
             f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
             f"never more than {most:,}, and --max-calls caps it."
         )
-    click.echo("Nothing was bought.")
+    echo("Nothing was bought.")
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:

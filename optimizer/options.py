@@ -189,13 +189,16 @@ class AlignOptions(LoopOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
         Idle(
-            ("paper", "update", "note_taker", *_EDITS, "max_questions", "regenerate_questions", "shown_examples"),
+            (
+                *("paper", "update", "note_taker", *_EDITS, "max_questions", "learn_from", "regenerate_questions"),
+                "shown_examples",
+            ),
             where(calibrate=True),
             "nothing is improved, only calibrated (calibrate)",
         ),
         Idle((*_EDITS, "regenerate_questions"), where(update=("questions", "examples")), _NO_EDIT),
         Idle(
-            ("max_questions",),
+            ("max_questions", "learn_from"),
             where(update=("edits", "rewrite", "examples")),
             "no question is learned (update auto or questions)",
         ),

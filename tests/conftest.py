@@ -69,6 +69,12 @@ def help_with(messages: Sequence[tuple[str, str]], fields: Mapping[str, Any]) ->
     return None
 
 
+def useful(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a world without those that others leave without use, which would be refused."""
+    idle = {"update"} if options.get("calibrate") else {"accept_level"} if options.get("paper") else set[str]()
+    return {name: value for name, value in options.items() if name not in idle}
+
+
 class World:
     """Examples, checklist, prompts and replies."""
 
@@ -178,7 +184,7 @@ class World:
             prompt=self.prompt,
             source_prompt=self.source_prompt,
             run=run,
-            **self.options | options,
+            **useful(self.options | options),
         )
 
     def align(
@@ -191,7 +197,7 @@ class World:
             model=self.model("world/target", before, slots),
             prompt=self.prompt,
             run=run,
-            **self.options | options,
+            **useful(self.options | options),
         )
 
     def write(self, folder: Path) -> list[str]:
@@ -327,7 +333,7 @@ def check(example):
         self, run: Path, before: Callable[[Request], None] | None = None, slots: int = 1, **options: Any
     ) -> askance.RunResult:
         """A run in this process, with the checker unless something else is said."""
-        options = self.options | options
+        options = useful(self.options | options)
         if "judge" not in options:
             options.setdefault("checker", self.checker(run.parent))
         return askance.tune(

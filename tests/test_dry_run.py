@@ -15,6 +15,7 @@ from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job
 from askance.runs import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
+from tests.conftest import useful
 
 WHOLE = {"trial": True, "prune": True}
 
@@ -67,7 +68,11 @@ def test_a_run_with_nothing_to_improve_takes_what_is_certain(world: Any, tmp_pat
 
 def test_what_a_calibration_takes_is_known_exactly(world: Any, tmp_path: Path) -> None:
     job = align.prepare(
-        world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | {"calibrate": True}
+        world.rows,
+        world.checklist,
+        world.model("world/target"),
+        world.prompt,
+        useful(world.options | {"calibrate": True}),
     )
     estimate, calls = take(job, tmp_path)
     assert calls == estimate.fixed.calls == estimate.low == estimate.usual

@@ -265,7 +265,7 @@ async def test_asking_stops_at_the_same_place() -> None:
 def test_judges_compared_give_the_same_scores(judge: str) -> None:
     merits, faults = both(
         lambda checklist, model: askance.compare(
-            levels(), checklist=checklist, model=model, judges=[judge], k=2, resamples=100, no_cache=True
+            levels(), checklist=checklist, model=model, judges=[judge], resamples=100, no_cache=True
         )
     )
     one, other = (_rounded(each.to_dict()["judges"]) for each in (merits, faults))

@@ -10,6 +10,7 @@ from ...bridges.exports import TOOLS, export_judge
 from ...prompts.rows import write_whole
 from ..options import common_options
 from ..output import echo_json
+from ..terminal import echo
 
 
 @click.command(name="export")
@@ -33,4 +34,4 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
         named = made.use.replace(made.name, Path(output or made.name).name)
         named = named.replace(f"from {Path(made.name).stem} ", f"from {Path(output or made.name).stem} ")
         for each in (*made.notices, *([f"{output} is written. {named}"] if output else [])):
-            click.echo(each, err=True)
+            echo(each, err=True)

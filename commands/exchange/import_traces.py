@@ -11,6 +11,7 @@ from ...bridges.traces.import_traces import import_traces
 from ...bridges.traces.trace_files import FORMATS
 from ...prompts.field_map import parse_field_map
 from ...prompts.rows import write_whole
+from ..terminal import echo
 
 
 @click.command(name="import")
@@ -44,6 +45,6 @@ def command(files: tuple[Path, ...], field: tuple[str, ...], output: str | None,
         write_whole(output, found.to_jsonl())
     if not quiet:
         for note in found.notes:
-            click.echo(note, err=True)
+            echo(note, err=True)
         if output is not None:
-            click.echo(f"The examples are in {output}.", err=True)
+            echo(f"The examples are in {output}.", err=True)

@@ -37,7 +37,6 @@ SETTINGS: dict[str, Any] = {
     "max_iterations": 1,
     "max_notes": 4,
     "split": (0.25, 0.3, 0.45),
-    "explain": "never",
     "prune": False,
     "embedder": "words",
 }

@@ -557,7 +557,7 @@ async def test_the_estimate_is_what_is_then_bought(judging: Judging) -> None:
     bought = lab.model.requests[before:]
     chars = sum(sum(len(content) for _, content in request.messages) // 4 for request in bought)
     assert estimate.tokens == chars + sum(request.parameters.max_tokens for request in bought)
-    assert lab.evaluator(judging).estimate(EXAMPLES) == (Estimate(estimate.verdicts, 0, before + estimate.calls, 0))
+    assert lab.evaluator(judging).estimate(EXAMPLES) == Estimate(estimate.verdicts, 0, before + estimate.calls, 0, 0.0)
 
 
 async def test_the_estimate_knows_where_p_yes_comes_from_once_that_is_settled() -> None:

@@ -80,7 +80,8 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
 def read_names() -> Iterator[str]:
     """Every attribute that the package reads, and every text: some settings are read by their name."""
     for path in ROOT.rglob("*.py"):
-        if "tests" not in path.relative_to(ROOT).parts:
+        first = path.relative_to(ROOT).parts[0]
+        if first not in ("tests", "build") and not first.startswith("."):  # environments beside the sources
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Attribute):
                     yield node.attr

@@ -15,6 +15,7 @@ from askance.memory.verdict_store import VerdictStore, store_path
 from askance.models.base import Answer
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
+from tests.conftest import useful
 
 
 class Shop:
@@ -29,7 +30,7 @@ class Shop:
 
     def align(self, name: str, **options: Any) -> askance.RunResult:
         given = {"checklist": self.world.checklist, "model": "openai/judge", "prompt": self.world.prompt}
-        options = self.world.options | options
+        options = useful(self.world.options | options)
         return askance.align(self.world.rows, **given, api_base=self.server.url, run=self.folder / name, **options)
 
     @property

@@ -17,6 +17,7 @@ from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.runs import estimate_run
 from askance.testing import StandInServer
+from tests.conftest import useful
 
 CURES = ("gives a wrong number", "gives a wrong name")
 HARM = "is written in a plain style"
@@ -199,7 +200,9 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
     ],
 )
 def test_a_whole_run_buys_no_more_than_was_estimated(world: Any, tmp_path: Path, options: dict[str, Any]) -> None:
-    made = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | options)
+    made = prepare(
+        world.rows, world.checklist, world.model("world/target"), world.prompt, useful(world.options | options)
+    )
     assert MODE.strata(made) is not None
     estimate = estimate_run(made)
     teach_to_write_questions(world)
@@ -225,7 +228,9 @@ def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidate
 
 def test_writing_questions_anew_is_in_the_estimate(world: Any) -> None:
     def per_iteration(**options: Any) -> int:
-        job = prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, world.options | options)
+        job = prepare(
+            world.rows, world.checklist, world.model("world/target"), world.prompt, useful(world.options | options)
+        )
         return estimate_run(job).iteration_calls
 
     writing = 2 * (1 + 12 + 12 * 3)  # requirements, questions for each, each taken apart, with re-asks
@@ -303,7 +308,7 @@ def test_labels_align_like_scores_and_the_same_command_goes_on_with_the_run(worl
     rows = [{**row, "human": {"quality": "FINE" if row["human"]["quality"] > 2.5 else "poor"}} for row in world.rows]
 
     def run(name: str, given: list[dict[str, Any]], **options: Any) -> askance.RunResult:
-        settings = world.options | {"max_iterations": 1, "calibrate": True} | options
+        settings = useful(world.options | {"max_iterations": 1, "calibrate": True} | options)
         model = world.model("world/target")
         return askance.align(
             given, checklist=world.checklist, model=model, prompt=world.prompt, run=tmp_path / name, **settings
