@@ -336,7 +336,7 @@ def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name in given:
         if name not in SETTINGS:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
-    parsed = parse_options(EvaluateOptions, given, where)
+    parsed = parse_options(EvaluateOptions, given, where, kept=True)
     return {name: getattr(parsed, name) for name in SETTINGS}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import VerdictStore, open_store, store_path
@@ -18,6 +18,8 @@ from ..prompts.yaml_files import read_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
+KEPT = "kept"
+"""Context of validation: the settings stand in a run or a judge's file."""
 """What a setting names, where it is no plain text."""
 ModelName = Annotated[str | None, MODEL]
 FileName = Annotated[str | None, FILE]
@@ -108,7 +110,9 @@ class JudgeOptions(ModelOptions):
     """Settings without use beside others."""
 
     @model_validator(mode="after")
-    def _all_is_used(self) -> JudgeOptions:
+    def _all_is_used(self, info: ValidationInfo) -> JudgeOptions:
+        if info.context == KEPT:
+            return self
         for name, why in idle_settings(type(self), vars(self)).items():
             raise ValueError(f"{name}: {why}")
         return self
@@ -166,8 +170,10 @@ class WriterOptions(GatewayOptions):
     embedder: str | None = Field(None, description="Embedding model that finds repeated questions.")
 
 
-def parse_options(kind: type[Settings], values: Mapping[str, Any], where: str = "options") -> Settings:
-    """Validate settings.
+def parse_options(
+    kind: type[Settings], values: Mapping[str, Any], where: str = "options", *, kept: bool = False
+) -> Settings:
+    """Validate settings; ``kept`` ones were accepted before, so that what would change nothing is no error in them.
 
     Raises:
         InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
@@ -176,7 +182,7 @@ def parse_options(kind: type[Settings], values: Mapping[str, Any], where: str = 
         if name not in kind.model_fields:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
     try:
-        return kind.model_validate(dict(values))
+        return kind.model_validate(dict(values), context=KEPT if kept else None)
     except ValidationError as error:
         problems = []
         for problem in error.errors(include_url=False):

@@ -199,7 +199,7 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     for name in mode.prompts:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
-    known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml")
+    known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml", kept=True)
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)

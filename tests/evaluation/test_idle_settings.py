@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+import yaml
 
 import askance
 from askance.commands.options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions, parse_options
+from askance.memory.run_directory import RunDirectory
 from askance.models.idle import Idle, refuse_idle
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
 
 ROOT = Path(askance.__file__).parent
@@ -122,3 +125,15 @@ def test_the_temperature_that_is_given_is_that_of_samples() -> None:
     sampled = {"p_yes": "sampled", "samples": 3}
     assert parse_options(EvaluateOptions, sampled).judging.sample_temperature == 1.0
     assert parse_options(EvaluateOptions, sampled | {"temperature": 0.4}).judging.sample_temperature == 0.4
+
+
+def test_a_run_that_was_begun_with_such_a_setting_can_be_gone_on_with(world: Any, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    world.align(run, max_iterations=1)
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["config"] |= {"p_yes": "hard", "samples": 3}
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    job = read_job(RunDirectory(run), {})
+    assert (job.options.judging.p_yes, job.options.judging.samples) == ("hard", 3)
+    with pytest.raises(InputError, match="samples"):
+        parse_options(AlignOptions, {"p_yes": "hard", "samples": 3})
