@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
 from .base import Answer, ModelError, TokenProbabilities
-from .budget import reserved_tokens
 from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
@@ -93,10 +92,7 @@ class DirectModel:
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost; 0 where the price is not known."""
-        if self.price is None:
-            return 0.0
-        answer = request.parameters.max_tokens
-        return self.price.of(reserved_tokens(request) - answer, answer)
+        return 0.0 if self.price is None else self.price.highest(request)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError
-from .budget import reserved_tokens
 from .direct import RETRY_STATUSES, chat_fields, read_logprobs, read_retry_after
 from .prices import Price
 
@@ -68,10 +67,7 @@ class LiteLLMModel:
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost, from LiteLLM's prices; 0 where it has none for this model."""
-        if self.price is None:
-            return 0.0
-        answer = request.parameters.max_tokens
-        return self.price.of(reserved_tokens(request) - answer, answer)
+        return 0.0 if self.price is None else self.price.highest(request)
 
     def _find_price(self) -> Price | None:
         """What LiteLLM's table says; None where it does not know the model."""
@@ -112,9 +108,8 @@ class LiteLLMModel:
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
         cost: float | None = None
         if self.price is not None:
-            with suppress(
-                Exception
-            ):  # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
+            # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
+            with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
         return Answer(
             choice.message.content or "",

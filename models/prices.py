@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from .budget import reserved_tokens
+
+if TYPE_CHECKING:
+    from .base import Request
 
 AS_OF = "2026-11-23"
 """Day of the table, which agrees with that of LiteLLM 1.104.5; prices before any discount for cached prompts."""
@@ -48,6 +54,11 @@ class Price:
     def of(self, prompt_tokens: int, answer_tokens: int) -> float:
         """US dollars for so many tokens."""
         return prompt_tokens * self.prompt + answer_tokens * self.answer
+
+    def highest(self, request: Request) -> float:
+        """US dollars that an answer to a request may cost."""
+        answer = request.parameters.max_tokens
+        return self.of(reserved_tokens(request) - answer, answer)
 
 
 FREE = Price(0.0, 0.0)

@@ -209,15 +209,16 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
     )
     mirror.beside = finder
     crossed = bench.job.options_as(AlignOptions).learn_from == "both"
+    every, same_judge = [*splits.development, *splits.validation], bench.job.is_same_judge
+    again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
     for each, part in ((finder, splits.development), (mirror, splits.validation)):
-        if earlier is not None:
-            again = earlier.waiting([*splits.development, *splits.validation], same_judge=bench.job.is_same_judge)
-            each.waiting = _of(part, again)
-            each.dropped = earlier.remembered.dropped if bench.job.is_same_judge else {}
+        each.waiting = _of(part, again)
+        if earlier is not None and same_judge:
+            each.dropped = earlier.remembered.dropped
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, [*splits.development, *splits.validation], events, options.max_questions)
+    both = Chooser(subject, targets, every, events, options.max_questions)
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 

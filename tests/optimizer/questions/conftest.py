@@ -120,10 +120,17 @@ class Desk:
 
         return ScriptedModel(script, name="desk/judge")
 
-    def align(self, run: Path, before: Callable[[Request], None] | None = None, **options: Any) -> askance.RunResult:
+    def align(
+        self,
+        run: Path,
+        before: Callable[[Request], None] | None = None,
+        rows: Sequence[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> askance.RunResult:
+        """A run on the desk's examples, or on those given."""
         settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
         return askance.align(
-            self.rows,
+            self.rows if rows is None else rows,
             checklist=self.checklist,
             model=self.model(before),
             prompt=self.prompt,

@@ -147,16 +147,7 @@ def test_every_example_tests_a_judge_that_it_has_taught_nothing(
     assert all("validation" not in row["worth"] for row in done.result["questions"])
     silent = make_desk()
     rows = [{**row, "comment": []} if row["id"] in split["validation"] else row for row in desk.rows]
-    alone = askance.align(
-        rows,
-        checklist=silent.checklist,
-        model=silent.model(),
-        prompt=silent.prompt,
-        run=tmp_path / "run",
-        embedder="words",
-        resamples=400,
-        update="questions",
-    ).record
+    alone = silent.align(tmp_path / "run", rows=rows).record
     assert alone.learned and not alone.crossed, "nobody wrote why, so validation decides as it is"
     assert alone.gain.validation is not None and alone.gain.validation.n == len(split["validation"])
 

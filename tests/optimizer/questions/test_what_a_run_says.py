@@ -246,16 +246,7 @@ def test_comments_are_quoted_as_text(tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script> a price"
     rows = json.loads(json.dumps(desk.rows).replace(RULES["price"][0], hostile.replace('"', "")))
     desk.questions_for = lambda comment: Desk.questions_for(desk, comment.replace(hostile, RULES["price"][0]))  # type: ignore[method-assign]
-    askance.align(
-        rows,
-        checklist=desk.checklist,
-        model=desk.model(),
-        prompt=desk.prompt,
-        run=tmp_path / "run",
-        embedder="words",
-        resamples=400,
-        update="questions",
-    )
+    desk.align(tmp_path / "run", rows=rows)
     page = page_of(tmp_path / "run")
     assert hostile in page.text
     assert "<script>alert(1)" not in (tmp_path / "run" / "page.html").read_text(encoding="utf-8")
