@@ -20,8 +20,10 @@ from .optimizer.modes import tune as tuning
 from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
+from .optimizer.questions.calls import calls_at_most, usual_calls
 from .optimizer.runner import run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
+from .prompts.examples import human_dimensions
 from .report.run import write_report
 
 if TYPE_CHECKING:
@@ -224,7 +226,7 @@ class RunEstimate:
     written anew are taken to be as many as those that they replace."""
     last_calls: int
     """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is done once:
-    pruning, and stating what fails in its own words."""
+    learning questions, pruning, and stating what fails in its own words."""
 
     @property
     def low(self) -> int:
@@ -290,6 +292,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     calibrates = isinstance(options, AlignOptions) and options.calibrate
     if only_words or calibrates:
         iteration = 0
+    learning, usually_learning = _learning(job, splits, a_version)
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
     lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
     lines = 0 if options.paper else lines
@@ -304,5 +307,36 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes
     a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
     at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
-    usual = round(fixed.calls + words / 2 + rounds * a_round + at_the_end)
-    return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines)
+    improving = usually_learning if usually_learning is not None else rounds * a_round
+    usual = round(fixed.calls + words / 2 + improving + at_the_end)
+    return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines + learning)
+
+
+def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, float | None]:
+    """Calls at most of learning questions, and usually; None where nobody has commented, so that it takes few.
+
+    Where questions are learned, no edit is tried, so that the second takes the place of the rounds of edits.
+    """
+    options = job.options
+    if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions") or options.calibrate:
+        return 0, None
+    halves = [splits.development, splits.validation]
+    taught = halves if options.learn_from == "both" else halves[:1]
+    tests = len(splits.test) + (0 if len(taught) == len(halves) else len(splits.validation))
+    asked = ceil(a_version / len(job.questions.questions)) if options.mode == "each" else a_version
+    again = (options.max_questions if options.memory is not None else 0) + (
+        len(job.earlier.remembered.waiting) if job.earlier else 0
+    )
+    dimensions = len(human_dimensions(job.examples))
+    most = calls_at_most(
+        taught,
+        tests,
+        most=options.max_questions,
+        rounds=options.max_iterations,
+        dimensions=dimensions,
+        waiting=again,
+        asked=asked,
+    )
+    if not any(each.comment for part in taught for each in part):
+        return most, None
+    return most, usual_calls(taught, tests, most=options.max_questions, asked=asked)

@@ -60,6 +60,19 @@ def test_a_run_takes_what_was_said_within_a_factor_of_two(
     assert estimate.low <= calls <= estimate.high
 
 
+def test_learning_questions_never_takes_more_than_is_said(tmp_path: Path) -> None:
+    """Where no prompt is edited and nothing is taken out again, all but judging everything once is learning."""
+    there = SimulatedWorld(
+        seed=1003, comment_share=2 / 3, kinds=1, blind=4, punished=0, fault_rate=0.15, pass_fail=True
+    )
+    given = {"update": "questions", "embedder": "words", "resamples": 200, "max_iterations": 1, "prune": False}
+    estimate, calls = take(
+        align.prepare(there.rows, there.checklist, SimulatedJudge(there), there.prompt, given), tmp_path
+    )
+    judging_again = 4 * round(0.7 * len(there.rows))
+    assert estimate.fixed.calls + judging_again < calls <= estimate.fixed.calls + estimate.last_calls
+
+
 def test_a_run_with_nothing_to_improve_takes_what_is_certain(world: Any, tmp_path: Path) -> None:
     world.p_yes = lambda prompt, example, question: 0.1 if world.flaw(example, question) else 0.9
     estimate, calls = take(migration(world, None, tmp_path), tmp_path)
