@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from ..evaluation.options import FILE, MODEL
-from ..models.embedded_models import MODELS
+from ..models.embedded_models import EMBEDDED, MODELS
 from .options import naming
 from .terminal import echo
 
@@ -29,7 +29,7 @@ def complete_values(command: click.Command) -> None:
 
 
 def _models(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = (f"local/{model.name}" for model in MODELS)
+    names = (f"{provider}/{model.name}" for provider in EMBEDDED for model in MODELS)
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

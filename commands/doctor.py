@@ -21,7 +21,7 @@ from .. import __version__
 from ..evaluation.options import MODEL, load_config
 from ..memory.verdict_store import SCHEMA_VERSION, store_path
 from ..models.direct import REDIRECTS, default_base_url, shown_address
-from ..models.embedded_models import MODELS, RegisteredModel
+from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
 from ..models.session import run_sync
@@ -200,8 +200,8 @@ async def _check(names: Sequence[str], api_base: str | None, connect: bool) -> l
 def _resolved(name: str) -> Checked:
     """A model whose name is known: can it be reached as well?"""
     provider, found = name.partition("/")[0], partial(Checked, "models", name)
-    if provider == "local":
-        if problem := extra_problem("local"):
+    if provider in EMBEDDED:
+        if problem := extra_problem(provider):
             return found("broken", "its file is here, its runtime is not", problem)
         return found("ok", "its file is here and its hash is right")
     if provider == "openai":

@@ -48,6 +48,9 @@ def _numbered(stem: str, count: int, version: str) -> tuple[tuple[str, str], ...
     return tuple((f"{stem}{number}", version) for number in range(1, count + 1))
 
 
+EMBEDDED = ("local", "openvino")
+"""Providers of models that run on this machine, from the same files."""
+
 MODELS: tuple[RegisteredModel, ...] = (
     RegisteredModel(
         name="qwen2.5-coder-1.5b-instruct",

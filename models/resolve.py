@@ -12,7 +12,7 @@ from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
-from .embedded_models import RegisteredModel, resolve
+from .embedded_models import EMBEDDED, RegisteredModel, resolve
 from .files import file_identity
 from .kept_prefixes import TwoSlots
 from .litellm_model import LiteLLMModel
@@ -86,8 +86,8 @@ class Models:
             raise InputError(
                 f"'{name}' is a DSPy program, which lives in Python: call the same compile again to go on."
             )
-        if provider == "local":
-            return self._embedded(name, rest)
+        if provider in EMBEDDED:
+            return self._embedded(name, provider, rest)
         if provider == "openai":
             model: DirectModel | LiteLLMModel = self._direct(name, rest)
         else:
@@ -102,7 +102,7 @@ class Models:
         try:
             return LiteLLMModel(name, timeout=self._timeout)
         except MissingExtraError:
-            what = f"{name}:{did_you_mean(provider, ('openai', 'local'))} A provider other than openai and local"
+            what = f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local and openvino"
             raise MissingExtraError("providers", "litellm", what=what) from None
 
     def _direct(self, name: str, model: str) -> DirectModel:
@@ -124,7 +124,7 @@ class Models:
         self._stack.push_async_callback(direct.close)
         return direct
 
-    def _embedded(self, name: str, rest: str) -> Model:
+    def _embedded(self, name: str, provider: str, rest: str) -> Model:
         found = resolve(rest)
         if isinstance(found, RegisteredModel):
             path = pulled(found)
@@ -138,7 +138,13 @@ class Models:
             path, identity = found, file_identity(found)
         model = EmbeddedModel(name, path, identity, self._servers, self._timeout)
         self._stack.push_async_callback(model.close)
-        return model
+        if provider == "local":
+            return model
+        from .openvino_model import OpenVinoModel  # numpy takes a while
+
+        reading = OpenVinoModel(name, path, identity, model)
+        self._stack.push_async_callback(reading.close)
+        return reading
 
 
 class EmbeddedModel(DirectModel):

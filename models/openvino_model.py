@@ -1,0 +1,275 @@
+"""``openvino/NAME``: a GGUF file whose verdicts are read by OpenVINO, in this process, on processors where that is faster.
+
+A verdict is one token after a long prompt, so its time is that of reading. OpenVINO reads the same 4-bit weights with the
+integer and bfloat16 instructions of newer processors, which llama.cpp's wheel is not built for; it writes no faster than
+llama.cpp, so all that is longer than a token is left to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..prompts.errors import InputError, import_optional
+from .base import Answer, ModelError
+from .direct import read_logprobs
+from .embedded import available_threads
+from .files import cache_directory
+from .prices import FREE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .base import Message, Model, Request
+
+BLOCK = 64
+"""Tokens that are read, and kept, together: examples that begin with the same long instructions share their blocks."""
+CONTEXT = 4096
+"""Tokens that a prompt may have, as for `askance.models.embedded`."""
+CACHE_MIB = 2048
+
+
+class Reader(Protocol):
+    """Reads prompts of one model."""
+
+    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
+        """The prompt's tokens, and how many of them belong to what other prompts begin with too."""
+        ...
+
+    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
+        """Log-probability of each token of the vocabulary after these, whose first ``shared`` are kept for later."""
+        ...
+
+    def text(self, token: int) -> str:
+        """What a token is written as."""
+        ...
+
+
+class OpenVinoModel:
+    """A model that reads with OpenVINO and writes with llama.cpp.
+
+    The same request gets the same answer: how a prompt is cut into blocks depends on the prompt alone, not on what was
+    read before.
+    """
+
+    repeats_itself = True
+    slots = 1
+    price = FREE
+
+    def __init__(self, name: str, path: Path, sha256: str, writer: Model, reader: Reader | None = None) -> None:
+        """``writer`` answers what is longer than a token; ``sha256`` is that of the weights, ``reader`` for tests."""
+        self.name = name
+        self.identity = f"openvino:{sha256}"
+        self._path, self._sha256, self._writer, self._reader = path, sha256, writer, reader
+        self._thread = ThreadPoolExecutor(1, "askance-openvino")
+        self._turn = asyncio.Semaphore(1)
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once, one at a time.
+
+        Raises:
+            ModelError: No usable answer. MissingExtraError, InputError: OpenVINO is not there, or cannot read the file.
+        """
+        wanted = request.parameters
+        if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
+            return await self._writer.answer(request)
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, request)
+
+    def highest_cost(self, request: Request) -> float:
+        """Nothing: it runs here."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Let go of the weights; what is being read is read to its end."""
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        self._reader = None
+
+    def _read(self, request: Request) -> Answer:
+        if self._reader is None:
+            self._reader = load_reader(self.name, self._path, self._sha256)
+        tokens, shared = self._reader.tokens(request.messages, request.prefix)
+        if len(tokens) >= CONTEXT:
+            raise ModelError(f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}.")
+        logprobs = self._reader.next_token(tokens, shared)
+        likeliest = [int(each) for each in np.argsort(-logprobs)[: max(request.parameters.top_logprobs, 1)]]
+        top = [{"token": self._reader.text(each), "logprob": float(logprobs[each])} for each in likeliest]
+        content = [{"token": top[0]["token"], "top_logprobs": top}]
+        kept = read_logprobs({"content": content}) if request.parameters.top_logprobs else None
+        return Answer(str(top[0]["token"]), kept, len(tokens), 1, 0.0, finish="length")
+
+
+def load_reader(name: str, path: Path, sha256: str) -> Reader:
+    """The reader of a GGUF file, which is turned into OpenVINO's form the first time (about half a minute, as large as the file).
+
+    Raises:
+        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
+    """
+    openvino = import_optional("openvino", "openvino", "openvino")
+    genai = import_optional("openvino_genai", "openvino", "openvino-genai")
+    folder = cache_directory() / "openvino" / sha256
+    try:
+        if not folder.is_dir():
+            _convert(genai, path, folder)
+        return _OpenVinoReader(openvino, genai, folder)
+    except (RuntimeError, OSError) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
+        raise InputError(
+            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, Qwen2 and "
+            f"Qwen3; for others write local/ in place of openvino/. What it made of the file is in {folder}, if anything."
+        ) from error
+
+
+def _convert(genai: Any, path: Path, folder: Path) -> None:
+    """Put OpenVINO's form of a GGUF file into ``folder``, whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as work:
+        made = Path(work) / "made"
+        made.mkdir()
+        link = made / "model.gguf"  # what is made is put beside the file
+        link.symlink_to(path.resolve())
+        genai.LLMPipeline(str(link), "CPU", enable_save_ov_model=True)
+        link.unlink()
+        try:
+            os.replace(made, folder)
+        except OSError:  # another process was faster
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Keys and values that a block's tokens left in every layer."""
+
+    layers: list[NDArray[Any]]
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.nbytes for each in self.layers)
+
+
+class _OpenVinoReader:
+    """A compiled model with the blocks that it has read."""
+
+    def __init__(self, openvino: Any, genai: Any, folder: Path) -> None:
+        core = openvino.Core()
+        model = core.read_model(folder / "openvino_model.xml")
+        head = _split_off_head(openvino, model)
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": available_threads()}
+        self._halves = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        # 8 bits, the default, move log-odds by .5 and more
+        settings["KV_CACHE_PRECISION"] = "bf16" if self._halves else "f32"
+        self._tensor = openvino.Tensor
+        self._request = core.compile_model(model, "CPU", settings).create_infer_request()
+        self._head = core.compile_model(
+            head, "CPU", settings | {"INFERENCE_PRECISION_HINT": "f32"}
+        ).create_infer_request()
+        self._tokenizer = genai.Tokenizer(str(folder))
+        self._texts: dict[int, str] = {}
+        self._blocks: OrderedDict[bytes, _Block] = OrderedDict()
+        self._bytes = 0
+
+    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
+        history = [{"role": role, "content": content} for role, content in messages]
+        text = self._tokenizer.apply_chat_template(history, add_generation_prompt=True)
+        whole = self._encode(text)
+        place = text.find(prefix.strip()) if prefix.strip() else -1
+        if place < 0:
+            return whole, 0
+        begin = self._encode(text[: place + len(prefix.strip())])
+        shared = next((i for i, pair in enumerate(zip(begin, whole, strict=False)) if pair[0] != pair[1]), len(begin))
+        return whole, min(shared, len(whole) - 1)
+
+    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
+        ends = [*range(BLOCK, shared, BLOCK), shared] if shared else []
+        keys = [blake2b(np.asarray(tokens[:end], np.int64).tobytes(), digest_size=16).digest() for end in ends]
+        known = 0
+        while known < len(keys) and keys[known] in self._blocks:
+            self._blocks.move_to_end(keys[known])
+            known += 1
+        self._request.reset_state()
+        if known:
+            self._set([self._blocks[key] for key in keys[:known]])
+        start = ends[known - 1] if known else 0
+        for end, key in zip(ends[known:], keys[known:], strict=True):
+            self._infer(tokens[start:end], start)
+            self._keep(key, start)
+            start = end
+        for begin in range(start, len(tokens), 8 * BLOCK):
+            held = self._infer(tokens[begin : begin + 8 * BLOCK], begin)
+        logits = np.array(self._head.infer([held])[0], np.float32).ravel()
+        return logits - np.float32(np.log(np.exp(logits - logits.max()).sum()) + logits.max())
+
+    def text(self, token: int) -> str:
+        if token not in self._texts:
+            self._texts[token] = self._tokenizer.decode([token], skip_special_tokens=False)
+        return self._texts[token]
+
+    def _encode(self, text: str) -> list[int]:
+        encoded = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]
+        return [int(each) for each in encoded]
+
+    def _infer(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
+        """What the model holds of the last of these tokens."""
+        count = len(tokens)
+        given = {
+            "input_ids": np.asarray([tokens], np.int64),
+            "attention_mask": np.ones((1, past + count), np.int64),
+            "position_ids": np.arange(past, past + count, dtype=np.int64)[None],
+            "beam_idx": np.zeros(1, np.int32),
+            "last": np.asarray([count - 1], np.int64),
+        }
+        return np.array(self._request.infer(given)[0], np.float32)
+
+    def _keep(self, key: bytes, start: int) -> None:
+        """Keep what the tokens from ``start`` on left."""
+        layers = [np.ascontiguousarray(each.state.data[:, :, start:]) for each in self._request.query_state()]
+        if self._halves:  # bfloat16 is the upper half of single precision
+            layers = [(each.view(np.uint32) >> 16).astype(np.uint16) for each in layers]
+        self._blocks[key] = block = _Block(layers)
+        self._bytes += block.bytes
+        while self._bytes > CACHE_MIB * 2**20 and len(self._blocks) > 1:
+            self._bytes -= self._blocks.popitem(last=False)[1].bytes
+
+    def _set(self, blocks: Sequence[_Block]) -> None:
+        for place, state in enumerate(self._request.query_state()):
+            values = np.concatenate([block.layers[place] for block in blocks], axis=2)
+            state.state = self._tensor((values.astype(np.uint32) << 16).view(np.float32) if self._halves else values)
+
+
+def _split_off_head(openvino: Any, model: Any) -> Any:
+    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model of its own.
+
+    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences are what
+    counts, are not rounded to the 8 bits that bfloat16 has for a number.
+    """
+    operators = openvino.opset13
+    result = model.get_results()[0]
+    product = result.input_value(0).get_node()
+    if product.get_type_name() != "MatMul":
+        raise RuntimeError("its form of this model does not end as expected")
+    before = product.input_value(0)
+    held = operators.parameter(before.get_partial_shape(), openvino.Type.f32, name="held")
+    product.input(0).replace_source_output(held.output(0))
+    head = openvino.Model([operators.result(product.output(0))], [held], "head")
+    last = operators.parameter(openvino.PartialShape([-1]), openvino.Type.i64, name="last")
+    last.output(0).set_names({"last"})
+    axis = operators.constant(np.array(1, np.int64))
+    model.remove_result(result)
+    model.add_results([operators.result(operators.gather(before, last, axis).output(0))])
+    model.add_parameters([last])
+    model.validate_nodes_and_infer_types()
+    return head

@@ -1,0 +1,172 @@
+"""What is read by OpenVINO and what is not; with weights on this machine, that keeping what was read changes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.embedded_models import RegisteredModel, resolve
+from askance.models.files import cache_directory, sha256_of_file
+from askance.models.openvino_model import BLOCK, CONTEXT, OpenVinoModel, load_reader
+from askance.models.probabilities import p_yes_at
+from askance.models.resolve import Models
+from askance.prompts.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from askance.models.base import Message
+
+VERDICT = Parameters(1, 0.0, 42, 20)
+VOCABULARY = (" yes", "No", "perhaps")
+
+
+class Writer:
+    """Stands in for llama.cpp."""
+
+    name, identity = "local/m", "local:0"
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    async def answer(self, request: Request) -> Answer:
+        self.asked.append(request)
+        return Answer("written")
+
+
+class Words:
+    """Reads words in place of tokens; likes yes the better, the more words there are."""
+
+    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
+        return [0] * len(messages[-1][1].split()), len(prefix.split())
+
+    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
+        logits = np.array([len(tokens), 1.0, shared], np.float32)
+        return logits - np.float32(np.log(np.exp(logits).sum()))
+
+    def text(self, token: int) -> str:
+        return VOCABULARY[token]
+
+
+def model_with(reader: Words, writer: Writer) -> OpenVinoModel:
+    return OpenVinoModel("openvino/m", Path("m.gguf"), "0", writer, reader)
+
+
+def asking(text: str, parameters: Parameters = VERDICT, prefix: str = "") -> Request:
+    return make_request("openvino:0", [("user", text)], parameters, prefix=prefix)
+
+
+async def test_a_verdict_is_read_and_has_its_probabilities() -> None:
+    writer = Writer()
+    model = model_with(Words(), writer)
+    answer = await model.answer(asking("a b c d", prefix="a b"))
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens, answer.cost_usd) == (" yes", 4, 1, 0.0)
+    assert answer.logprobs is not None
+    assert p_yes_at(answer.logprobs[0][1]) == pytest.approx(np.exp(4) / (np.exp(4) + np.exp(1)), abs=1e-4)
+    assert not writer.asked
+    await model.close()
+
+
+@pytest.mark.parametrize(
+    "parameters", [Parameters(200), Parameters(1, 0.7, 42, 20), Parameters(1, schema={"type": "object"})]
+)
+async def test_what_is_no_verdict_is_written_by_the_other(parameters: Parameters) -> None:
+    writer = Writer()
+    model = model_with(Words(), writer)
+    assert (await model.answer(asking("a b", parameters))).text == "written"
+    assert len(writer.asked) == 1
+    await model.close()
+
+
+async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
+    model = model_with(Words(), Writer())
+    with pytest.raises(ModelError, match=f"openvino/m: the prompt has {CONTEXT} tokens; there is room for {CONTEXT}"):
+        await model.answer(asking("a " * CONTEXT))
+    await model.close()
+
+
+async def test_without_openvino_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr("askance.prompts.errors.import_module", missing)
+    model = OpenVinoModel("openvino/m", Path("m.gguf"), "0", Writer())
+    with pytest.raises(MissingExtraError, match=r"pip install 'askance\[openvino\]'"):
+        await model.answer(asking("a"))
+    await model.close()
+
+
+async def test_names_with_openvino_are_those_of_local_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+    async with Models() as models:
+        with pytest.raises(InputError, match="askance models pull smollm2-135m-instruct"):
+            models.get("openvino/smollm2-135m-instruct")
+        path = tmp_path / "own.gguf"
+        path.write_bytes(b"GGUF")
+        assert models.get(f"openvino/{path}").identity == f"openvino:{sha256_of_file(path)}"
+
+
+needs_openvino = pytest.mark.skipif(
+    importlib.util.find_spec("openvino_genai") is None, reason="needs openvino and openvino-genai: askance[openvino]"
+)
+
+
+@needs_openvino
+def test_a_file_that_it_cannot_read_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "own.gguf"
+    path.write_bytes(b"GGUF and no more")
+    with pytest.raises(InputError, match=r"openvino/own: OpenVINO cannot use own\.gguf .* write local/ in place"):
+        load_reader("openvino/own", path, "0")
+    assert not list((tmp_path / "cache" / "openvino").iterdir())
+
+
+def _weights() -> Path | None:
+    given = os.environ.get("ASKANCE_TEST_GGUF")
+    if given:
+        return Path(given)
+    small = resolve("smollm2-135m-instruct")
+    assert isinstance(small, RegisteredModel)
+    pulled = cache_directory() / "models" / small.file
+    return pulled if pulled.exists() else None
+
+
+WEIGHTS = _weights()
+
+
+@needs_openvino
+@pytest.mark.skipif(WEIGHTS is None, reason="needs a model: set ASKANCE_TEST_GGUF or pull smollm2-135m-instruct")
+async def test_what_is_kept_of_an_example_changes_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert WEIGHTS is not None
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+    head = "Answer the question about the reply with yes or no. " * 9
+    examples = [f"{head}\n\nReply: the bicycle number {n} will be ready on Monday.\n\n" for n in range(3)]
+    requests = [
+        asking(example + question, prefix=example)
+        for example in examples
+        for question in ("Is a day named?", "Is it rude?")
+    ]
+    answers = {}
+    for order in (requests, requests[::-1]):
+        model = OpenVinoModel("openvino/m", WEIGHTS, "0", Writer())
+        for request in order:
+            answer = await model.answer(request)
+            assert answers.setdefault(request.key, answer) == answer
+            assert answer.prompt_tokens > 2 * BLOCK
+        assert (await model.answer(order[0])) == answers[order[0].key]
+        await model.close()
+    async with Models() as models:  # llama.cpp, with the same weights
+        local = models.get(f"local/{WEIGHTS}")
+        theirs = await local.answer(make_request(local.identity, requests[0].messages, VERDICT))
+    ours = answers[requests[0].key]
+    assert ours.prompt_tokens == theirs.prompt_tokens
+    assert ours.logprobs is not None and theirs.logprobs is not None
+    assert {token for token, _ in theirs.logprobs[0][1][:3]} <= {token for token, _ in ours.logprobs[0][1][:5]}
