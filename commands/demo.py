@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..models.embedded_models import RegisteredModel, resolve
+from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
+from ..models.openvino_model import reads_faster_here
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
 from ..runs import run_and_report
@@ -31,7 +32,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @click.command(name="demo")
 @click.argument("what", type=click.Choice(list(SETTINGS)), default="align")
-@click.option("--model", default="qwen2.5-coder-1.5b-instruct", show_default=True, help="Embedded model.")
+@click.option(
+    "--model",
+    default="qwen2.5-coder-1.5b-instruct",
+    show_default=True,
+    help="Embedded model; local/NAME or openvino/NAME says what reads it (default: the faster one here).",
+)
 @click.option("--run", default=None, help="Directory of the run; default: demo-run, or demo-migrate.")
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
 def command(what: str, model: str, run: str | None, quiet: bool) -> None:
@@ -45,15 +51,17 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
 
     Held-out examples say whether it is worth anything. Nothing leaves this machine.
     """
-    wanted = resolve(model)
+    provider, name = model.split("/", 1) if model.startswith(tuple(f"{each}/" for each in EMBEDDED)) else ("", model)
+    wanted = resolve(name)
     if not isinstance(wanted, RegisteredModel):
         raise InputError("The demo runs on a registered model; see: askance models")
+    provider = provider or ("openvino" if reads_faster_here() else "local")
     began = time.monotonic()
     fetch(wanted)
     fetched = time.monotonic() - began
     directory = run or {"align": "demo-run", "migrate": "demo-migrate"}[what]
     with as_file(files("askance.prompts") / "demo" / what) as folder, console(quiet) as watcher:
-        job, said = _job(what, folder, f"local/{wanted.name}")
+        job, said = _job(what, folder, f"{provider}/{wanted.name}")
         watcher.say(said)
         done = run_and_report(job, directory, watcher)
         took = watcher.took()

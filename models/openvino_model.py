@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..prompts.errors import InputError, import_optional
+from ..prompts.errors import InputError, MissingExtraError, import_optional
 from .base import Answer, ModelError
 from .direct import read_logprobs
 from .embedded import available_threads
@@ -109,6 +109,16 @@ class OpenVinoModel:
         content = [{"token": top[0]["token"], "top_logprobs": top}]
         kept = read_logprobs({"content": content}) if request.parameters.top_logprobs else None
         return Answer(str(top[0]["token"]), kept, len(tokens), 1, 0.0, finish="length")
+
+
+def reads_faster_here() -> bool:
+    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than llama.cpp's wheel."""
+    try:
+        openvino = import_optional("openvino", "openvino", "openvino")
+        import_optional("openvino_genai", "openvino", "openvino-genai")
+    except MissingExtraError:
+        return False
+    return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def load_reader(name: str, path: Path, sha256: str) -> Reader:
