@@ -26,6 +26,7 @@ from .result_parts import (
     QuestionWordingsRecord,
     ReadRecord,
     ResultPart,
+    RevisedRecord,
     RoleRecord,
     ShowingRecord,
     SideRecord,
@@ -115,6 +116,8 @@ class RunRecord(ResultPart):
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first."""
+    revised_questions: tuple[RevisedRecord, ...] = ()
+    """Those of the start that the accepted judge asks the other way round, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
     examples: tuple[ShowingRecord, ...] = ()

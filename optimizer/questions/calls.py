@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS
 from ...prompts.comments import one_line
-from .choice import OWN_CASES, SCREENED, SPARE
+from .choice import OWN_CASES
+from .racing import SCREENED, SPARE
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
 
 if TYPE_CHECKING:

@@ -76,17 +76,17 @@ class QuestionLearner:
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """What the gate says; None where there is nothing that it could decide about."""
         mine = await self.finder.find(start.draft, seen, iteration)
-        if not mine.candidates:
-            return None
         draft = await self.finder.chooser.draft(start.draft, mine, seen)
+        if draft is start.draft:
+            return None
         raced = await contest.race(start, draft, (), ())
         if raced.version is None or not self.crossed:  # without a version: hopeless on a part of validation
             return raced
         held_out = Observation(contest.validation, start.verdicts, start.scores, start.draft.checklist)
         theirs = await self.mirror.find(start.draft, held_out, iteration)
-        if not theirs.candidates:
-            return raced
         mirrored = await self.mirror.chooser.draft(start.draft, theirs, held_out)
+        if mirrored is start.draft:
+            return raced
         self.events.phase("judging the development examples with what validation has taught")
         back = await self.subject.observe(mirrored, seen.examples, self.events.advance)
         crossed = Crossed(
@@ -104,10 +104,11 @@ class QuestionLearner:
         named = _united(mine.candidates, theirs.candidates)
         self.both.stood = set(named)
         chosen = await self.both.choose(start.draft, named, every, iteration)
-        if not chosen.candidates:
+        kept = await self.both.draft(start.draft, chosen, every)
+        if kept is start.draft:
             self.events.say("no question stands on the development and the validation examples together")
             return None
-        return await contest.cross(start, await self.both.draft(start.draft, chosen, every), crossed)
+        return await contest.cross(start, kept, crossed)
 
     @property
     def read(self) -> dict[str, Any]:
