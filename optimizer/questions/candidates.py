@@ -178,7 +178,9 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     return float(bad.mean() - base.mean()), noise
 
 
-def fate_of(rejected: Sequence[float], fine: Sequence[float], question: Polar) -> Literal["stays", "flipped", "dropped"]:
+def fate_of(
+    rejected: Sequence[float], fine: Sequence[float], question: Polar
+) -> Literal["stays", "flipped", "dropped"]:
     """What outputs that people judged say of a question that is asked already; costs no call, as its verdicts are there.
 
     It is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and

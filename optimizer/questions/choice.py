@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
+
 @dataclass(frozen=True)
 class Learned:
     """A candidate, and what became of it."""
@@ -123,7 +124,7 @@ class Chooser:
         left = distinct(ranked[:room], logits, {}, alike=SAME_VERDICTS, room=room, full="", stood=self.stood)
         unused = left.unused | dict.fromkeys(ranked[room:], NO_ROOM[0])
         twins, asked = left.twins, yes_logits(seen.verdicts)
-        for part, room in [*steps(sides, self.most), (None, self.most)]:
+        for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left.kept:
                 break
             examples = [each for each in self.examples if part is None or each.id in part]
@@ -134,8 +135,9 @@ class Chooser:
             logits = yes_logits(whole.verdicts)
             found |= {name: self._standing(name, named[name], logits, sides) for name in left.kept}
             ranked = sorted(left.kept, key=lambda name: _rank(found[name]), reverse=True)
+            if all_rejected:  # further accepted ones change little; before, a rare fault may not have been seen
+                ranked = [name for name in ranked if _is_able(found[name]) or (part is not None and name in self.stood)]
             if part is None:
-                ranked = [name for name in ranked if _is_able(found[name])]
                 remarks = {name: _remark(each) for name, each in named.items()}
                 left = distinct(
                     ranked, logits, asked, alike=ALIKE_VERDICTS, room=room, full=NO_ROOM[1], remarks=remarks

@@ -82,6 +82,8 @@ class QuestionLearner:
         raced = await contest.race(start, draft, (), ())
         if raced.version is None or not self.crossed:  # without a version: hopeless on a part of validation
             return raced
+        if raced.decision.gain is not None and (raced.decision.gain.value or 0) <= 0:
+            return raced  # the other half would have to outweigh it: not worth as many calls again
         held_out = Observation(contest.validation, start.verdicts, start.scores, start.draft.checklist)
         theirs = await self.mirror.find(start.draft, held_out, iteration)
         mirrored = await self.mirror.chooser.draft(start.draft, theirs, held_out)

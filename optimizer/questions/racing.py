@@ -25,9 +25,9 @@ SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
 SPARE = 3
 """Candidates that are raced, for each question that may join."""
-STEPS = ((0.5, 2.0, 0), (1.0, 1.0, 2))
-"""Share of the rejected examples that a step is judged on, and how many candidates are left after it: so many for each
-question that may join, and so many more."""
+STEPS = ((0.5, 2.0), (1.0, 1.5))
+"""Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
+may join."""
 FEWEST_REJECTED = 6
 """Rejected examples from which a candidate is dropped."""
 OF_ONE = 2
@@ -44,19 +44,25 @@ class Field:
     """Of those unused, the question that gets the same verdicts."""
 
 
-def steps(sides: Sides, most: int) -> list[tuple[set[str], int]]:
-    """The examples of each step before the last one, which is judged on all, with the number of candidates left after it.
+def left_after(step: int, most: int) -> int:
+    """Candidates that are left after a step, where ``most`` may join."""
+    return round(STEPS[step][1] * most)
+
+
+def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
+    """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the examples,
+    and the number of candidates that are left afterwards.
 
     Args:
         sides: Accepted and rejected examples by dimension.
         most: Questions that may join.
     """
     found = []
-    for share, each, more in STEPS:
+    for step, (share, *_) in enumerate(STEPS):
         part: set[str] = set()
         for fine, poor in sides.values():
             part |= {*fine[:SCREENED], *poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))]}
-        found.append((part, round(each * most) + more))
+        found.append((share == 1, part, left_after(step, most)))
     return found
 
 

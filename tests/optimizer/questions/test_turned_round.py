@@ -83,9 +83,7 @@ def test_a_question_of_the_wrong_polarity_is_turned_round_without_a_further_verd
 
 
 def test_one_that_is_right_stays_and_nothing_is_tried(tmp_path: Path) -> None:
-    done = align(
-        tmp_path / "run", Question(id="helps", text=HELPS, good="no"), Question(id="friendly", text=FRIENDLY)
-    )
+    done = align(tmp_path / "run", Question(id="helps", text=HELPS, good="no"), Question(id="friendly", text=FRIENDLY))
     assert not done.record.changed and not done.record.rejected_edits
     assert "revised_questions" not in json.loads((done.directory / "result.json").read_text(encoding="utf-8"))
 
