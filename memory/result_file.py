@@ -199,7 +199,7 @@ class RunRecord(ResultPart):
     def name_of(self, tried: TriedRecord) -> str:
         """What a candidate is known by: its lessons, or its questions."""
         asked = ", ".join(each.id for each in self.questions_of(tried))
-        return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "new questions")
+        return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "a changed checklist")
 
     @property
     def why_unchanged(self) -> str:

@@ -48,9 +48,8 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
     ],
     "all that are raced are judged on all examples": lambda: [patch.object(racing, "STEPS", ())],
     "questions with the same verdicts may join": lambda: [
-        patch.object(choice, "SAME_VERDICTS", NEVER),
         patch.object(racing, "SAME_VERDICTS", NEVER),
-        patch.object(choice, "ALIKE_VERDICTS", NEVER),
+        patch.object(racing, "ALIKE_VERDICTS", NEVER),
     ],
     "a comment may fill all places": lambda: [patch.object(racing, "OF_ONE", MANY)],
     "no question is set aside for its effect": lambda: [

@@ -8,7 +8,6 @@ that they do not come from. What is left joins the checklist with equal weights,
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import sqrt
 from typing import TYPE_CHECKING, Literal
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
@@ -16,8 +15,6 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
 from ..events import QuestionJudged
 from .candidates import (
-    ALIKE_VERDICTS,
-    SAME_VERDICTS,
     Candidate,
     as_question,
     fate_of,
@@ -25,7 +22,7 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, SPARE, distinct, steps
+from .racing import NO_ROOM, SCREENED, SPARE, joining, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,44 +116,38 @@ class Chooser:
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if name in self.stood or _is_able(each)]
         ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
-        ranked = sorted(ranked, key=lambda name: name not in self.stood)
-        room = SPARE * self.most
-        left = distinct(ranked[:room], logits, {}, alike=SAME_VERDICTS, room=room, full="", stood=self.stood)
-        unused = left.unused | dict.fromkeys(ranked[room:], NO_ROOM[0])
-        twins, asked = left.twins, yes_logits(seen.verdicts)
+        left, unused = self._cut(ranked, SPARE * self.most, NO_ROOM[0])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
-            if not left.kept:
+            if not left:
                 break
             examples = [each for each in self.examples if part is None or each.id in part]
-            self.events.phase(
-                f"iteration {iteration}: judging {len(examples)} examples with {len(left.kept)} questions"
-            )
-            whole = await self._judge(best, {name: named[name] for name in left.kept}, examples)
-            logits = yes_logits(whole.verdicts)
-            found |= {name: self._standing(name, named[name], logits, sides) for name in left.kept}
-            ranked = sorted(left.kept, key=lambda name: _rank(found[name]), reverse=True)
+            self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(left)} questions")
+            whole = await self._judge(best, {name: named[name] for name in left}, examples)
+            told = yes_logits(whole.verdicts)  # a part need not hold the outputs that a question comes from
+            logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
+            found |= {name: self._standing(name, named[name], logits, sides) for name in left}
+            ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
             if all_rejected:  # further accepted ones change little; before, a rare fault may not have been seen
                 ranked = [name for name in ranked if _is_able(found[name]) or (part is not None and name in self.stood)]
-            if part is None:
-                remarks = {name: _remark(each) for name, each in named.items()}
-                left = distinct(
-                    ranked, logits, asked, alike=ALIKE_VERDICTS, room=room, full=NO_ROOM[1], remarks=remarks
-                )
-            else:
-                ranked = sorted(ranked, key=lambda name: name not in self.stood)
-                alike = ALIKE_VERDICTS + 1 / sqrt(len(examples))  # by a standard error
-                left = distinct(ranked, logits, asked, alike=alike, room=room, full=NO_ROOM[1], stood=self.stood)
-            unused, twins = unused | left.unused, twins | left.twins
-        chosen = {name: named[name] for name in left.kept}
-        for name, twin in twins.items():
-            while twin in twins:
-                twin = twins[twin]
+            if part is not None:
+                left, out = self._cut(ranked, room, NO_ROOM[1])
+                unused |= out
+        remarks = {name: _remark(each) for name, each in named.items()}
+        last = joining(ranked if left else (), logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
+        unused |= last.unused
+        chosen = {name: named[name] for name in last.kept}
+        for name, twin in last.twins.items():
             if twin in chosen:
                 chosen[twin] = chosen[twin].with_sources_of(named[name])
         for name, candidate in named.items():
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         self.stood = set(chosen)
         return Chosen(chosen, {name: logits[name] for name in chosen})
+
+    def _cut(self, ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
+        """Those that there is room for, and of the others why not; what was chosen before comes first."""
+        ranked = sorted(ranked, key=lambda name: name not in self.stood)
+        return ranked[:room], dict.fromkeys(ranked[room:], why)
 
     async def draft(self, best: Draft, chosen: Chosen, seen: Observation) -> Draft:
         """The judge with the chosen questions, its verdicts read against accepted examples.

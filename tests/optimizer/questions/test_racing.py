@@ -11,7 +11,7 @@ import pytest
 
 from askance.optimizer.questions import racing
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
-from askance.optimizer.questions.racing import SCREENED, distinct, left_after, steps
+from askance.optimizer.questions.racing import NO_ROOM, SCREENED, joining, left_after, steps
 from askance.prompts.examples import Example
 from tests.conftest import share
 
@@ -29,9 +29,9 @@ def logits(seed: int) -> dict[str, float]:
 
 def test_rejected_examples_come_first_and_every_step_goes_on_from_the_last() -> None:
     first, second = steps({"overall": (FINE, POOR)}, 6)
-    assert first == (False, {*FINE[:SCREENED], *POOR[:8]}, 12)
-    assert second == (True, {*FINE[:SCREENED], *POOR}, 9)
-    assert [left_after(place, 6) for place in range(2)] == [12, 9]
+    assert first == (False, {*FINE[:SCREENED], *POOR[:11]}, 15)
+    assert second == (True, {*FINE[:SCREENED], *POOR}, 12)
+    assert [left_after(place, 6) for place in range(2)] == [15, 12]
 
 
 def test_both_sides_of_every_dimension_are_in_a_step() -> None:
@@ -39,16 +39,15 @@ def test_both_sides_of_every_dimension_are_in_a_step() -> None:
     assert first == {*FINE[:SCREENED], *FINE[10:18], *POOR[:14]}
 
 
-def test_the_weaker_of_two_that_say_the_same_is_left_out_but_not_one_that_stood() -> None:
+def test_the_weaker_of_two_that_say_the_same_is_left_out() -> None:
     one, other = logits(1), logits(2)
     told = {"best": one, "again": {name: 2 * value for name, value in one.items()}, "other": other, "last": logits(4)}
-    left = distinct(["best", "again", "other", "last"], told, {}, alike=0.6, room=2, full="no room")
+    of = dict.fromkeys(told)
+    left = joining(["best", "again", "other", "last"], told, {}, room=2, remarks=of)
     assert left.kept == ["best", "other"]
     assert left.twins == {"again": "best"}
-    assert left.unused == {"again": "it gets the same verdicts as 'best'", "last": "no room"}
-    stood = distinct(["best", "again", "other"], told, {}, alike=0.6, room=2, full="no room", stood=("best", "again"))
-    assert stood.kept == ["best", "again"]
-    asked = distinct(["best", "other"], told, {"start": one}, alike=0.6, room=2, full="no room")
+    assert left.unused == {"again": "it gets the same verdicts as 'best'", "last": NO_ROOM[1]}
+    asked = joining(["best", "other"], told, {"start": one}, room=2, remarks=of)
     assert asked.kept == ["other"] and asked.twins == {"best": "start"}
 
 
