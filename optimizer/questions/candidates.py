@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
+TURNED_NOISE = 3.0
+"""Standard errors by which a question of the start has to speak against rejected outputs once it is turned round: its author
+said which answer is good, and every one is looked at."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
@@ -184,7 +187,7 @@ def fate_of(
     """What outputs that people judged say of a question that is asked already; costs no call, as its verdicts are there.
 
     It is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
-    ``flipped`` where its other polarity moreover speaks against rejected outputs, as a question has to that nobody asked for.
+    ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE` of them.
 
     Args:
         rejected: Log-odds of yes on them.
@@ -198,7 +201,7 @@ def fate_of(
     if effect >= -noise:
         return "stays"
     effect, noise = _effect(others, accepted, -sign)
-    return "flipped" if effect > CONTRAST_NOISE * noise else "dropped"
+    return "flipped" if effect > TURNED_NOISE * noise else "dropped"
 
 
 def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:

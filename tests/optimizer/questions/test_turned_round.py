@@ -97,3 +97,12 @@ def test_the_fate_of_a_question_needs_more_than_a_few_outputs_and_more_than_chan
     assert fate_of(high[:2], low, praise) == "stays", "two rejected outputs say nothing"
     mixed = [-2.0, 2.0, -1.0, 1.0, 0.0, 0.5]
     assert fate_of(mixed, list(reversed(mixed)), praise) == "stays"
+
+
+def test_what_may_be_chance_turns_no_question_round() -> None:
+    """Outputs on which an honest question is a little higher where people reject: each is looked at, and some are so."""
+    praise = Question(id="q", text="Is it?")
+    fine = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
+    rejected = [-0.9, 2.2, 0.1, 2.0, 0.3, -0.4, 0.9, 2.4]
+    assert fate_of(rejected, fine, praise) != "flipped"
+    assert fate_of([3.0, 3.1, 2.9, 3.2, 2.8, 3.0], fine, praise) == "flipped"
