@@ -103,6 +103,6 @@ def test_what_may_be_chance_turns_no_question_round() -> None:
     """Outputs on which an honest question is a little higher where people reject: each is looked at, and some are so."""
     praise = Question(id="q", text="Is it?")
     fine = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
-    rejected = [-0.9, 2.2, 0.1, 2.0, 0.3, -0.4, 0.9, 2.4]
-    assert fate_of(rejected, fine, praise) != "flipped"
+    rejected = [1.9, 2.2, 0.1, 2.0, -0.3, -0.4, 0.9, 2.4]
+    assert fate_of(rejected, fine, praise) == "dropped"
     assert fate_of([3.0, 3.1, 2.9, 3.2, 2.8, 3.0], fine, praise) == "flipped"
