@@ -51,6 +51,8 @@ def learned_questions(out: Console, result: RunRecord) -> None:
     if result.learned:
         said = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
         tell(said, 0, "dim")
+    for revised in result.revised_questions:
+        tell(revised.sentence, 0)
     left = result.not_learned
     if left:
         out.print("\nProposed, and not learned:", style="dim")

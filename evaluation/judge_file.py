@@ -231,15 +231,17 @@ def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
 
 def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[str, QuestionOrigin]:
     """Where each question came from; of one that was worded anew what it was before, and what that is worth."""
-    before = {(each.id, each.text, each.good) for each in start.questions}
+    before = {each.id: each for each in start.questions}
     reworded = {each.question: each for each in result.reworded}
     origins = {}
     for each in checklist.questions:
         if each.id in result.best.origins:
             origins[each.id] = QuestionOrigin.model_validate(result.best.origins[each.id])
             continue
-        row: dict[str, Any] = {"from": "start" if (each.id, each.text, each.good) in before else "reworded"}
-        found = reworded.get(each.id)
+        old, found = before.get(each.id), reworded.get(each.id)
+        row: dict[str, Any] = {"from": "reworded"}
+        if old is not None and old.text == each.text and found is None:
+            row = {"from": "start"} if old.good == each.good else {"from": "flipped", "good": old.good}
         if found is not None and found.after is not None:
             row |= {"text": found.before.text, "good": found.before.good, "n": found.after.n}
             row |= {"agreement": _short(found.after.correlation), "agreement_before": _short(found.before.correlation)}

@@ -60,7 +60,7 @@ class QuestionOrigin(_Part):
     """Where a question came from."""
 
     kind: str = Field(alias="from", min_length=1)
-    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, …"""
+    """``start``, or how a run found it: ``comment``, ``disagreement``, ``contrast``, ``reworded``, ``flipped`` where its good answer is another, …"""
     sources: tuple[str, ...] = ()
     """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()

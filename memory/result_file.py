@@ -26,6 +26,7 @@ from .result_parts import (
     QuestionWordingsRecord,
     ReadRecord,
     ResultPart,
+    RevisedRecord,
     RoleRecord,
     ShowingRecord,
     SideRecord,
@@ -115,6 +116,8 @@ class RunRecord(ResultPart):
     lessons: tuple[LessonRecord, ...]
     questions: tuple[LearnedRecord, ...] = ()
     """Those that were proposed; those that joined first."""
+    revised_questions: tuple[RevisedRecord, ...] = ()
+    """Those of the start that the accepted judge asks the other way round, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
     examples: tuple[ShowingRecord, ...] = ()
@@ -196,7 +199,7 @@ class RunRecord(ResultPart):
     def name_of(self, tried: TriedRecord) -> str:
         """What a candidate is known by: its lessons, or its questions."""
         asked = ", ".join(each.id for each in self.questions_of(tried))
-        return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "new questions")
+        return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "a changed checklist")
 
     @property
     def why_unchanged(self) -> str:

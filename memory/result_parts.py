@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -211,6 +211,22 @@ class LearnedRecord(ResultPart):
     def was_tried(self) -> bool:
         """Whether it came as far as the gate."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
+
+
+class RevisedRecord(ResultPart):
+    """A question of the start that people's scores speak against."""
+
+    id: str
+    text: str
+    good: Literal["yes", "no"]
+    """The good answer from now on; of one that is asked no more what it was."""
+    what: Literal["flipped", "dropped"]
+
+    @property
+    def sentence(self) -> str:
+        """What became of it, and why."""
+        now = "is asked no more" if self.what == "dropped" else f"is turned round: {self.good} is now the good answer"
+        return f"The question '{self.id}' ({self.text}) {now}, as it spoke for outputs that people reject."
 
 
 class ReadRecord(ResultPart):

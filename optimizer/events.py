@@ -335,7 +335,7 @@ def _sentence(event: Event) -> str | None:
             return f"{', '.join(event.lessons)} {verb}: {event.result.reason.removeprefix('failed its trial: ')}"
         case VersionDecided():
             verb = "accepted" if event.accepted else "rejected"
-            return f"version {event.version} with {', '.join(event.lessons) or event.shows or 'new questions'} {verb}: {event.reason}"
+            return f"version {event.version} with {', '.join(event.lessons) or event.shows or 'a changed checklist'} {verb}: {event.reason}"
         case QuestionJudged():
             fate = f"is set aside, as {event.problem}" if event.problem else "goes to the gate"
             return f"question {event.id} {fate}: {marked(event.text, event.good or 'yes')}{_origin(event)}"

@@ -320,6 +320,12 @@ def run_view(directory: Path, result: RunRecord) -> View:
 
 def _asked(result: RunRecord) -> list[str]:
     """What became of questions from comments, in a sentence; none where the run was not to learn any."""
+    revised = [each.sentence for each in result.revised_questions]
+    return [*revised, *_learning(result)]
+
+
+def _learning(result: RunRecord) -> list[str]:
+    """The same of new questions."""
     learned, proposed = result.learned, len(result.questions)
     if result.shown is not None and not learned:
         return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]

@@ -23,7 +23,7 @@ from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
 from .modes.remembering import memory_for
-from .questions.account import learned_rows, why_no_questions
+from .questions.account import learned_rows, revised_rows, why_no_questions
 from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, prompt_diff, run_view
 from .subject import Outcome
 
@@ -270,6 +270,8 @@ async def _finish(
         rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
         why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
         extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
+        if revised := revised_rows(bench.job.questions, outcome.best.draft):
+            extras["revised_questions"] = revised
     if set_up.examples is not None and set_up.examples.shown:
         extras = {**extras, "examples": set_up.examples.shown}
     if looks := _earlier_looks(run):

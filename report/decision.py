@@ -47,6 +47,8 @@ def decide(result: RunRecord, test_size: int | None = None) -> Advice:
 
 def _what_was_learned(result: RunRecord) -> str:
     learned = len(result.learned)
+    if not learned and result.revised_questions:
+        return " ".join([*(each.sentence for each in result.revised_questions), ""])
     if not learned:
         return f"The new judge is shown {result.shown.name} that people judged. " if result.shown else ""
     same = ", and its prompt is what it was" if result.same_prompt else ""

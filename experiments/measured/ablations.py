@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from ...optimizer.questions import choice
+from ...optimizer.questions import choice, racing
 from ...optimizer.questions.candidates import Standing
 from ...optimizer.questions.choice import Chooser, Chosen
 from ...optimizer.questions.finder import Finder
@@ -42,19 +42,23 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
     "everything": list,
     "validation alone decides and teaches nothing": lambda: [patch.object(Finder, "find", _first_half_alone)],
     "yes is always the good answer": lambda: [patch.object(Standing, "good", property(lambda _: "yes"))],
-    "all candidates are judged on all examples": lambda: [patch.object(choice, "SPARE", MANY)],
-    "questions with the same verdicts may join": lambda: [
-        patch.object(choice, "SAME_VERDICTS", NEVER),
-        patch.object(choice, "ALIKE_VERDICTS", NEVER),
+    "all candidates are judged on all examples": lambda: [
+        patch.object(choice, "SPARE", MANY),
+        patch.object(racing, "STEPS", ()),
     ],
-    "a comment may fill all places": lambda: [patch.object(choice, "OF_ONE", MANY)],
+    "all that are raced are judged on all examples": lambda: [patch.object(racing, "STEPS", ())],
+    "questions with the same verdicts may join": lambda: [
+        patch.object(racing, "SAME_VERDICTS", NEVER),
+        patch.object(racing, "ALIKE_VERDICTS", NEVER),
+    ],
+    "a comment may fill all places": lambda: [patch.object(racing, "OF_ONE", MANY)],
     "no question is set aside for its effect": lambda: [
         patch.object(Standing, "problem", None),
         patch.object(Standing, "rank", (0.0, 0.0)),
     ],
     "verdicts are taken as they are": lambda: [patch.object(choice, "fit_accepted", lambda *_: None)],
     "questions that praise what people reject stay": lambda: [
-        patch.object(Chooser, "_speaking_against", lambda *_: set())
+        patch.object(Chooser, "_praising_what_is_rejected", lambda *_: (set(), set()))
     ],
 }
 """What is switched off, and how."""

@@ -15,6 +15,7 @@ from .choice import sides_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...prompts.checklist import Checklist
     from ...prompts.examples import Example
     from ...prompts.verdicts import Verdict
     from ...stats.differences import Difference
@@ -72,6 +73,24 @@ def learned_rows(
             }
         )
     return rows
+
+
+def revised_rows(start: Checklist, best: Draft) -> list[dict[str, Any]]:
+    """The questions of the start that the accepted judge asks the other way round, or no more.
+
+    None where it has none of them in their old words: then all of them were written anew.
+    """
+    now = {each.id: each for each in best.questions.questions}
+    same = [each for each in start.questions if each.id in now and now[each.id].text == each.text]
+    if not (same or best.origins):
+        return []
+    flipped = [each for each in same if each.good != now[each.id].good]
+    dropped = [each for each in start.questions if each.id not in now]
+    return [
+        {"id": each.id, "text": each.text, "good": now.get(each.id, each).good, "what": what}
+        for what, some in (("flipped", flipped), ("dropped", dropped))
+        for each in some
+    ]
 
 
 def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], finish_reason: str) -> str | None:

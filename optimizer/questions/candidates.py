@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
+TURNED_NOISE = 3.0
+"""Standard errors by which a question of the start has to speak against rejected outputs once it is turned round: its author
+said which answer is good, and every one is looked at."""
 LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
@@ -178,8 +181,13 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     return float(bad.mean() - base.mean()), noise
 
 
-def speaks_against(rejected: Sequence[float], fine: Sequence[float], question: Polar) -> bool:
-    """Whether a question clearly looks better on rejected outputs than on accepted ones.
+def fate_of(
+    rejected: Sequence[float], fine: Sequence[float], question: Polar
+) -> Literal["stays", "flipped", "dropped"]:
+    """What outputs that people judged say of a question that is asked already; costs no call, as its verdicts are there.
+
+    It is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
+    ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE` of them.
 
     Args:
         rejected: Log-odds of yes on them.
@@ -187,9 +195,13 @@ def speaks_against(rejected: Sequence[float], fine: Sequence[float], question: P
         question: Says which answer is the good one.
     """
     if min(len(rejected), len(fine)) < FEWEST_OTHERS:
-        return False
-    effect, noise = _effect(np.array(rejected), np.array(fine), 1.0 if question.is_fault else -1.0)
-    return effect < -noise
+        return "stays"
+    others, accepted, sign = np.array(rejected), np.array(fine), 1.0 if question.is_fault else -1.0
+    effect, noise = _effect(others, accepted, sign)
+    if effect >= -noise:
+        return "stays"
+    effect, noise = _effect(others, accepted, -sign)
+    return "flipped" if effect > TURNED_NOISE * noise else "dropped"
 
 
 def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -214,6 +226,11 @@ def as_question(candidate: Candidate, name: str, good: str, weight: float = 1.0)
     return Question.model_validate(
         {"id": name, "text": candidate.text, "dimension": candidate.dimension, "good": good, "weight": weight}
     )
+
+
+def turned(question: Question) -> Question:
+    """The same question with the other answer as the good one."""
+    return question.model_copy(update={"good": "yes" if question.is_fault else "no"})
 
 
 def unite(candidates: Sequence[Candidate], near: Mapping[int, int]) -> list[Candidate]:

@@ -15,15 +15,14 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
 from ..events import QuestionJudged
 from .candidates import (
-    ALIKE_VERDICTS,
-    SAME_VERDICTS,
     Candidate,
     as_question,
-    likeness,
-    speaks_against,
+    fate_of,
     standing,
+    turned,
     yes_logits,
 )
+from .racing import NO_ROOM, SCREENED, SPARE, joining, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,24 +33,10 @@ if TYPE_CHECKING:
     from ..events import Teller
     from ..subject import Draft, Observation, Subject
     from .candidates import Standing
+    from .racing import Sides
 
-    Sides = Mapping[str, tuple[list[str], list[str]]]
-    """Accepted and rejected examples by dimension, as :meth:`Chooser.sides` gives them."""
-
-SCREENED = 8
-"""Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
-SPARE = 3
-"""Candidates that are judged on all examples, for each question that may join."""
-OF_ONE = 2
-"""Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
-NO_ROOM = (
-    "others promised more on the first examples",
-    "others promised more on the development examples",
-    "others from the same comment promised more",
-)
-"""Said of candidates that are not asked because better ones are."""
 
 
 @dataclass(frozen=True)
@@ -123,74 +108,68 @@ class Chooser:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call.
         """
+        if not named:
+            return Chosen()
         sides = self.sides()
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
         logits = await self._own_cases(best, named, sides)
-        standings = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
-        able = [
-            name
-            for name, found in standings.items()
-            if name in self.stood or (found is not None and found.problem is None)
-        ]
-        able = _in_turn(sorted(able, key=lambda name: _rank(standings[name]), reverse=True), named)
-        able = sorted(able, key=lambda name: name not in self.stood)
-        able, spare = able[: SPARE * self.most], able[SPARE * self.most :]
-        unused = dict.fromkeys(spare, NO_ROOM[0])
-        chosen: dict[str, Candidate] = {}
-        if able:
-            self.events.phase(
-                f"iteration {iteration}: judging {len(self.examples)} examples with {len(able)} questions"
-            )
-            whole = await self._judge(best, {name: named[name] for name in able}, self.examples)
-            logits = yes_logits(whole.verdicts)
-            standings |= {name: self._standing(name, named[name], logits, sides) for name in able}
-            asked = yes_logits(seen.verdicts)
-            for name in sorted(able, key=lambda each: _rank(standings[each]), reverse=True):
-                found, candidate = standings[name], named[name]
-                if found is None or found.problem is not None:
-                    continue
-                others = {**asked, **{each: logits[each] for each in chosen}}
-                alike = {each: likeness(logits[name], told) for each, told in others.items()}
-                twin = max(alike, key=alike.__getitem__, default="")
-                near = max(chosen, key=alike.__getitem__, default="")
-                if twin and alike[twin] > SAME_VERDICTS:
-                    unused[name] = f"it gets the same verdicts as '{twin}'"
-                    if twin in chosen:
-                        chosen[twin] = chosen[twin].with_sources_of(candidate)
-                elif near and alike[near] > ALIKE_VERDICTS:
-                    unused[name] = f"it finds much the same as '{near}', which promises more"
-                elif len(chosen) >= self.most:
-                    unused[name] = NO_ROOM[1]
-                elif (
-                    _remark(candidate)
-                    and [_remark(each) for each in chosen.values()].count(_remark(candidate)) >= OF_ONE
-                ):
-                    unused[name] = NO_ROOM[2]
-                else:
-                    chosen[name] = candidate
+        found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
+        able = [name for name, each in found.items() if name in self.stood or _is_able(each)]
+        ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
+        left, unused = self._cut(ranked, SPARE * self.most, NO_ROOM[0])
+        for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
+            if not left:
+                break
+            examples = [each for each in self.examples if part is None or each.id in part]
+            self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(left)} questions")
+            whole = await self._judge(best, {name: named[name] for name in left}, examples)
+            told = yes_logits(whole.verdicts)  # a part need not hold the outputs that a question comes from
+            logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
+            found |= {name: self._standing(name, named[name], logits, sides) for name in left}
+            ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
+            if all_rejected:  # further accepted ones change little; before, a rare fault may not have been seen
+                ranked = [name for name in ranked if _is_able(found[name]) or (part is not None and name in self.stood)]
+            if part is not None:
+                left, out = self._cut(ranked, room, NO_ROOM[1])
+                unused |= out
+        remarks = {name: _remark(each) for name, each in named.items()}
+        last = joining(ranked if left else (), logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
+        unused |= last.unused
+        chosen = {name: named[name] for name in last.kept}
+        for name, twin in last.twins.items():
+            if twin in chosen:
+                chosen[twin] = chosen[twin].with_sources_of(named[name])
         for name, candidate in named.items():
-            self._tell(name, chosen.get(name, candidate), standings[name], unused.get(name), iteration)
+            self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         self.stood = set(chosen)
-        return Chosen(chosen, logits)
+        return Chosen(chosen, {name: logits[name] for name in chosen})
+
+    def _cut(self, ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
+        """Those that there is room for, and of the others why not; what was chosen before comes first."""
+        ranked = sorted(ranked, key=lambda name: name not in self.stood)
+        return ranked[:room], dict.fromkeys(ranked[room:], why)
 
     async def draft(self, best: Draft, chosen: Chosen, seen: Observation) -> Draft:
         """The judge with the chosen questions, its verdicts read against accepted examples.
 
-        Questions of ``best`` that praise what people reject are left out. ``seen`` is what ``best`` does on the examples.
+        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best`` does on
+        the examples. Where none is chosen, nothing but that is new; it is ``best`` where that is nothing either.
 
         Raises:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call.
         """
         old, sides = best.questions, self.sides()
-        dropped = self._speaking_against(best, chosen.candidates, seen, sides)
+        flipped, dropped = self._praising_what_is_rejected(best, chosen.candidates, seen, sides)
+        if not (chosen.candidates or flipped or dropped):
+            return best
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
         new: list[Question] = []
         for name, candidate in chosen.candidates.items():
             found = self._standing(name, candidate, chosen.logits, sides)
             assert found is not None  # it would not have been chosen
             new.append(as_question(candidate, name, found.good, weight))
-        kept = tuple(each for each in old.questions if each.id not in dropped)
+        kept = tuple(turned(each) if each.id in flipped else each for each in old.questions if each.id not in dropped)
         ids = {each.id for each in kept}
         sections = {
             section: {name: weight for name, weight in weights.items() if name in ids}
@@ -203,6 +182,8 @@ class Chooser:
             for name, each in chosen.candidates.items()
         }
         draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
+        if not chosen.candidates and best.calibration is None:
+            return draft  # as its verdicts are taken as they are, its prompt can still be edited
         whole = await self.subject.observe(draft, self.examples, self.events.advance)
         return replace(draft, calibration=fit_accepted(whole.verdicts, self.examples, checklist, self.targets))
 
@@ -267,25 +248,28 @@ class Chooser:
             )
         )
 
-    def _speaking_against(
+    def _praising_what_is_rejected(
         self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation, sides: Sides
-    ) -> set[str]:
-        """Questions of the checklist that praise what people reject; a dimension keeps one that stands for it."""
+    ) -> tuple[set[str], set[str]]:
+        """Questions of the checklist that are to be turned round, and to be left out; a dimension keeps one that stands for
+        it."""
         logits = yes_logits(seen.verdicts)
-        replaced = {each.dimension for each in chosen.values()}
-        found = set()
+        fates: dict[str, str] = {}
         for question in best.questions.questions:
             fine, poor = sides.get(self._rated(question.dimension), ([], []))
             table = logits.get(question.id, {})
-            known = speaks_against(
-                [table[each] for each in poor if each in table],
-                [table[each] for each in fine if each in table],
-                question,
-            )
-            if known and question.dimension in replaced:
-                found.add(question.id)
-                self.events.say(f"question {question.id} is left out: it speaks for what people reject")
-        return found
+            some, others = ([table[each] for each in side if each in table] for side in (poor, fine))
+            fates[question.id] = fate_of(some, others, question)
+        left = {each.dimension for each in best.questions.questions if fates[each.id] != "dropped"}
+        left |= {each.dimension for each in chosen.values()}
+        dropped = {
+            each.id for each in best.questions.questions if fates[each.id] == "dropped" and each.dimension in left
+        }
+        flipped = {name for name, fate in fates.items() if fate == "flipped"}
+        for name in sorted(flipped | dropped):
+            what = "turned round" if name in flipped else "left out"
+            self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
+        return flipped, dropped
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
@@ -299,6 +283,10 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
 
 def _rank(found: Standing | None) -> tuple[float, float]:
     return (-1.0, 0.0) if found is None else found.rank
+
+
+def _is_able(found: Standing | None) -> bool:
+    return found is not None and found.problem is None
 
 
 def _remark(candidate: Candidate) -> str | None:

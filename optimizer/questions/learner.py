@@ -76,17 +76,19 @@ class QuestionLearner:
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """What the gate says; None where there is nothing that it could decide about."""
         mine = await self.finder.find(start.draft, seen, iteration)
-        if not mine.candidates:
-            return None
         draft = await self.finder.chooser.draft(start.draft, mine, seen)
+        if draft is start.draft:
+            return None
         raced = await contest.race(start, draft, (), ())
         if raced.version is None or not self.crossed:  # without a version: hopeless on a part of validation
             return raced
+        if raced.decision.gain is not None and (raced.decision.gain.value or 0) <= 0:
+            return raced  # the other half would have to outweigh it: not worth as many calls again
         held_out = Observation(contest.validation, start.verdicts, start.scores, start.draft.checklist)
         theirs = await self.mirror.find(start.draft, held_out, iteration)
-        if not theirs.candidates:
-            return raced
         mirrored = await self.mirror.chooser.draft(start.draft, theirs, held_out)
+        if mirrored is start.draft:
+            return raced
         self.events.phase("judging the development examples with what validation has taught")
         back = await self.subject.observe(mirrored, seen.examples, self.events.advance)
         crossed = Crossed(
@@ -104,10 +106,11 @@ class QuestionLearner:
         named = _united(mine.candidates, theirs.candidates)
         self.both.stood = set(named)
         chosen = await self.both.choose(start.draft, named, every, iteration)
-        if not chosen.candidates:
+        kept = await self.both.draft(start.draft, chosen, every)
+        if kept is start.draft:
             self.events.say("no question stands on the development and the validation examples together")
             return None
-        return await contest.cross(start, await self.both.draft(start.draft, chosen, every), crossed)
+        return await contest.cross(start, kept, crossed)
 
     @property
     def read(self) -> dict[str, Any]:

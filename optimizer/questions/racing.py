@@ -1,0 +1,109 @@
+"""Candidates raced on more and more of the examples: who can no longer be among the best is not asked about the rest.
+
+Successive halving by rank (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
+AISTATS 2016, section 3). Rejected outputs come first: an effect is what they show beyond accepted ones, whose centre and
+spread a few of them tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
+
+from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Sides = Mapping[str, tuple[list[str], list[str]]]
+    """Accepted and rejected examples by dimension, the extremes first."""
+    Verdicts = Mapping[str, Mapping[str, float]]
+    """Log-odds of yes by question and example."""
+
+SCREENED = 8
+"""Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
+SPARE = 3
+"""Candidates that are raced, for each question that may join."""
+STEPS = ((2 / 3, 2.5), (1.0, 2.0))
+"""Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
+may join. On the stored answers of three real runs no right one was lost so; with half of the rejected examples first, or fewer
+left, or repeats left out before the end, some were."""
+FEWEST_REJECTED = 6
+"""Rejected examples from which a candidate is dropped."""
+OF_ONE = 2
+"""Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
+
+
+@dataclass
+class Joining:
+    """Candidates that join, the best first, and why the others do not."""
+
+    kept: list[str] = field(default_factory=list)
+    unused: dict[str, str] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)
+    """Of those unused, the question that gets the same verdicts."""
+
+
+def left_after(step: int, most: int) -> int:
+    """Candidates that are left after a step, where ``most`` may join."""
+    return round(STEPS[step][1] * most)
+
+
+def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
+    """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the examples,
+    and the number of candidates that are left afterwards.
+
+    Args:
+        sides: Accepted and rejected examples by dimension.
+        most: Questions that may join.
+    """
+    found = []
+    for step, (share, *_) in enumerate(STEPS):
+        part: set[str] = set()
+        for fine, poor in sides.values():
+            part |= {*fine[:SCREENED], *poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))]}
+        found.append((share == 1, part, left_after(step, most)))
+    return found
+
+
+def joining(
+    ranked: Sequence[str], logits: Verdicts, asked: Verdicts, *, room: int, remarks: Mapping[str, str | None]
+) -> Joining:
+    """Those that join: none that gets the same verdicts as a better one, or finds much the same.
+
+    On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is better.
+
+    Args:
+        ranked: The candidates, the best first.
+        logits: What the judge says with them.
+        asked: What it says with the questions that it has.
+        room: How many join at most.
+        remarks: The comment that each was made of; of one comment :data:`OF_ONE` join.
+    """
+    found = Joining()
+    for name in ranked:
+        mine = {each: likeness(logits[name], logits[each]) for each in found.kept}
+        both = mine | {each: likeness(logits[name], told) for each, told in asked.items()}
+        near, twin = (max(some, key=some.__getitem__, default="") for some in (mine, both))
+        of_one = sum(remarks[name] is not None and remarks[each] == remarks[name] for each in found.kept)
+        if twin and both[twin] > SAME_VERDICTS:
+            found.unused[name] = f"it gets the same verdicts as '{twin}'"
+            found.twins[name] = twin
+        elif near and mine[near] > ALIKE_VERDICTS:
+            found.unused[name] = f"it finds much the same as '{near}', which promises more"
+        elif len(found.kept) >= room:
+            found.unused[name] = NO_ROOM[1]
+        elif of_one >= OF_ONE:
+            found.unused[name] = NO_ROOM[2]
+        else:
+            found.kept.append(name)
+    return found
+
+
+NO_ROOM = (
+    "others promised more on the first examples",
+    "others promised more on the development examples",
+    "others from the same comment promised more",
+)
+"""Said of candidates that are not asked because better ones are."""

@@ -1,0 +1,108 @@
+"""Questions of the start that speak for what people reject: turned round or left out, for the verdicts that are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+from askance.optimizer.questions.candidates import fate_of
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.prompt import Prompt
+from askance.testing import ScriptedModel
+from tests.conftest import share
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+HELPS = "Does the reply offer a refund?"
+"""Its author takes a refund for a merit; people reject every reply with one."""
+FRIENDLY = "Is the reply friendly?"
+"""Says the same of all replies."""
+
+
+def rows(count: int = 90) -> list[dict[str, Any]]:
+    """Replies of which people reject those with a refund, without a word why."""
+    made = []
+    for number in range(count):
+        name = f"e{number:03d}"
+        text = f"[{name}] {'We refund it.' if share('refund', name) < 0.45 else 'We look into it.'}"
+        made.append({"id": name, "input": "Mail.", "output": text, "human": {"overall": "refund" not in text}})
+    return made
+
+
+def judge() -> ScriptedModel:
+    def script(request: Any) -> str | float:
+        last = request.messages[-1][1]
+        if "\n[" not in f"\n{last}" and "[e" not in last:
+            return "none"
+        noise = 0.1 * share("noise", last)
+        if HELPS in last:
+            return 0.85 + noise if "refund it" in last else 0.05 + noise
+        return 0.8 + noise if FRIENDLY in last else "none"
+
+    return ScriptedModel(script, name="desk/judge")
+
+
+def align(run: Path, *questions: Question, **options: Any) -> askance.RunResult:
+    settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions", "explain": "never"}
+    checklist = Checklist(task="Answer the customer.", questions=list(questions))
+    return askance.align(
+        rows(),
+        checklist=checklist,
+        model=judge(),
+        prompt=Prompt("Judge the reply.\n\nMail: {input}\n\nReply: {output}\n\n{question}"),
+        run=run,
+        **settings | options,
+    )
+
+
+@pytest.mark.parametrize("learn_from", ["both", "development"])
+def test_a_question_of_the_wrong_polarity_is_turned_round_without_a_further_verdict(
+    tmp_path: Path, learn_from: str
+) -> None:
+    done = align(
+        tmp_path / "run",
+        Question(id="helps", text=HELPS),
+        Question(id="friendly", text=FRIENDLY),
+        learn_from=learn_from,
+    )
+    record = done.record
+    assert [(each.id, each.good, each.what) for each in record.revised_questions] == [("helps", "no", "flipped")]
+    gain = record.gain.test
+    assert gain is not None and gain.low is not None and gain.low > 0
+    assert done.record.roles["model"].calls == 90 * 2, "each question of the start once on each example"
+    judge_file = askance.load_judge(done.directory)
+    origin = judge_file.origins["helps"]
+    assert (origin.kind, origin.good) == ("flipped", "yes")
+    assert judge_file.origins["friendly"].kind == "start"
+    assert "'helps' (Does the reply offer a refund?) is turned round" in str(done)
+    assert "is turned round" in (done.directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_one_that_is_right_stays_and_nothing_is_tried(tmp_path: Path) -> None:
+    done = align(tmp_path / "run", Question(id="helps", text=HELPS, good="no"), Question(id="friendly", text=FRIENDLY))
+    assert not done.record.changed and not done.record.rejected_edits
+    assert "revised_questions" not in json.loads((done.directory / "result.json").read_text(encoding="utf-8"))
+
+
+def test_the_fate_of_a_question_needs_more_than_a_few_outputs_and_more_than_chance() -> None:
+    praise, fault = (Question(id="q", text="Is it?", good=good) for good in ("yes", "no"))
+    low, high = [-2.0, -1.9, -2.1, -1.8, -2.2, -2.0], [2.0, 1.9, 2.1, 1.8, 2.2, 2.0]
+    assert fate_of(high, low, praise) == "flipped"
+    assert fate_of(high, low, fault) == "stays"
+    assert fate_of(low, high, praise) == "stays"
+    assert fate_of(high[:2], low, praise) == "stays", "two rejected outputs say nothing"
+    mixed = [-2.0, 2.0, -1.0, 1.0, 0.0, 0.5]
+    assert fate_of(mixed, list(reversed(mixed)), praise) == "stays"
+
+
+def test_what_may_be_chance_turns_no_question_round() -> None:
+    """Outputs on which an honest question is a little higher where people reject: each is looked at, and some are so."""
+    praise = Question(id="q", text="Is it?")
+    fine = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
+    rejected = [1.9, 2.2, 0.1, 2.0, -0.3, -0.4, 0.9, 2.4]
+    assert fate_of(rejected, fine, praise) == "dropped"
+    assert fate_of([3.0, 3.1, 2.9, 3.2, 2.8, 3.0], fine, praise) == "flipped"
