@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.budget import count
 from ..optimizer.options import AlignOptions
 
 POWER = 0.8
@@ -24,7 +25,7 @@ BEST = 0.98
 """Share of the largest Spearman that there can be, up to which a gain counts as possible."""
 FEWEST_KNOWN = 20
 """Labels from which on their own pass rate, and the judge's own Spearman, are taken."""
-_SIZE, _TRIALS, _SEED = 120, 2_000, 42
+_SIZE, _TRIALS, _SEED = 120, 1_000, 42
 
 _NORMAL = NormalDist()
 
@@ -55,7 +56,7 @@ class Enough:
             return (
                 f"the judge is so near to people (Spearman {self.start:.2f}) that none can be better by {self.gain:g}"
             )
-        how_many = f"{self.more} more labels would" if self.more else f"the {self.labelled} labels"
+        how_many = f"{count(self.more, 'more label')} would" if self.more else f"the {self.labelled} labels"
         return f"{how_many} let the acceptance test of align find a gain of {self.gain:g} in Spearman in {POWER:.0%} of cases"
 
     @property
@@ -89,7 +90,7 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])
     most = BEST * math.sqrt(3 * rate * (1 - rate))  # of a judge that tells all passed from all failed outputs
-    before = max(0.0, START if start is None else start)
+    before = max(0.0, START if start is None else round(start, 2))
     if before + gain > most:
         return Enough(0, labelled, gain, before, rate, has_room=False)
     level, (development, validation, _) = _gate()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ..models.budget import count
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.rows import read_rows, validate_row
 
@@ -208,7 +209,7 @@ def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Examp
     gone = len({each.example for each in entries}) - len({each.example for each in known})
     changed = len({each.example for each in known if each.texts != texts[each.example]})
     if gone:
-        logger.warning("%s: labels of %d outputs are not used: they are not in the data any more.", path, gone)
+        logger.warning("%s: labels of %s are not used: not in the data any more.", path, count(gone, "output"))
     if changed:
-        logger.warning("%s: labels of %d outputs are not used: their texts changed since.", path, changed)
+        logger.warning("%s: labels of %s are not used: the texts changed since.", path, count(changed, "output"))
     return same

@@ -105,8 +105,8 @@ def test_an_undo_takes_back_the_raters_last_word_and_leaves_it_as_a_draft() -> N
 def test_labels_of_texts_that_changed_are_not_used_and_said(caplog: pytest.LogCaptureFixture) -> None:
     path, other = Path("x"), Example(id="b", input="in", output="out")
     assert known_entries(path, [entry(), entry("b"), entry("c")], [ONE, other]) == [entry(), entry("b")]
-    assert "labels of 1 outputs are not used: they are not in the data" in caplog.text
+    assert "labels of 1 output are not used: not in the data" in caplog.text
     assert known_entries(path, [entry()], [ONE.model_copy(update={"output": "new"})]) == []
-    assert "their texts changed" in caplog.text
+    assert "the texts changed" in caplog.text
     with pytest.raises(InputError, match="none of these labels is of an output in the data"):
         known_entries(path, [entry("c")], [ONE])
