@@ -13,7 +13,7 @@ import numpy as np
 
 from ..prompts.comments import Comment
 from ..prompts.errors import InputError
-from .labels_file import Entry, LabelsFile, Said, texts_of
+from .labels_file import AllSaid, Entry, LabelsFile, texts_of
 from .order import WORDS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Count:
+class RaterCount:
     """What one rater has said so far."""
 
     labelled: int
@@ -65,7 +65,7 @@ class Desk:
         """
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]
-        self.said = Said.of(entries)
+        self.said = AllSaid.of(entries)
         self.rater, self.dimension, self.questions = rater, dimension, questions
         self._file, self._queue = file, queue
         self._places = {each.id: place for place, each in enumerate(self.asked)}
@@ -134,11 +134,11 @@ class Desk:
         times = {name: min(each.time for each in theirs) for name, theirs in self._labels().items()}
         return sorted(times, key=lambda name: times[name])
 
-    def count(self) -> Count:
+    def count(self) -> RaterCount:
         """What this rater has said."""
         mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
         labels = [each.human[self.dimension] for each in mine if self.dimension in each.human]
-        return Count(
+        return RaterCount(
             labelled=len(mine),
             passed=sum(labels),
             failed=len(labels) - sum(labels),

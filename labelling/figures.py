@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..stats.resampling import Statistic
     from .desk import Desk
     from .enough import Enough
-    from .opinions import Opinion, Opinions
+    from .opinions import JudgeOpinion, Opinions
 
 Column = list[float | None]
 MOST_POINTS = 200
@@ -84,7 +84,7 @@ def _said(row: dict[str, Any]) -> str:
     return f"{percent(row['value'])} [{percent(row['low'])}, {percent(row['high'])}]"
 
 
-def _hits(judge: Opinion, people: Column) -> Column:
+def _hits(judge: JudgeOpinion, people: Column) -> Column:
     return [
         None if wanted is None or np.isnan(said) else float(said == wanted)
         for said, wanted in zip(judge.passed, people, strict=True)

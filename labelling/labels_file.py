@@ -69,7 +69,7 @@ def texts_of(example: Example) -> str:
 
 
 @dataclass
-class Said:
+class AllSaid:
     """What stands of all entries."""
 
     history: dict[str, list[Entry]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Said:
     """By rater and example: what was begun and not finished."""
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Said:
+    def of(cls, entries: Iterable[Entry]) -> AllSaid:
         """The state after these entries."""
         said = cls()
         for each in entries:

@@ -33,7 +33,7 @@ _JUDGE_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class Opinion:
+class JudgeOpinion:
     """One judge's, example by example."""
 
     name: str
@@ -58,7 +58,7 @@ class Opinions:
     """Those of all judges; the first is the judge whose agreement is shown."""
 
     checklist: Checklist
-    judges: tuple[Opinion, ...]
+    judges: tuple[JudgeOpinion, ...]
 
     @property
     def disagreement(self) -> Cells | None:
@@ -180,7 +180,7 @@ def _opinion(
     checklist: Checklist,
     examples: Sequence[Example],
     dimension: str,
-) -> Opinion:
+) -> JudgeOpinion:
     soft = judge is None or judge.settings.get("scores") != "hard"
     scores = score_examples(examples, checklist, verdicts, soft=soft)
     of: tuple[str, ...] = (dimension,)
@@ -189,7 +189,7 @@ def _opinion(
         threshold, of = judge.threshold, judge.threshold_of if dimension == "overall" else of
     said = SaidGood.of(checklist, verdicts, examples)
     values = [score_on(each, of) for each in scores]
-    return Opinion(
+    return JudgeOpinion(
         name[0],
         np.array(values, dtype=np.float64),
         threshold,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from askance.labelling.labels_file import Entry, LabelsFile, Said, known_entries, texts_of
+from askance.labelling.labels_file import AllSaid, Entry, LabelsFile, known_entries, texts_of
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example
 
@@ -90,7 +90,7 @@ def test_where_the_disk_is_full_the_file_is_as_it_was(file: LabelsFile, monkeypa
 
 
 def test_an_undo_takes_back_the_raters_last_word_and_leaves_it_as_a_draft() -> None:
-    said = Said.of(
+    said = AllSaid.of(
         [entry("a"), entry("a", rater="ben"), entry("b", "skip"), entry("a", comment="no"), entry("a", "undo")]
     )
     assert list(said.standing("anna")) == ["a", "b"]
