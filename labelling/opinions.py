@@ -86,7 +86,8 @@ class Opinions:
         reach = max(judge.threshold, 1 - judge.threshold)
         near = 1 - np.abs(judge.scores - judge.threshold) / reach
         open_questions = 4 * judge.p_good * (1 - judge.p_good)
-        return np.nan_to_num((near + open_questions.mean(axis=1)) / 2)
+        doubt: Cells = np.nan_to_num((near + open_questions.mean(axis=1)) / 2)
+        return doubt
 
 
 def load_opinions(
