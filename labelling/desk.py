@@ -68,6 +68,8 @@ class Desk:
         self.said = AllSaid.of(entries)
         self.rater, self.dimension, self.questions = rater, dimension, questions
         self._file, self._queue = file, queue
+        self._known = {dimension, *(each.id for each in questions)}
+        """What is asked here; what was said of anything else stays as it is."""
         self._places = {each.id: place for place, each in enumerate(self.asked)}
         self._texts = {each.id: texts_of(each) for each in self.asked}
         self._rows: dict[str, str] = {}
@@ -82,7 +84,7 @@ class Desk:
         One that was taken back comes first, then those that nobody has labelled, then those that others have, then those
         that were skipped.
         """
-        mine = self.said.standing(self.rater)
+        mine = self._done()
         if self._back is not None:
             draft = self.said.drafts.get((self.rater, self._back))
             return self.asked[self._places[self._back]], draft.why if draft else "file"
@@ -95,6 +97,14 @@ class Desk:
             return None if skipped is None else (self.asked[self._places[skipped]], "skipped")
         place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in mine.values()))
         return self.asked[place], why
+
+    def _done(self) -> dict[str, Entry]:
+        """What this rater is not asked about again: of an earlier session on another dimension that is not done."""
+        return {
+            name: each
+            for name, each in self.said.standing(self.rater).items()
+            if each.kind == "skip" or self.dimension in each.human or self._known >= set(each.human)
+        }
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -162,9 +172,8 @@ class Desk:
         """
         if example not in self._places:
             raise InputError(f"There is no output '{example}' in the data.")
-        known = (self.dimension, *(each.id for each in self.questions))
         for name in human:
-            if name not in known:
+            if name not in self._known:
                 raise InputError(f"There is no question '{name}'.")
         if kind == "label" and not human and not comment.strip():
             raise InputError("There is nothing to save: pass it or fail it, answer a question, or write a comment.")
@@ -173,7 +182,11 @@ class Desk:
         why: Why = before.why if before else asked[1] if asked and asked[0].id == example else "file"
         if why == "skipped":
             why = next((each.why for each in self.said.history.get(self.rater, ()) if each.example == example), "file")
-        self._add(kind, example, why, {} if kind == "skip" else dict(human), comment.strip())
+        earlier = self.said.standing(self.rater).get(example)
+        others = {name: each for name, each in earlier.human.items() if name not in self._known} if earlier else {}
+        if kind == "skip":  # what was said of it in another session stands
+            human, comment = {}, earlier.comment if earlier else ""
+        self._add(kind, example, why, {**others, **human}, comment.strip())
         if kind != "draft" and self._back == example:
             self._back = None
 
@@ -208,7 +221,9 @@ class Desk:
         for each in self.examples:
             if each.id not in self._rows:
                 entries = [theirs[each.id] for _, theirs in standing if each.id in theirs]
-                labelled = labelled_example(each, [entry for entry in entries if entry.kind == "label"])
+                labelled = labelled_example(
+                    each, [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
+                )
                 row = labelled.model_dump(exclude_defaults=True)
                 self._rows[each.id] = json.dumps(row, ensure_ascii=False, default=str) + "\n"
         return "".join(self._rows[each.id] for each in self.examples)
@@ -219,11 +234,11 @@ class Desk:
         if asked is None:
             return None
         example, why = asked
-        draft = self.draft(example.id)
+        draft = self.draft(example.id) or self.said.standing(self.rater).get(example.id)
         shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
         return shown | {
             "why": WORDS[why],
-            "human": dict(draft.human) if draft else {},
+            "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
             "comment": draft.comment if draft else "",
         }
 

@@ -65,14 +65,20 @@ def sit_down(tmp_path: Path) -> Any:
     """Opens a desk on examples; the file is let go at the end."""
     opened: list[LabelsFile] = []
 
-    def sit(of: Sequence[Example], rater: str = "anna", opinions: Any = None, order: str = "auto") -> Desk:
+    def sit(
+        of: Sequence[Example],
+        rater: str = "anna",
+        opinions: Any = None,
+        order: str = "auto",
+        dimension: str = "overall",
+    ) -> Desk:
         for each in opened:
             each.close()
         file = LabelsFile(tmp_path / "out.labels.jsonl")
         opened.append(file)
         entries = known_entries(file.path, file.open(), of)
         asked = [each for each in of if each.output is not None]
-        return Desk(of, entries, file, Queue(order, asked, opinions, 42), rater, "overall", CHECKLIST.questions)
+        return Desk(of, entries, file, Queue(order, asked, opinions, 42), rater, dimension, CHECKLIST.questions)
 
     yield sit
     for each in opened:

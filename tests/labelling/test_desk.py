@@ -45,6 +45,22 @@ def test_a_rater_who_says_something_else_later_has_one_label(sit_down: Any, read
     assert [each.text for each in read_back(desk)["e01"].comment] == ["Not good."]
 
 
+def test_another_dimension_is_labelled_later_without_losing_the_first(sit_down: Any, read_back: Any) -> None:
+    desk = sit_down(examples(3))
+    names = [label_next(desk, False, "Unkind.") for _ in range(3)]
+    desk = sit_down(examples(3), dimension="tone")
+    assert desk.item()["comment"] == "Unkind." and desk.item()["human"] == {}
+    first = desk.next()[0].id
+    desk.save(first, {"tone": True}, "Unkind.")
+    second = desk.next()[0].id
+    desk.save(second, {}, "", kind="skip")
+    found = read_back(desk)
+    assert found[first].human == {"overall": (False,), "tone": (True,)}
+    assert all(found[name].human["overall"] == (False,) for name in names)
+    assert all([each.text for each in found[name].comment] == ["Unkind."] for name in names)
+    assert desk.next()[0].id not in (first, second)
+
+
 def test_undo_gives_back_the_last_output_with_what_was_said_of_it(sit_down: Any, read_back: Any) -> None:
     desk = sit_down(examples(4))
     assert not desk.undo()
