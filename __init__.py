@@ -25,6 +25,7 @@ _HOMES = {
     "evaluate": ".evaluation.evaluate",
     "export_judge": ".bridges.exports",
     "import_traces": ".bridges.traces.import_traces",
+    "label": ".labelling.label",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .evaluation.judge_file import load_judge
     from .evaluation.kept_judge import KeptJudge
     from .evaluation.write_questions import write_questions
+    from .labelling.label import label
     from .memory.memory_directory import load_memory
     from .optimizer.modes.checker import Check
     from .optimizer.runner import RunResult

@@ -18,6 +18,7 @@ SUMMARIES = {
     "demo": "See it work on the embedded model, with data that comes along.",
     "init": "Make a starter project: configuration, prompt, checklist, data.",
     "import": "Make examples of traces that another tool exported.",
+    "label": "Label outputs on a local page, the most telling first.",
     "questions": "Write a checklist for a task.",
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
@@ -41,7 +42,7 @@ SUMMARIES = {
 RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
-FILES = {"import": "exchange.import_traces", "export": "exchange.export"}
+FILES = {"import": "exchange.import_traces", "export": "exchange.export", "label": "exchange.label"}
 """Files of the commands that are not where their names say."""
 
 

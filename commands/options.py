@@ -22,6 +22,7 @@ from ..evaluation.options import (
     load_config,
     settings_naming,
 )
+from ..labelling.options import LabelOptions
 from ..models.idle import idle_settings
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
@@ -85,7 +86,7 @@ SEVERAL = ("dimensions", "judges", "panel")
 """Arguments that may be a list."""
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
-    *(MigrateOptions, AlignOptions, TuneOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions),
 )
 """The settings of all commands."""
 

@@ -40,8 +40,8 @@ SNIPPET = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 RUN = ("bash", "python")
-ONLY_PARSED = ("make ", "pip install ", "askance demo", "askance models pull ", "askance doctor")
-"""Beginnings of lines that download or install something, or look at what is installed."""
+ONLY_PARSED = ("make ", "pip install ", "askance demo", "askance label ", "askance models pull ", "askance doctor")
+"""Beginnings of lines that download or install something, look at what is installed, or wait for a person."""
 FOREIGN_OPTIONS = {"--scorer", "--askance-update"}
 """Options of other programs that the pages speak of."""
 PROGRAMS = 'askance() { "$PYTHON" -m askance "$@"; }; pytest() { "$PYTHON" -m pytest "$@"; }'

@@ -22,6 +22,7 @@ FLOORS = {
     "evaluation": 4,
     "optimizer": 5,
     "report": 6,
+    "labelling": 6,
     "runs": 7,
     "bridges": 8,
     "experiments": 9,

@@ -1,0 +1,255 @@
+"""The desk at which one rater labels: what is on it, what was said, and the labelled data that come of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..prompts.comments import Comment
+from ..prompts.errors import InputError
+from .labels_file import AllSaid, Entry, LabelsFile, texts_of
+from .order import WORDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..prompts.checklist import Question
+    from ..prompts.examples import Example
+    from .labels_file import Why
+    from .order import Queue
+
+
+@dataclass(frozen=True)
+class RaterCount:
+    """What one rater has said so far."""
+
+    labelled: int
+    """Outputs with a label, an answer or a comment."""
+    passed: int
+    failed: int
+    answers: int
+    """To single questions."""
+    comments: int
+    skipped: int
+
+
+class Desk:
+    """Asks, keeps what is said in a file that only grows, and knows the labelled data."""
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        entries: Sequence[Entry],
+        file: LabelsFile,
+        queue: Queue,
+        rater: str,
+        dimension: str,
+        questions: Sequence[Question],
+    ) -> None:
+        """Sit down.
+
+        Args:
+            examples: All of the data; those without an output are kept and not asked about.
+            entries: What was said of them before.
+            file: Open; gets whatever is said from now on.
+            queue: Made for the examples that have an output, in their order.
+            rater: Who sits here.
+            dimension: What pass and fail are about.
+            questions: That can be answered one by one.
+        """
+        self.examples = examples
+        self.asked = [each for each in examples if each.output is not None]
+        self.said = AllSaid.of(entries)
+        self.rater, self.dimension, self.questions = rater, dimension, questions
+        self._file, self._queue = file, queue
+        self._known = {dimension, *(each.id for each in questions)}
+        """What is asked here; what was said of anything else stays as it is."""
+        self._places = {each.id: place for place, each in enumerate(self.asked)}
+        self._texts = {each.id: texts_of(each) for each in self.asked}
+        self._rows: dict[str, str] = {}
+        self._back: str | None = None
+        """The example that was taken back last, and is asked about again."""
+
+    # what is asked
+
+    def next(self) -> tuple[Example, Why] | None:
+        """The output that is asked about, and why; None where this rater has labelled all of them.
+
+        One that was taken back comes first, then those that nobody has labelled, then those that others have, then those
+        that were skipped.
+        """
+        mine = self._done()
+        if self._back is not None:
+            draft = self.said.drafts.get((self.rater, self._back))
+            return self.asked[self._places[self._back]], draft.why if draft else "file"
+        here = np.array([each.id not in mine for each in self.asked], dtype=np.bool_)
+        labelled = self.labelled
+        fresh = np.flatnonzero(here & ~labelled)
+        open_places = fresh if len(fresh) else np.flatnonzero(here)
+        if not len(open_places):
+            skipped = next((name for name, each in mine.items() if each.kind == "skip"), None)
+            return None if skipped is None else (self.asked[self._places[skipped]], "skipped")
+        place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in mine.values()))
+        return self.asked[place], why
+
+    def _done(self) -> dict[str, Entry]:
+        """What this rater is not asked about again: of an earlier session on another dimension that is not done."""
+        return {
+            name: each
+            for name, each in self.said.standing(self.rater).items()
+            if each.kind == "skip" or self.dimension in each.human or self._known >= set(each.human)
+        }
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which of the asked outputs have a label, whoever gave it; shape (outputs,)."""
+        theirs = self._labels()
+        return np.array(
+            [self.dimension in each.human or bool(theirs.get(each.id)) for each in self.asked], dtype=np.bool_
+        )
+
+    def _labels(self) -> dict[str, list[Entry]]:
+        """By example, the entries that hold a label on the dimension."""
+        found: dict[str, list[Entry]] = {}
+        for rater in self.said.raters:
+            for name, entry in self.said.standing(rater).items():
+                if entry.kind == "label" and self.dimension in entry.human:
+                    found.setdefault(name, []).append(entry)
+        return found
+
+    def people(self) -> list[float | None]:
+        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a tie."""
+        theirs = self._labels()
+        found: list[float | None] = []
+        for each in self.asked:
+            given = (entry.human[self.dimension] for entry in theirs.get(each.id, ()))
+            ratings = [*each.human.get(self.dimension, ()), *given]
+            mean = sum(ratings) / len(ratings) if ratings else 0.5
+            found.append(None if mean == 0.5 else float(mean > 0.5))
+        return found
+
+    def at_random(self) -> NDArray[np.bool_]:
+        """Which of the asked outputs were labelled because they were drawn at random."""
+        drawn = {name for name, theirs in self._labels().items() if any(each.why == "random" for each in theirs)}
+        return np.array([each.id in drawn for each in self.asked], dtype=np.bool_)
+
+    def said_first(self) -> list[str]:
+        """Ids of the outputs with a label that was given here, in the order in which it was given."""
+        times = {name: min(each.time for each in theirs) for name, theirs in self._labels().items()}
+        return sorted(times, key=lambda name: times[name])
+
+    def count(self) -> RaterCount:
+        """What this rater has said."""
+        mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
+        labels = [each.human[self.dimension] for each in mine if self.dimension in each.human]
+        return RaterCount(
+            labelled=len(mine),
+            passed=sum(labels),
+            failed=len(labels) - sum(labels),
+            answers=sum(len(each.human) - (self.dimension in each.human) for each in mine),
+            comments=sum(bool(each.comment) for each in mine),
+            skipped=sum(each.kind == "skip" for each in self.said.standing(self.rater).values()),
+        )
+
+    def draft(self, example: str) -> Entry | None:
+        """What this rater began to say of an output."""
+        return self.said.drafts.get((self.rater, example))
+
+    # what is said
+
+    def save(self, example: str, human: Mapping[str, bool], comment: str, *, kind: str = "label") -> None:
+        """Keep what this rater says of an output; when this returns it is on the disk.
+
+        Raises:
+            InputError: There is no such output or question, or nothing is said.
+            AskanceError: It could not be written.
+        """
+        if example not in self._places:
+            raise InputError(f"There is no output '{example}' in the data.")
+        for name in human:
+            if name not in self._known:
+                raise InputError(f"There is no question '{name}'.")
+        if kind == "label" and not human and not comment.strip():
+            raise InputError("There is nothing to save: pass it or fail it, answer a question, or write a comment.")
+        before = self.draft(example)
+        asked = self.next()
+        why: Why = before.why if before else asked[1] if asked and asked[0].id == example else "file"
+        if why == "skipped":
+            why = next((each.why for each in self.said.history.get(self.rater, ()) if each.example == example), "file")
+        earlier = self.said.standing(self.rater).get(example)
+        others = {name: each for name, each in earlier.human.items() if name not in self._known} if earlier else {}
+        if kind == "skip":  # what was said of it in another session stands
+            human, comment = {}, earlier.comment if earlier else ""
+        self._add(kind, example, why, {**others, **human}, comment.strip())
+        if kind != "draft" and self._back == example:
+            self._back = None
+
+    def undo(self) -> bool:
+        """Take back this rater's last label or skip, which is asked about again; False where there is none."""
+        mine = self.said.history.get(self.rater)
+        if not mine:
+            return False
+        last = mine[-1]
+        self._add("undo", last.example, last.why, {}, "")
+        self._back = last.example
+        return True
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is anything to take back."""
+        return bool(self.said.history.get(self.rater))
+
+    def _add(self, kind: str, example: str, why: Why, human: dict[str, bool], comment: str) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        row = {"example": example, "rater": self.rater, "texts": self._texts[example], "time": now, "why": why}
+        entry = Entry.model_validate({**row, "kind": kind, "human": human, "comment": comment})
+        self._file.append(entry)
+        self.said.add(entry)
+        self._rows.pop(example, None)
+
+    # what comes of it
+
+    def to_jsonl(self) -> str:
+        """The labelled data: all examples, each rater's labels and comments after those that were there before."""
+        standing = [(rater, self.said.standing(rater)) for rater in self.said.raters]
+        for each in self.examples:
+            if each.id not in self._rows:
+                entries = [theirs[each.id] for _, theirs in standing if each.id in theirs]
+                labelled = labelled_example(
+                    each, [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
+                )
+                row = labelled.model_dump(exclude_defaults=True)
+                self._rows[each.id] = json.dumps(row, ensure_ascii=False, default=str) + "\n"
+        return "".join(self._rows[each.id] for each in self.examples)
+
+    def item(self) -> dict[str, Any] | None:
+        """The output that is asked about, as the page gets it."""
+        asked = self.next()
+        if asked is None:
+            return None
+        example, why = asked
+        draft = self.draft(example.id) or self.said.standing(self.rater).get(example.id)
+        shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
+        return shown | {
+            "why": WORDS[why],
+            "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
+            "comment": draft.comment if draft else "",
+        }
+
+
+def labelled_example(example: Example, entries: Sequence[Entry]) -> Example:
+    """The example with what raters said of it, one entry a rater."""
+    if not entries:
+        return example
+    human = dict(example.human)
+    for entry in entries:
+        for name, value in entry.human.items():
+            human[name] = (*human.get(name, ()), value)
+    comments = (*example.comment, *(Comment(entry.comment) for entry in entries if entry.comment))
+    return example.model_copy(update={"human": human, "comment": comments})

@@ -1,0 +1,215 @@
+"""What each rater said, one line a time, in a file that only grows; the labelled data are made of it.
+
+Files of several raters may be put together, one after the other: the lines of each rater stand in their order, and that
+is all that counts.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ..models.budget import count
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.rows import read_rows, validate_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..prompts.examples import Example
+
+logger = logging.getLogger(__name__)
+
+Why = Literal["disagreement", "uncertain", "untested", "random", "spread", "file", "skipped"]
+"""Why an output was asked about."""
+MOST_COMMENT = 100_000
+"""Characters of one comment."""
+
+
+class Entry(BaseModel):
+    """What one rater said of one output, or that the last such thing is taken back."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    example: str = Field(min_length=1)
+    rater: str = Field(min_length=1)
+    texts: str
+    """Hash of what was looked at (:func:`texts_of`): a label is of these texts and no others."""
+    time: str
+    why: Why
+    kind: Literal["label", "skip", "draft", "undo"] = "label"
+    """A draft is not finished and counts for nothing yet; an undo takes back this rater's last label or skip."""
+    human: dict[str, bool] = {}
+    """Dimension to pass (true) or fail, question id to yes (true) or no."""
+    comment: str = Field("", max_length=MOST_COMMENT)
+
+    @field_validator("comment")
+    @classmethod
+    def _is_text(cls, comment: str) -> str:
+        try:
+            comment.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
+        return comment
+
+
+def texts_of(example: Example) -> str:
+    """A hash of what a rater looks at."""
+    return sha256(json.dumps([example.input, example.context, example.output]).encode()).hexdigest()[:16]
+
+
+@dataclass
+class AllSaid:
+    """What stands of all entries."""
+
+    history: dict[str, list[Entry]] = field(default_factory=dict)
+    """By rater: labels and skips in their order, without those that were taken back."""
+    drafts: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    """By rater and example: what was begun and not finished."""
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> AllSaid:
+        """The state after these entries."""
+        said = cls()
+        for each in entries:
+            said.add(each)
+        return said
+
+    def add(self, entry: Entry) -> None:
+        """Take in one more entry; an undo of nothing changes nothing."""
+        mine, pair = self.history.setdefault(entry.rater, []), (entry.rater, entry.example)
+        if entry.kind == "undo":
+            if mine:
+                last = mine.pop()
+                self.drafts[last.rater, last.example] = last
+        elif entry.kind == "draft":
+            self.drafts[pair] = entry
+        else:
+            mine.append(entry)
+            self.drafts.pop(pair, None)
+
+    def standing(self, rater: str) -> dict[str, Entry]:
+        """The last thing that a rater said of each output, by example id, in the order in which it was said."""
+        found: dict[str, Entry] = {}
+        for each in self.history.get(rater, ()):
+            found.pop(each.example, None)
+            found[each.example] = each
+        return found
+
+    @property
+    def raters(self) -> list[str]:
+        """Those who said something, by name."""
+        return sorted(name for name, mine in self.history.items() if mine)
+
+
+class LabelsFile:
+    """The file, held by one process from :meth:`open` to :meth:`close`."""
+
+    def __init__(self, path: Path) -> None:
+        """The file need not exist yet."""
+        self.path = path
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+
+    def open(self) -> list[Entry]:
+        """Take the file for this process, and read it; a last line that was torn by a kill is cut off, and said.
+
+        Raises:
+            AskanceError: Another process has it, or it cannot be written.
+            InputError: A line is damaged; names it.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except Timeout:
+            raise AskanceError(
+                f"{self.path}: another process is labelling into this file. End that one, or choose another -o."
+            ) from None
+        except OSError as error:
+            raise self._unwritable(error) from None
+        try:
+            if not self.path.exists():
+                return []
+            self._mend_end()
+            return [validate_row(Entry, row, f"{self.path}, line {number}") for number, row in read_rows(self.path)]
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._lock.release()
+
+    def append(self, entry: Entry) -> None:
+        """Write one entry; when this returns it is on the disk.
+
+        Raises:
+            AskanceError: It could not be written; the file is as it was.
+        """
+        line = (json.dumps(entry.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n").encode()
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                size = file.seek(0, os.SEEK_END)
+                try:
+                    if file.write(line) < len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                except OSError:
+                    with suppress(OSError):
+                        os.truncate(self.path, size)
+                    raise
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _mend_end(self) -> None:
+        """See that the file ends with a whole line."""
+        try:
+            data = self.path.read_bytes()
+            torn = data[data.rfind(b"\n") + 1 :]
+            if not torn:
+                return
+            try:
+                json.loads(torn)
+            except ValueError:
+                logger.warning("%s: the last line was torn when it was written, and is left out.", self.path)
+                os.truncate(self.path, len(data) - len(torn))
+            else:
+                with self.path.open("ab") as file:
+                    file.write(b"\n")
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> AskanceError:
+        return AskanceError(f"{self.path}: cannot be written ({error.strerror}). Labels given so far are kept.")
+
+
+def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Example]) -> list[Entry]:
+    """The entries that are about these examples as they are; others stay in the file, which is said.
+
+    Raises:
+        InputError: None of them is about an example of the data.
+    """
+    texts = {each.id: texts_of(each) for each in examples}
+    entries = list(entries)
+    known = [each for each in entries if each.example in texts]
+    if entries and not known:
+        raise InputError(
+            f"{path}: none of these labels is of an output in the data. Are they of other data? Choose another -o."
+        )
+    same = [each for each in known if each.texts == texts[each.example]]
+    gone = len({each.example for each in entries}) - len({each.example for each in known})
+    changed = len({each.example for each in known if each.texts != texts[each.example]})
+    if gone:
+        logger.warning("%s: labels of %s are not used: not in the data any more.", path, count(gone, "output"))
+    if changed:
+        logger.warning("%s: labels of %s are not used: the texts changed since.", path, count(changed, "output"))
+    return same

@@ -1,0 +1,205 @@
+"use strict";
+// All text of the data is put in as text (textContent), never as HTML.
+const part = (id) => document.getElementById(id);
+const DRAFT_AFTER = 700;
+let state = null, answers = {}, busy = false, timer = null, draft = Promise.resolve();
+
+function make(tag, text, name) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (name) element.className = name;
+  return element;
+}
+
+async function ask(action, body) {
+  const how = action === "state" ? {} : {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body || {})};
+  let answer;
+  try {
+    answer = await fetch(`api/${action}`, how);
+  } catch {
+    throw new Error("Labelling has ended in the terminal, so this was not saved. Start it again there and open the address that it prints; what was saved before is there.");
+  }
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.error || `Not saved (${answer.status}).`);
+  return told;
+}
+
+function problem(text) {
+  part("problem").textContent = text || "";
+  part("problem").hidden = !text;
+}
+
+async function act(action, human) {
+  if (busy || !state || (action !== "undo" && !state.item) || (action === "undo" && !state.can_undo)) return;
+  busy = true;
+  clearTimeout(timer);
+  const item = state.item, comment = part("comment").value;
+  try {
+    await draft;  // what is on its way is not to arrive after this
+    const said = action === "undo" ? {} : action === "skip" ? {example: item.id} : {example: item.id, human, comment};
+    show(await ask(action, said));
+    problem("");
+    part("status").textContent = {label: "Saved.", skip: "Skipped.", undo: "Taken back: change it and save it again."}[action];
+  } catch (error) {
+    problem(error.message);
+  } finally {
+    busy = false;
+  }
+}
+
+const verdict = (passed) => act("label", {...answers, [state?.dimension]: passed});
+const neither = () => {
+  const {[state?.dimension]: _, ...rest} = answers;
+  return act("label", rest);
+};
+
+function keepDraft() {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    if (busy || !state?.item) return;
+    const body = {example: state.item.id, human: answers, comment: part("comment").value};
+    draft = ask("draft", body).then(() => { part("status").textContent = "Draft kept."; }, (error) => problem(error.message));
+  }, DRAFT_AFTER);
+}
+
+function answer(id, value) {
+  if (answers[id] === value || value === undefined) delete answers[id];
+  else answers[id] = value;
+  showAnswers();
+  keepDraft();
+}
+
+function turn(place) {
+  const question = state?.item && state.questions[place];
+  if (!question) return;
+  const next = {undefined: true, true: false, false: undefined}[String(answers[question.id])];
+  answer(question.id, next);
+}
+
+function showAnswers() {
+  for (const button of part("questions").querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(answers[button.dataset.question] === (button.dataset.value === "yes")));
+  }
+}
+
+function showQuestions() {
+  part("questions-part").hidden = !state.questions.length;
+  part("questions").replaceChildren(...state.questions.map((question, place) => {
+    const row = make("li");
+    row.append(make("kbd", place < 9 ? String(place + 1) : "·"), make("span", question.text, "asked"));
+    for (const value of ["yes", "no"]) {
+      const button = make("button", value);
+      Object.assign(button.dataset, {question: question.id, value});
+      button.setAttribute("aria-label", `${question.text} ${value}`);
+      button.addEventListener("click", () => answer(question.id, value === "yes"));
+      row.append(button);
+    }
+    return row;
+  }));
+}
+
+function showAgreement(found) {
+  part("agreement").hidden = !found;
+  if (!found) return;
+  part("judge").textContent = found.judge;
+  part("threshold").textContent = String(Math.round(1000 * found.threshold) / 1000);
+  const names = {random: "drawn at random", all: "all labelled", passed: "what people passed", failed: "what people failed"};
+  const whole = (share) => String(Math.round(100 * share));
+  const rows = Object.entries(names).map(([key, name]) => ({name, ...found.figures[key]}));
+  rows.push(...found.questions.map((each) => ({name: each.question, ...each})));
+  part("figures").replaceChildren(...rows.filter((row) => row.n).map((row) => {
+    const line = make("tr");
+    for (const text of [row.name, whole(row.value), `${whole(row.low)}–${whole(row.high)}`, row.n]) line.append(make("td", String(text)));
+    return line;
+  }));
+  part("note").textContent = found.figures.random.n
+    ? "Those drawn at random stand for all outputs; the others were chosen, so they are harder or easier."
+    : "These were chosen and not drawn at random, so they do not stand for all outputs.";
+  curve(found.curve);
+}
+
+function curve(points) {
+  const svg = part("curve");
+  const draw = (tag, attributes, text) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text) element.textContent = text;
+    return element;
+  };
+  svg.replaceChildren();
+  svg.toggleAttribute("hidden", points.length < 2);
+  if (points.length < 2) return;
+  const last = points.at(-1)[0], first = points[0][0];
+  const x = (n) => 30 + 262 * (n - first) / (last - first), y = (share) => 8 + 84 * (1 - share);
+  for (const share of [0, 0.5, 1]) {
+    svg.append(draw("line", {class: "axis", x1: 30, x2: 292, y1: y(share), y2: y(share)}), draw("text", {x: 0, y: y(share) + 4}, `${100 * share} %`));
+  }
+  const low = points.map((point) => `${x(point[0])},${y(point[2])}`), high = points.map((point) => `${x(point[0])},${y(point[3])}`);
+  svg.append(draw("polygon", {class: "band", points: [...low, ...high.reverse()].join(" ")}));
+  svg.append(draw("polyline", {class: "line", points: points.map((point) => `${x(point[0])},${y(point[1])}`).join(" ")}));
+  svg.append(draw("text", {x: 292, y: 106, "text-anchor": "end"}, `${last} labels`));
+}
+
+function show(told) {
+  const fresh = !state;
+  state = told;
+  const {item, count} = told;
+  part("dimension").textContent = told.dimension;
+  part("bar").max = told.outputs;
+  part("bar").value = count.labelled;
+  part("progress").textContent = `${count.labelled} of ${told.outputs} by ${told.rater}: ${count.passed} pass, ${count.failed} fail`
+    + (count.comments ? `, ${count.comments} with a comment` : "") + (count.skipped ? `, ${count.skipped} skipped` : "");
+  part("enough").textContent = `${told.enough.sentence[0].toUpperCase()}${told.enough.sentence.slice(1)}.`;
+  part("assumed").textContent = told.enough.assumed;
+  showAgreement(told.agreement);
+  part("desk").hidden = !item;
+  part("done").hidden = Boolean(item);
+  for (const name of ["pass", "fail", "save", "skip"]) part(name).disabled = !item;
+  part("undo").disabled = !told.can_undo;
+  if (fresh) showQuestions();
+  if (!item) return;
+  answers = {...item.human};
+  for (const name of ["id", "why", "input", "output"]) part(name).textContent = item[name];
+  for (const name of ["context", "reference"]) {
+    part(name).textContent = item[name] || "";
+    part(`${name}-part`).hidden = !item[name];
+  }
+  part("comment").value = item.comment;
+  showAnswers();
+  if (document.activeElement === part("comment") || document.activeElement?.disabled) document.activeElement.blur();
+  window.scrollTo(0, 0);
+}
+
+const KEYS = {
+  p: () => verdict(true),
+  f: () => verdict(false),
+  s: () => act("skip"),
+  u: () => act("undo"),
+  c: () => part("comment").focus(),
+  Enter: neither,
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.target === part("comment")) {
+    if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
+      event.preventDefault();
+      part("comment").blur();
+    }
+    return;
+  }
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Enter" && event.target instanceof HTMLButtonElement) return;  // it works the button
+  if (/^[1-9]$/.test(event.key)) return turn(Number(event.key) - 1);
+  const does = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!does) return;
+  event.preventDefault();
+  does();
+});
+part("comment").addEventListener("input", keepDraft);
+for (const [id, does] of Object.entries({pass: KEYS.p, fail: KEYS.f, save: neither, skip: KEYS.s, undo: KEYS.u})) {
+  part(id).addEventListener("click", does);
+}
+window.addEventListener("beforeunload", (event) => {
+  if (timer && part("comment").value !== (state?.item?.comment ?? "") && !busy && part("status").textContent !== "Draft kept.") event.preventDefault();
+});
+ask("state").then(show, (error) => problem(error.message));

@@ -1,0 +1,207 @@
+"""``askance label`` as it is used: Ctrl-C, kill, a second process, and what is wrong with files and options."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance
+
+from .conftest import examples
+
+
+class Labelling:
+    """The command in a process of its own."""
+
+    def __init__(self, command: Any, *arguments: str | Path) -> None:
+        self._command = command
+        self.process = command.start("label", *arguments)
+        assert self.process.stderr is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", self.process.stderr.readline())
+        assert found
+        self.address = found[0]
+        self.order = self.process.stderr.readline()
+
+    def send(self, action: str, **said: Any) -> Any:
+        request = urllib.request.Request(f"{self.address}api/{action}")
+        if action != "state":
+            request = urllib.request.Request(
+                f"{self.address}api/{action}", json.dumps(said).encode(), {"Content-Type": "application/json"}
+            )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+    def label(self, passed: bool = True, comment: str = "") -> str:
+        item = self.send("state")["item"]
+        self.send("label", example=item["id"], human={"overall": passed}, comment=comment)
+        return str(item["id"])
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> subprocess.CompletedProcess[str]:
+        self.process.send_signal(how)
+        done = self._command.finish(self.process)
+        assert isinstance(done, subprocess.CompletedProcess)
+        return done
+
+
+@pytest.fixture
+def begin(askance_command: Any) -> Iterator[Any]:
+    begun: list[Labelling] = []
+
+    def start(*arguments: str | Path) -> Labelling:
+        begun.append(Labelling(askance_command, *arguments))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.communicate()
+
+
+def test_ctrl_c_ends_with_everything_saved_and_says_what_to_run_next(begin: Any, place: Path) -> None:
+    data = place / "data.jsonl"
+    before = data.read_bytes()
+    one = begin(data, "--rater", "anna")
+    said = {one.label(True): (True,), one.label(False, "No refunds."): (False,)}
+    done = one.end()
+    assert done.returncode == 0
+    assert "2 of 30 outputs are labelled by anna, 2 of them now: 1 pass, 1 fail, 1 with a comment" in done.stdout
+    assert "more labels would let the acceptance test" in done.stdout
+    assert f"Next: askance align {place / 'data-labelled.jsonl'} --checklist CHECKLIST" in done.stdout
+    found = {each.id: each for each in askance.load_examples(place / "data-labelled.jsonl")}
+    assert {name: each.human["overall"] for name, each in found.items() if each.human} == said
+    assert data.read_bytes() == before
+    kept = {name: each.model_copy(update={"human": {}, "comment": ()}) for name, each in found.items()}
+    assert list(kept.values()) == askance.load_examples(data)
+    assert found["e00"].metadata == {"shop": "north"}
+
+
+def test_a_kill_loses_nothing_and_the_next_call_goes_on(begin: Any, place: Path) -> None:
+    one = begin(place / "data.jsonl")
+    said = [one.label(), one.label(False)]
+    assert one.end(signal.SIGKILL).returncode == -signal.SIGKILL
+    two = begin(place / "data.jsonl")
+    state = two.send("state")
+    assert (state["count"]["passed"], state["count"]["failed"], state["can_undo"]) == (1, 1, True)
+    assert state["item"]["id"] not in said
+    two.label()
+    done = two.end(signal.SIGTERM)
+    assert "3 of 30 outputs are labelled by me, 1 of them now" in done.stdout
+    found = {each.id for each in askance.load_examples(place / "data-labelled.jsonl") if each.human}
+    assert found > set(said) and len(found) == 3
+
+
+def test_raters_are_kept_apart_and_a_second_process_is_refused(begin: Any, place: Path, askance_command: Any) -> None:
+    one = begin(place / "data.jsonl", "--rater", "anna", "--order", "file", "-o", place / "out.jsonl")
+    hers = one.label(True, "Fine by me.")
+    second = askance_command("label", place / "data.jsonl", "--rater", "ben", "-o", place / "out.jsonl")
+    assert second.returncode == 1
+    assert "another process is labelling into this file" in second.stderr
+    one.end()
+    two = begin(place / "data.jsonl", "--rater", "ben", "--order", "file", "-o", place / "out.jsonl", "--json")
+    assert two.send("state")["item"]["id"] != hers
+    two.send("label", example=hers, human={"overall": False}, comment="Not by me.")
+    told = json.loads(two.end().stdout)
+    assert (told["rater"], told["labelled"], told["added"], told["failed"]) == ("ben", 1, 1, 1)
+    found = askance.load_examples(place / "out.jsonl")[0]
+    assert found.human == {"overall": (True, False)}
+    assert [each.text for each in found.comment] == ["Fine by me.", "Not by me."]
+    rows = [json.loads(line) for line in (place / "out.labels.jsonl").read_text().splitlines()]
+    assert [(row["rater"], row["human"]) for row in rows] == [("anna", {"overall": True}), ("ben", {"overall": False})]
+
+
+def test_judges_decide_the_order_and_their_agreement_is_shown(begin: Any, place: Path) -> None:
+    one = begin(place / "data.jsonl", "--judge", "one.jsonl", "--judge", "two.jsonl", "--checklist", "checklist.json")
+    state = one.send("state")
+    assert [each["id"] for each in state["questions"]] == ["promises", "answers"]
+    assert state["item"]["why"] in ("the judges disagree", "the judge is unsure", "questions are untested")
+    assert state["agreement"] is None
+    for _ in range(3):
+        one.label()
+    found = one.send("state")["agreement"]
+    assert (found["judge"], found["figures"]["all"]["n"], found["figures"]["random"]["n"]) == ("m/one", 3, 1)
+    done = one.end()
+    assert "m/one agrees with people on" in done.stdout
+    assert "the judges disagree or the judge is unsure or questions are untested; every third" in one.order
+
+
+def test_what_was_labelled_is_what_align_reads(begin: Any, place: Path, cli: Any, sandbox: Path) -> None:
+    one = begin(place / "data.jsonl", "--checklist", "checklist.json")
+    for at in range(20):
+        one.label(at % 2 == 0, "" if at % 2 == 0 else f"It promises thing {at}.")
+    one.end()
+    align = ["align", "data-labelled.jsonl", "--checklist", "checklist.json", "--model", "openai/m", "--run", "run"]
+    code, out, err = cli(*align, "--api-base", "http://127.0.0.1:9/v1", "--dry-run", "--embedder", "words")
+    assert code == 0, err
+    assert "calls" in out
+
+
+def test_nothing_said_leaves_no_labelled_data(begin: Any, place: Path) -> None:
+    done = begin(place / "data.jsonl").end()
+    assert (done.returncode, done.stdout) == (0, "Nothing was labelled.\n")
+    assert not (place / "data-labelled.jsonl").exists()
+
+
+def test_texts_of_the_data_are_no_markup_in_the_terminal(begin: Any, place: Path) -> None:
+    one = begin(place / "data.jsonl", "--rater", "[red]anna")
+    one.label()
+    assert "labelled by [red]anna" in one.end().stdout
+
+
+def test_a_port_that_is_taken_is_said(begin: Any, place: Path, askance_command: Any) -> None:
+    port = re.findall(r":(\d+)/", begin(place / "data.jsonl").address)[0]
+    done = askance_command("label", place / "data.jsonl", "-o", place / "other.jsonl", "--port", port)
+    assert done.returncode == 1
+    assert f"cannot be served on port {port}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["absent.jsonl"], "there is no such file"),
+        ([], "DATA is needed"),
+        (["bare.jsonl"], "nothing to label"),
+        (["scores.jsonl"], "'e00', field 'human.overall': 4 is a score on a scale.*--dimension"),
+        (["rated.jsonl", "--checklist", "dimension.yaml"], "--dimension tone"),
+        (["data.jsonl", "-o", "data.jsonl"], "never written to"),
+        (["data.jsonl", "-o", "out.csv"], "ends in .jsonl"),
+        (["data.jsonl", "-o", "one.jsonl"], "labelling did not make it"),
+        (["made.jsonl"], "name the data that it was made of"),
+        (["data.jsonl", "--rater", " "], "rater: a name in plain signs"),
+        (["data.jsonl", "--rater", "a\x1b[2J"], "rater: a name in plain signs"),
+        (["data.jsonl", "--gain", "2"], "gain"),
+        (["data.jsonl", "--order", "uncertain"], "a judge's verdicts are needed"),
+        (["data.jsonl", "--judge", "one.jsonl"], "a checklist is needed"),
+        (["data.jsonl", "--checklist", "absent.yaml"], "absent.yaml"),
+        (["data.jsonl", "-o", "damaged.jsonl"], r"damaged.labels.jsonl, line 2: not valid JSON"),
+    ],
+    ids=lambda each: None,
+)
+def test_bad_input_is_a_sentence_and_exit_code_2(
+    arguments: list[str], said: str, place: Path, sandbox: Path, cli: Any
+) -> None:
+    rows = [each.model_dump(exclude_defaults=True) for each in examples(2)]
+    files = {
+        "bare": [{**rows[0], "output": None}],
+        "scores": [{**rows[0], "human": {"overall": 4}}],
+        "rated": [{**rows[0], "human": {"tone": True}}],
+        "made": rows,
+    }
+    for name, lines in files.items():
+        (place / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    (place / "made.labels.jsonl").write_text("")
+    entry = {"example": "e00", "rater": "a", "texts": "", "time": "", "why": "file"}
+    (place / "damaged.labels.jsonl").write_text(json.dumps(entry) + "\n{{{\n")
+    (place / "dimension.yaml").write_text("questions:\n- id: kind\n  text: Is it kind?\n  dimension: tone\n")
+    code, out, err = cli("label", *arguments)
+    assert (code, out) == (2, "")
+    assert re.search(said, err), err

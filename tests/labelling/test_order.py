@@ -1,0 +1,158 @@
+"""What is asked first, and judges that decide about it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance.labelling.opinions import load_opinions
+from askance.labelling.order import Queue
+from askance.prompts.errors import InputError
+from askance.prompts.examples import Example
+from askance.prompts.verdicts import dump_verdicts
+
+from .conftest import CHECKLIST, examples, is_good, verdicts
+
+MANY = examples(30)
+
+
+def in_order(queue: Queue, size: int) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    labelled = np.zeros(size, dtype=np.bool_)
+    while not labelled.all():
+        found.append(queue.pick(np.flatnonzero(~labelled), labelled, Counter(why for _, why in found)))  # type: ignore[arg-type]
+        labelled[found[-1][0]] = True
+    return found
+
+
+def opinions_of(place: Path, *names: str) -> Any:
+    return load_opinions([place / name for name in names], place / "checklist.json", MANY, "overall")[1]
+
+
+def test_where_judges_disagree_comes_first(place: Path) -> None:
+    opinions = opinions_of(place, "one.jsonl", "two.jsonl")
+    one, two = (each.passed for each in opinions.judges)
+    assert 3 < (one != two).sum() < 25
+    chosen = [at for at, why in in_order(Queue("disagreement", MANY, opinions, 42), 30) if why == "disagreement"]
+    apart = (one != two)[chosen]
+    assert apart[: apart.sum()].all()
+
+
+def test_where_the_judge_is_unsure_comes_first(place: Path) -> None:
+    opinions = opinions_of(place, "one.jsonl")
+    chosen = [at for at, why in in_order(Queue("uncertain", MANY, opinions, 42), 30) if why == "uncertain"]
+    distance = np.abs(opinions.judges[0].scores[chosen] - 0.5)
+    assert (np.diff(distance) >= -1e-9).all()
+    assert distance[-1] - distance[0] > 0.1
+
+
+def test_answers_that_no_labelled_output_has_come_first(tmp_path: Path) -> None:
+    """All but four outputs get the same answers."""
+    rare = ("e03", "e11", "e19", "e27")
+    said = [
+        each
+        if each.example in rare
+        else each.__class__(**{**each.to_dict(), "answer": each.question == "answers", "p_yes": 0.5})
+        for each in verdicts([each for each in MANY if each.id not in rare or not is_good(each.id)])
+    ]
+    (tmp_path / "v.jsonl").write_text(dump_verdicts(said))
+    opinions = load_opinions([tmp_path / "v.jsonl"], CHECKLIST, MANY, "overall")[1]
+    answers = opinions.judges[0].answers
+    few = np.flatnonzero((answers == 0).any(axis=1))
+    assert 0 < len(few) <= 4
+    queue = Queue("untested", MANY, opinions, 42)
+    asked = in_order(queue, 30)
+    chosen = [at for at, why in asked if why == "untested"]
+    reachable = [at for at in few if at in chosen]
+    assert max(chosen.index(at) for at in reachable) <= 3 + len(few)
+
+
+def test_every_third_is_drawn_at_random_and_those_are_a_random_sample_of_all(place: Path) -> None:
+    opinions = opinions_of(place, "one.jsonl", "two.jsonl")
+    asked = in_order(Queue("auto", MANY, opinions, 42), 30)
+    assert sorted(at for at, _ in asked) == list(range(30))
+    assert [why == "random" for _, why in asked[:9]] == [False, False, True] * 3
+    assert asked == in_order(Queue("informative", MANY, opinions, 42), 30)
+    assert asked != in_order(Queue("informative", MANY, opinions, 43), 30)
+    many = examples(600)
+    found = load_opinions([], CHECKLIST, many, "overall")
+    assert found == (CHECKLIST, None)
+    drawn = Counter[str]()
+    for seed in range(60):  # whatever the judges say, each output is as likely to be drawn first
+        queue = Queue("informative", MANY, opinions, seed)
+        drawn[MANY[next(at for at, why in in_order(queue, 30) if why == "random")].id] += 1
+    assert len(drawn) > 20 and max(drawn.values()) < 9
+
+
+def test_without_a_judge_unlike_outputs_come_first() -> None:
+    texts = ["the same words again"] * 8 + ["about a bicycle chain", "your invoice was wrong", "!?", ""]
+    data = [Example(id=f"x{at}", input="i", output=text) for at, text in enumerate(texts)]
+    queue = Queue("auto", data, None, 42)
+    first = [at for at, why in in_order(queue, len(data)) if why == "spread"][:5]
+    assert {8, 9} < set(first)
+    assert sum(at < 8 for at in first) <= 2
+    assert "unlike each other" in queue.sentence
+
+
+def test_the_order_of_the_file_and_random_order() -> None:
+    assert [at for at, _ in in_order(Queue("file", MANY, None, 42), 30)] == list(range(30))
+    asked = in_order(Queue("random", MANY, None, 42), 30)
+    assert {why for _, why in asked} == {"random"}
+    assert [at for at, _ in asked] != list(range(30))
+
+
+def test_an_order_that_needs_judges_says_so(place: Path) -> None:
+    with pytest.raises(InputError, match="a judge's verdicts are needed"):
+        Queue("uncertain", MANY, None, 42)
+    with pytest.raises(InputError, match="two judges are needed"):
+        Queue("disagreement", MANY, opinions_of(place, "one.jsonl"), 42)
+
+
+def test_a_kept_judge_brings_checklist_threshold_and_calibration(place: Path) -> None:
+    from askance.evaluation.kept_judge import KeptJudge
+    from askance.prompts.prompt import Prompt
+
+    prompt = Prompt("Judge.")
+    KeptJudge("m/one", prompt, CHECKLIST, threshold=0.3).save(place / "judge.yaml")
+    mine = [each.__class__(**{**each.to_dict(), "prompt": prompt.hash}) for each in verdicts(MANY)]
+    (place / "mine.jsonl").write_text(dump_verdicts(mine))
+    checklist, found = load_opinions(
+        [place / "two.jsonl", place / "judge.yaml", place / "mine.jsonl"], None, MANY, "overall"
+    )
+    assert checklist == CHECKLIST
+    assert [(each.name, each.threshold) for each in found.judges] == [("m/one", 0.3), ("m/two", 0.5)]
+    good = np.array([is_good(each.id) for each in MANY])
+    assert (found.judges[0].scores[good] > 0.5).all()
+    assert (found.judges[0].answers[good] == 1).all()
+
+
+def test_verdicts_that_are_missing_say_nothing(place: Path) -> None:
+    said = [each for each in verdicts(MANY) if each.example != "e05"]
+    (place / "part.jsonl").write_text(dump_verdicts(said))
+    opinions = opinions_of(place, "part.jsonl", "two.jsonl")
+    assert np.isnan(opinions.judges[0].scores[5]) and np.isnan(opinions.judges[0].passed[5])
+    assert (opinions.doubt[5], opinions.disagreement[5]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("judge", "checklist", "dimension", "said"),
+    [
+        ("absent.jsonl", True, "overall", "there is no such judge"),
+        ("one.jsonl", False, "overall", r"a checklist is needed.*--checklist"),
+        ("other.jsonl", True, "overall", "no verdict in it is about an output of the data"),
+        ("data.jsonl", True, "overall", "line 1: this is no verdict"),
+        ("one.jsonl", True, "overal", "no dimension 'overal'"),
+    ],
+)
+def test_a_judge_that_does_not_fit_is_refused(
+    place: Path, judge: str, checklist: bool, dimension: str, said: str
+) -> None:
+    row = json.loads((place / "one.jsonl").read_text().splitlines()[0])
+    (place / "other.jsonl").write_text(json.dumps(row | {"example": "elsewhere"}))
+    with pytest.raises(InputError, match=said):
+        load_opinions([place / judge], place / "checklist.json" if checklist else None, MANY, dimension)
