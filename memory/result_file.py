@@ -259,7 +259,7 @@ class RunRecord(ResultPart):
     def why_it_ended(self) -> str:
         """The reason in words, as in "It ended because …", and whether something is missing that might say otherwise."""
         said = FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
-        if self.finish_reason != "no_disagreements" or self.coverage >= 1:
+        if self.finish_reason not in ("no_disagreements", "no_evidence", "no_new_evidence") or self.coverage >= 1:
             return said
         return f"{said}; {percent(1 - self.coverage, 1)} of all verdicts are missing (failed calls, checks or answers)"
 
