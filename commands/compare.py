@@ -84,7 +84,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
 
 def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:
     """What each judge would buy."""
-    kinds = {"verdicts": "verdicts", "calls": "calls to buy", "stored": "already there", "tokens": "tokens, about"}
+    kinds = {"verdicts": "verdicts", "calls": "API calls", "stored": "already there", "tokens": "tokens, about"}
     if as_json:
         echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -13,6 +14,7 @@ import click
 from ..evaluation.options import (
     FILE,
     MODEL,
+    RENAMED,
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
@@ -89,6 +91,28 @@ class GroupedCommand(click.Command):
         for heading, params in self.grouped(ctx).items():
             with formatter.section(heading):
                 formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
+
+
+NEW_NAMES = {old: "--" + new.replace("_", "-") for new, old in RENAMED.items()}
+"""New names of options; the old ones work for one version."""
+
+
+class RenamedOption(click.Option):
+    """An option with a new name; ``--help`` shows that one alone."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The names and the help text."""
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0].replace(f", {self.opts[1]}", ""), record[1])
+
+
+def tell_renamed(command: click.Command, arguments: Sequence[str]) -> None:
+    """Say what the new name of an option is that was given by its old one."""
+    for option in command.params:
+        if isinstance(option, RenamedOption):
+            new, old = option.opts
+            if any(each.partition("=")[0] == old for each in arguments):
+                logging.getLogger(__name__).warning("%s is now %s; the old name works in this version.", old, new)
 
 
 def settings_options(
@@ -279,6 +303,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         return click.option(flag, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+    if name in NEW_NAMES:
+        return click.option(NEW_NAMES[name], flag, name, cls=RenamedOption, type=kind, default=None, help=help_text)
     return click.option(flag, name, type=kind, default=None, help=help_text)
 
 

@@ -271,7 +271,7 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         ("questions", "dimensions", "least_related", "most_alike"),
         said[0] if said else NOTHING_FOUND,
         {
-            "questions": "question by question; share of yes, and how "
+            "questions": "question by question; yes rate, and how "
             f"{'P(the good answer)' if faults else 'P(yes)'} and the answers agree with people (Spearman)",
             "least_related": "least related, within a dimension",
         },

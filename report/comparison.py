@@ -28,6 +28,8 @@ from .scores import Scale
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+SHORT = 20
+"""Characters of a label that leaves room beside it in the picture."""
 CHART_HEIGHT = 300
 """Of the picture of cost and quality, in pixels."""
 
@@ -172,14 +174,17 @@ def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
         )
         kind = "after" if row is judges[0] else "before"
         beside = y + 4
-        while any(abs(x - other) < 20 and abs(beside - taken) < 15 for other, taken in written):
+        while any(
+            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(beside - taken) < 15
+            for other, taken in written
+        ):
             beside += 5
         written.append((x, beside))
         parts.append(
             Markup(
                 '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
                 '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
-            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:40])
+            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:50])
         )
     return drawing(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", parts)
 
@@ -201,7 +206,13 @@ def _together(rows: Sequence[Mapping[str, Any]], most: float, span: float) -> li
                 break
         else:
             made.append((row, [row["judge"]]))
-    return [(row, ", ".join(names)) for row, names in made]
+    return [(row, _label(names)) for row, names in made]
+
+
+def _label(names: Sequence[str]) -> str:
+    """Names on one spot of the picture; the table has all of them."""
+    together = ", ".join(names)
+    return together if len(together) <= 2 * SHORT or len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _examples(data: Mapping[str, Any]) -> Section:
@@ -286,7 +297,7 @@ def _price_tile(data: Mapping[str, Any]) -> Tile:
     fewest = [row["judge"] for row in order if f"{row['cost']['amortised_tokens']:,.0f}" == least]
     if len(fewest) == len(known):
         return Tile("Tokens for an example", least, "of every judge" if len(known) > 1 else known[0]["judge"])
-    takes = f"{listed(fewest)} {'takes' if len(fewest) == 1 else 'take'} the fewest"
+    takes = f"{fewest[0]} takes the fewest" if len(fewest) == 1 else f"{len(fewest)} judges take the fewest"
     left = [row["judge"] for row in data["judges"] if row not in known]
     without = f"; too many calls of {listed(left)} failed to say" if left else ""
     return Tile("Tokens for an example", least, f"{takes}, {order[-1]['judge']} the most ({most}){without}")

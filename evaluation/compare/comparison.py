@@ -389,7 +389,7 @@ def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[st
             f"agreement ±{data['tolerance']}": Figure(each["observed_agreement"]["value"], form=".1%"),
             "QWK": Figure.of(each["qwk"]),
             "distance": Figure.of(spread["distance"]),
-            "severity": Figure(spread["severity"]["value"], form="+.3f"),
+            "bias": Figure(spread["severity"]["value"], form="+.3f"),
         }
     return row | {
         "kappa_self": Figure.of(each["kappa_self"]) if data["repeat"] > 1 else None,

@@ -66,14 +66,15 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
         on_some = f" on {listed(where)}" if len(where) < len(data["dimensions"]) else ""
         return (
             "adopt",
-            f"{listed(names)} {'agrees' if len(names) == 1 else 'agree'} better with people than {lead_judge}{on_some}",
+            f"{_few(names, judges - 1)} {'agrees' if len(names) == 1 else 'agree'} better with people than "
+            f"{lead_judge}{on_some}",
             f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(shown, several=several)}."
             f"{_dearer(data, names, first)}",
         )
     if ahead:
         return (
             "undecided",
-            f"{listed(better)} {'is' if len(better) == 1 else 'are'} ahead of {lead_judge}, but not shown to agree "
+            f"{_few(better, judges - 1)} {'is' if len(better) == 1 else 'are'} ahead of {lead_judge}, but not shown to agree "
             "with people",
             f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(ahead, several=several)}; but the interval of "
             "its own correlation with people has zero in it.",
@@ -82,7 +83,7 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
         both = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
         return (
             "undecided",
-            f"{listed(mixed)} {'is' if len(mixed) == 1 else 'are'} better than {lead_judge} on some dimensions and worse "
+            f"{_few(mixed, judges - 1)} {'is' if len(mixed) == 1 else 'are'} better than {lead_judge} on some dimensions and worse "
             "on others",
             f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(both, several=several)}.",
         )
@@ -121,12 +122,19 @@ def _dearer(data: Mapping[str, Any], names: Sequence[str], first: Mapping[str, A
     cost, *others = (row["cost"]["amortised_tokens"] for row in rows)
     if not cost or not all(is_costed(row["coverage"]) for row in rows):
         return ""
-    told = [
-        f"{each / cost:.1f} times" + (f" ({row['judge']})" if len(others) > 1 else "")
-        for row, each in zip(rows[1:], others, strict=True)
-        if each >= 1.1 * cost
-    ]
-    return f" But it takes {listed(told)} the tokens of {first['judge']}." if told else ""
+    told = {row["judge"]: each / cost for row, each in zip(rows[1:], others, strict=True) if each >= 1.1 * cost}
+    if len(names) == 1 and told:
+        return f" But it takes {told[names[0]]:.1f} times the tokens of {first['judge']}."
+    dearer = "; ".join(f"{name} {times:.1f} times" for name, times in told.items())
+    return f" But some take more tokens than {first['judge']}: {dearer}." if dearer else ""
+
+
+MOST_NAMED = 2
+"""Judges in a headline."""
+
+
+def _few(names: Sequence[str], of: int) -> str:
+    return listed(names) if len(names) <= MOST_NAMED else f"{len(names)} of the {of} other judges"
 
 
 def _over(data: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ def test_what_was_bought_can_be_kept_and_read_again(run: Any, buying: list[str],
 def test_a_dry_run_buys_nothing(run: Any, buying: list[str], server: StandInServer) -> None:
     code, out, _ = run(*buying, "--repeat", "2", "--pairs", "3", "--dry-run")
     assert code == 0
-    assert "160 verdicts: 160 calls to buy" in out
+    assert "160 verdicts: 160 API calls" in out
     assert server.bodies == []
 
 

@@ -93,6 +93,14 @@ def test_what_speaks_against_the_better_judge_is_named() -> None:
     assert "But it takes" not in conclude(comparison(rows, ("same", 0.4, 0.01)))[2]
 
 
+def test_of_many_better_judges_the_headline_says_how_many_and_the_lead_which() -> None:
+    rows = [judge("first", 0.3), *(judge(name, 0.7, tokens=100 + 100 * (name == "c")) for name in "abc")]
+    _, headline, lead = conclude(comparison(rows, *((name, 0.4, 0.01) for name in "abc")))
+    assert headline == "3 of the 3 other judges agree better with people than first"
+    assert all(f"{name} +0.40" in lead for name in "abc")
+    assert lead.endswith("But some take more tokens than first: c 2.0 times.")
+
+
 def test_a_judge_better_here_and_worse_there_is_neither() -> None:
     data = comparison([judge("a", 0.5), judge("b", 0.6)], ("b", 0.3, 0.01))
     data["dimensions"].append("wit")
