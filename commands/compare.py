@@ -15,7 +15,7 @@ from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
-from .options import buying_options, load_dotenv, need, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
 from .output import console, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
 
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
     from ..agents.buying import Estimate
 
 
-@click.command(name="compare")
+@click.command(name="compare", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
-@click.option("--model", default=None, help="The model that every judge uses, as provider/model.")
+@click.option(
+    "--model", multiple=True, help="The judges' model, as provider/model; given several times, every judge with each."
+)
 @click.option("--judge", "judges", default=None, help=f"Judges, with commas: {', '.join(JUDGES)}.")
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON); direct, cot, geval, … need none.")
 @click.option("--candidates", default=None, help="Questions that random_k draws from; default: the checklist's.")
 @click.option(
-    "--prompt", default=None, help="Evaluator prompt of the judges that ask questions; default: a neutral one."
+    "--prompt",
+    multiple=True,
+    help="Prompt of the judges that ask questions; given several times, each of them with each. Default: a neutral one.",
 )
 @click.option("--criteria", default=None, help="What counts, in words, for the judges that need no checklist.")
 @click.option("--dimension", "dimensions", multiple=True, help="Compare on this one only; may be given several times.")
@@ -44,15 +48,16 @@ if TYPE_CHECKING:
 @buying_options
 @settings_options(CompareOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, dataset: str | None, **given: Any) -> None:
-    """Have several judges rate DATA (JSONL or CSV) with the same model, and compare them.
+    """Have several judges rate DATA (JSONL or CSV), with one model or several, and compare them.
 
-    One table says how each judge agrees with people, with itself (--repeat 2; at --temperature 0 most models repeat
-    themselves word for word) and what it costs; another how the judges differ from the first one named. All judges are
+    Every --judge is there with every --model and, where it asks questions, every --prompt. One table says how each judge agrees with people, with itself (--repeat 2; at --temperature 0 most models repeat
+    themselves word for word) and what it costs; another how the judges differ from the first one. All judges are
     compared on the examples that every one of them scored.
     """
     load_dotenv()
     options, inputs = settings(CompareOptions, config, given)
-    need(inputs, "model")
+    inputs["prompt"] = inputs["prompt"] or None
+    need(inputs | {"model": inputs["model"] or None}, "model")
     if dataset is None:
         need(inputs, "data")
     need({"judge": inputs["judges"]}, "judge")
@@ -79,7 +84,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
 
 def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> None:
     """What each judge would buy."""
-    kinds = {"verdicts": "verdicts", "calls": "calls to buy", "stored": "already there", "tokens": "tokens, about"}
+    kinds = {"verdicts": "verdicts", "calls": "API calls", "stored": "already there", "tokens": "tokens, about"}
     if as_json:
         echo_json({name: {kind: getattr(each, kind) for kind in kinds} for name, each in estimates.items()})
         return

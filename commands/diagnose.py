@@ -10,11 +10,11 @@ import click
 from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
-from .options import buying_options, load_dotenv, need, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
 
 
-@click.command(name="diagnose")
+@click.command(name="diagnose", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="Judge, as provider/model; with --verdicts: whose verdicts to take.")

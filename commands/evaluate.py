@@ -11,12 +11,12 @@ from ..evaluation.evaluate import prepare
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import EvaluateOptions
-from .options import buying_options, load_dotenv, need, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
 from .output import console, echo_estimate, tell_judged
 from .terminal import echo
 
 
-@click.command(name="evaluate")
+@click.command(name="evaluate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="Judge, as provider/model.")

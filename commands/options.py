@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -13,6 +14,7 @@ import click
 from ..evaluation.options import (
     FILE,
     MODEL,
+    RENAMED,
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
@@ -36,6 +38,82 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+FIRST = {
+    "questions": "model output dimensions max_requirements config no_cache quiet",
+    "evaluate": "checklist model judge_file prompt output pass_threshold fail_under by dry_run config",
+    "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
+    "select": "model candidates k output verdicts task dimensions prompt dry_run config",
+    "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
+    "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
+    "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
+    "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
+    "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
+}
+"""Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
+HEADINGS = {
+    "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
+    "How the judge is asked": "mode explain p_yes samples temperature repeat prompt judge_prompt",
+    "Scores": "scores score_scale weights calibration scale pass_threshold pass_mark stop_within by resamples",
+    "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
+    "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
+    "correction per_token halves ranking_resamples",
+    "How weights are learned": "pooling pair_share swap",
+    "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
+    "shown_examples max_output_tokens generator_temperature",
+    "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
+    "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
+    "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
+    "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer embedder",
+    "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
+    "Models and budget": "api_base timeout retries max_concurrency max_calls max_tokens max_cost no_cache seed",
+    "Output": "yes quiet as_json help",
+}
+"""What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
+
+
+class GroupedCommand(click.Command):
+    """A command with many options: the ones that matter most first, the others under headings."""
+
+    def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Its options by heading; none is there twice or left out."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        left = {"help" if "--help" in each.opts else each.name: each for each in options if not each.hidden}
+        found = {
+            heading: [left.pop(name) for name in names.split() if name in left]
+            for heading, names in {"Options": FIRST[str(self.name)], **HEADINGS}.items()
+        }
+        found["Other options"] = list(left.values())
+        return {heading: params for heading, params in found.items() if params}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write them for ``--help``."""
+        for heading, params in self.grouped(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
+
+
+NEW_NAMES = {old: "--" + new.replace("_", "-") for new, old in RENAMED.items()}
+"""New names of options; the old ones work for one version."""
+
+
+class RenamedOption(click.Option):
+    """An option with a new name; ``--help`` shows that one alone."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The names and the help text."""
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0].replace(f", {self.opts[1]}", ""), record[1])
+
+
+def tell_renamed(command: click.Command, arguments: Sequence[str]) -> None:
+    """Say what the new name of an option is that was given by its old one."""
+    for option in command.params:
+        if isinstance(option, RenamedOption):
+            new, old = option.opts
+            if any(each.partition("=")[0] == old for each in arguments):
+                logging.getLogger(__name__).warning("%s is now %s; the old name works in this version.", old, new)
 
 
 def settings_options(
@@ -83,7 +161,8 @@ INPUTS = {
 }
 """Arguments of the commands that are no settings, with what they name."""
 SEVERAL = ("dimensions", "judges", "panel")
-"""Arguments that may be a list."""
+"""Arguments that may be a list; for ``compare`` those of ``SIDE_BY_SIDE``, too."""
+SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
     *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions),
@@ -117,8 +196,9 @@ def settings(
     for name in values:
         if name not in known:
             raise InputError(f"{config}: there is no setting '{name}'.{did_you_mean(name, known)}")
-        if name in INPUTS and not _is_text(values[name], several=name in SEVERAL):
-            more = ", or a list of texts," if name in SEVERAL else ""
+        several = name in SEVERAL or (record is CompareOptions and name in SIDE_BY_SIDE)
+        if name in INPUTS and not _is_text(values[name], several=several):
+            more = ", or a list of texts," if several else ""
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
@@ -193,11 +273,16 @@ def _is_text(value: Any, *, several: bool) -> bool:
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:
     """Take the file names in a configuration relative to the configuration file."""
-    for name in naming(FILE):
-        value = values.get(name)
+
+    def beside(name: str, value: Any) -> Any:
         ready = name == "checklist" and value in READY and not (config.parent / value).is_file()
-        if isinstance(value, str) and not ready and not is_on_hub(value):
-            values[name] = str(config.parent / value)
+        is_path = isinstance(value, str) and not ready and not is_on_hub(value)
+        return str(config.parent / value) if is_path else value
+
+    for name in naming(FILE):
+        if name in values:
+            value = values[name]
+            values[name] = [beside(name, each) for each in value] if isinstance(value, list) else beside(name, value)
 
 
 def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
@@ -219,6 +304,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         return click.option(flag, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+    if name in NEW_NAMES:
+        return click.option(NEW_NAMES[name], flag, name, cls=RenamedOption, type=kind, default=None, help=help_text)
     return click.option(flag, name, type=kind, default=None, help=help_text)
 
 

@@ -65,7 +65,7 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
         echo_json(asdict(estimate))
         return
     echo(
-        f"{estimate.verdicts} verdicts: {estimate.calls} calls to buy, {estimate.stored} answers already there; "
+        f"{estimate.verdicts} verdicts: {estimate.calls} API calls, {estimate.stored} answers already there; "
         f"{estimate.size}. Nothing was bought."
     )
 
@@ -176,6 +176,8 @@ def print_rows(rows: Rows) -> None:
                 reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
     if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
         table.collapse_padding, table.show_edge = True, False
+        if any(" " in cell_text(row.get(names[0])) for row in rows):
+            table.columns[0].no_wrap = False
     out.print(table)
     for reason, where in reasons.items():
         out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", soft_wrap=True)
@@ -308,7 +310,7 @@ def _calibration(out: Console, result: RunRecord) -> None:
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
     rows = [
         {result.thing: name, "reading": reading, "Spearman": _measure(row)}
-        | {"mean error": Figure(row.errors.mean_absolute), "drift": Figure(row.errors.drift, form="+.3f")}
+        | {"MAE": Figure(row.errors.mean_absolute), "bias": Figure(row.errors.drift, form="+.3f")}
         for name, side in sides.items()
         for reading, row in side.items()
     ]

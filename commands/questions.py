@@ -11,12 +11,21 @@ from ..evaluation.options import WriterOptions
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
 from ..prompts.rows import write_whole
-from .options import config_option, load_dotenv, need, no_cache_option, read_task, settings, settings_options
+from .options import (
+    GroupedCommand,
+    config_option,
+    load_dotenv,
+    need,
+    no_cache_option,
+    read_task,
+    settings,
+    settings_options,
+)
 from .output import console, hush
 from .terminal import echo
 
 
-@click.command(name="questions")
+@click.command(name="questions", cls=GroupedCommand)
 @click.argument("task", type=click.Path(path_type=Path))
 @click.option("--model", default=None, help="The question writer, as provider/model.")
 @click.option("--writer", default=None, help="The same as --model.")

@@ -19,6 +19,7 @@ from ..prompts.errors import BudgetExceededError, UnapprovedError
 from ..prompts.rows import read_rows
 from .options import (
     Function,
+    GroupedCommand,
     buying_options,
     common_options,
     load_dotenv,
@@ -206,7 +207,7 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
             yield row.get("error")
 
 
-@click.command(name="migrate")
+@click.command(name="migrate", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--source", default=None, help="The judge to be matched, as provider/model.")
@@ -222,7 +223,7 @@ def migrate(**given: Any) -> None:
     run_mode(MigrateOptions, migration.prepare, ("data", "checklist", "source", "target"), **given)
 
 
-@click.command(name="align")
+@click.command(name="align", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--model", default=None, help="The judge whose prompt is improved, as provider/model.")
@@ -244,7 +245,7 @@ def align(**given: Any) -> None:
     run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
 
 
-@click.command(name="tune")
+@click.command(name="tune", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--generator", default=None, help="The model whose prompt is improved, as provider/model.")
 @click.option("--prompt", default=None, help="Its starting prompt; without placeholders it is the system message.")

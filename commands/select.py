@@ -12,7 +12,7 @@ from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
-from .options import buying_options, load_dotenv, need, read_task, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, need, read_task, settings, settings_options
 from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
 
@@ -24,7 +24,7 @@ UNUSED = ("weights", "explain", "scores", "score_scale", "k")
 RESULT = "selection.json"
 
 
-@click.command(name="select")
+@click.command(name="select", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--model", default=None, help="Judge, as provider/model.")
 @click.option("--candidates", default=None, help="Checklist to choose from; without it candidates are proposed.")

@@ -191,8 +191,8 @@ class _Telling:
 def _effect(story: EditStory) -> Iterator[str]:
     """What its trial, the gate and pruning said of it."""
     if trial := story.trial:
-        turned = f"{trial['turned']} of {trial['evidence']} of its disagreements turned"
-        harmed = f"{trial['harmed']} of {trial['controls']} controls harmed"
+        turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
+        harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
         yield f"Trial, {'passed' if trial['passed'] else 'failed'}: {turned}, {harmed}"
     for each in story.measured:
         verb = "accepted" if each.accepted else "rejected"

@@ -13,12 +13,12 @@ from ..optimizer.weights import learners
 from ..optimizer.weights.rating_plan import METHODS
 from ..optimizer.weights.weigh import prepare
 from ..prompts.rows import write_whole
-from .options import buying_options, load_dotenv, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from .output import check_coverage, console, dump_json, echo_estimate, echo_json, show
 from .terminal import echo
 
 
-@click.command(name="weigh")
+@click.command(name="weigh", cls=GroupedCommand)
 @click.argument("data", metavar="[PREFS]", required=False, default=None)
 @click.option("--ratings", default=None, help="Examples with human scores to learn from, alone or beside PREFS.")
 @click.option("--checklist", default=None, help="Checklist whose questions are the tests; without it: scores in PREFS.")

@@ -40,9 +40,13 @@ FindingKind = Literal[
 ]
 
 
+NOTES: tuple[FindingKind, ...] = ("independent", "few_examples")
+"""Kinds of findings that are good to know and call for no change."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth acting on, in words."""
+    """Something worth acting on, or (``NOTES``) good to know, in words."""
 
     kind: FindingKind
     questions: tuple[str, ...]
@@ -226,6 +230,19 @@ def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
     }
 
 
+NOTHING_FOUND = "Nothing here calls for a change."
+
+
+def sorted_findings(found: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """The texts of what is worth acting on, and of what is only good to know.
+
+    Args:
+        found: As in ``--json``.
+    """
+    notes = [each["text"] for each in found if each["kind"] in NOTES]
+    return [each["text"] for each in found if each["kind"] not in NOTES], notes
+
+
 def diagnosis_view(data: Mapping[str, Any]) -> View:
     """What there is to see of a diagnosis.
 
@@ -244,17 +261,17 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
             for name, row in zip(phi["questions"], phi["matrix"], strict=True)
         ],
     }
-    said = [each["text"] for each in data["findings"]]
-    lines = ["Worth acting on:", *(f"- {each}" for each in said)] if said else ["Nothing here calls for a change."]
+    said, notes = sorted_findings(data["findings"])
+    lines = ["Worth acting on:", *(f"- {each}" for each in said)] if said else [NOTHING_FOUND]
     return View(
         f"{len(data['questions'])} questions on {data['examples']} examples by {data['model']}"
         + (f", each asked {data['replicates']} times" if data["replicates"] > 1 else ""),
-        [coverage_line(data["coverage"]), *lines],
+        [coverage_line(data["coverage"]), *lines, *notes],
         tables,
         ("questions", "dimensions", "least_related", "most_alike"),
-        said[0] if said else None,
+        said[0] if said else NOTHING_FOUND,
         {
-            "questions": "question by question; share of yes, and how "
+            "questions": "question by question; yes rate, and how "
             f"{'P(the good answer)' if faults else 'P(yes)'} and the answers agree with people (Spearman)",
             "least_related": "least related, within a dimension",
         },
@@ -310,7 +327,7 @@ _MOST = 8
 
 
 def findings(found: Diagnosis) -> tuple[Finding, ...]:
-    """Everything worth acting on, the most serious first; empty where there is nothing."""
+    """Everything worth acting on, the most serious first, then what is good to know; empty where there is nothing."""
     return (
         *_against_people(found),
         *_constant(found),

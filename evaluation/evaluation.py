@@ -172,7 +172,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     }
     captions = {
         "means": f"mean score, from {low:g} to {high:g}",
-        "yes_rates": "share of yes",
+        "yes_rates": "yes rate",
         "agreement": "agreement with people",
         "per_document": "agreement with people inside documents; mean over those where it is defined",
         "per_system": "agreement with people of systems' means",

@@ -30,6 +30,10 @@ def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
     return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
+RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold"}
+"""New names of settings, by which they can be given; files of runs keep the old ones. For one version both work."""
+
+
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
@@ -178,6 +182,7 @@ def parse_options(
     Raises:
         InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
     """
+    values = by_old_names(values, where)
     for name in values:
         if name not in kind.model_fields:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
@@ -192,6 +197,18 @@ def parse_options(
             wrong = f", not {problem['input']}" if shows else ""
             problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """Settings by the names that records have.
+
+    Raises:
+        InputError: One is there under both of its names.
+    """
+    for new, old in RENAMED.items():
+        if new in values and old in values:
+            raise InputError(f"{where}: {new} is the new name of {old}; give one of them.")
+    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
@@ -214,7 +231,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
     for key, value in data.items():
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{path}: {key}: there is a NUL character in it.")
-    return {str(key).replace("-", "_"): value for key, value in data.items()}
+    return by_old_names({str(key).replace("-", "_"): value for key, value in data.items()}, path)
 
 
 class PassOptions(ScoreOptions):

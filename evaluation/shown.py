@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
-from ..prompts.words import Figure
+from ..prompts.words import Figure, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -157,3 +157,33 @@ def cell_text(value: Any) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+MOST_NAMED = 3
+"""Names in a headline."""
+
+
+def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
+    """How far somebody's scores agree with people's, as far as the intervals show it.
+
+    Args:
+        known: Correlations by dimension, each defined; ``overall`` is that over all.
+        who: Whose scores, as a sentence begins.
+    """
+    if len(known) == 1:
+        (only,) = known.values()
+        told = number(only.value)
+        span = f" ({interval(only.low, only.high)})"
+        return {
+            1: f"{who} agree with people at a Spearman of {told}",
+            -1: f"{who} run against people: a Spearman of {told}{span}",
+            0: f"{who} are not shown to agree with people: a Spearman of {told}{span}",
+            None: f"{who} have a Spearman of {told} with people, without an interval",
+        }[only.side]
+    parts = sorted((each.value or 0.0, name) for name, each in known.items() if name != "overall")
+    (low, worst), (high, best) = parts[0], parts[-1]
+    whole = f"is {number(known['overall'].value)} over all:" if "overall" in known else "runs"
+    unshown = [name.replace("overall", "the whole") for name, each in known.items() if each.side != 1]
+    more = f" and {len(unshown) - MOST_NAMED} more" if len(unshown) > MOST_NAMED else ""
+    but = f"; not shown on {', '.join(unshown[:MOST_NAMED])}{more}" if unshown else ""
+    return f"Agreement with people {whole} from {number(low)} on {worst} to {number(high)} on {best}{but}"

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ..models.budget import count, spending_of
 from ..prompts.shown import ShownExamples
+from ..prompts.words import percent
 from .result_parts import (
     CalibratedRecord,
     DriftRecord,
@@ -58,7 +59,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "questions_worded": "nothing but the questions was to change (--update questions)",
     "examples_tried": "nothing but examples to show was to be tried (--update examples)",
-    "no_disagreements": "no disagreement is left to learn from",
+    "no_disagreements": "no disagreement is left to learn from among the verdicts that are there",
     "no_evidence": "nothing is left to read that questions could come from",
     "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
@@ -259,8 +260,11 @@ class RunRecord(ResultPart):
 
     @property
     def why_it_ended(self) -> str:
-        """The reason in words, as in "It ended because …"."""
-        return FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
+        """The reason in words, as in "It ended because …", and whether something is missing that might say otherwise."""
+        said = FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
+        if self.finish_reason not in ("no_disagreements", "no_evidence", "no_new_evidence") or self.coverage >= 1:
+            return said
+        return f"{said}; {percent(1 - self.coverage, 1)} of all verdicts are missing (failed calls, checks or answers)"
 
     @property
     def whose(self) -> str:

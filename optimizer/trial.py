@@ -159,7 +159,7 @@ def log_odds(probability: float) -> float:
 
 def verdict_of_trial(turned: int, evidence: int, harmed: int, controls: int) -> TrialResult:
     """Passed where something turned and a smaller share of the controls was harmed."""
-    said = f"{turned} of {evidence} disagreements turned, {harmed} of {controls} controls harmed"
+    said = f"{turned} of {evidence} disagreements fixed, {harmed} of {controls} controls regressed"
     selective = turned * max(controls, 1) > harmed * evidence
     passed = turned > 0 and selective
     reason = said if passed else f"failed its trial: {said}"

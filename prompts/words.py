@@ -43,6 +43,13 @@ class Figure:
         form = self.form.replace(".3f", ".2f")
         return _written(self.low, form, minus), _written(self.high, form, minus)
 
+    @property
+    def side(self) -> int | None:
+        """1 where the whole interval lies above zero, -1 where below, 0 where zero is in it; None without an interval."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return int(self.low > 0) - int(self.high < 0)
+
     def number(self, minus: str = MINUS) -> str:
         """The number alone, or ``undefined``."""
         return "undefined" if self.value is None else _written(self.value, self.form, minus)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ..evaluation.compare.comparison import comparison_view
+from ..evaluation.compare.comparison import comparison_view, is_costed
+from ..evaluation.compare.conclusion import best_judge, conclude, listed
 from ..evaluation.scoring import complete_mean
 from ..models.budget import count
-from ..prompts.words import Figure, interval, number, p_value, percent, signed
+from ..prompts.words import Figure, number, p_value, percent
 from .charts import drawing, histogram, tallest_bar
 from .result_page import (
     FirstScreen,
@@ -27,6 +28,8 @@ from .scores import Scale
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+SHORT = 20
+"""Characters of a label that leaves room beside it in the picture."""
 CHART_HEIGHT = 300
 """Of the picture of cost and quality, in pixels."""
 
@@ -171,14 +174,17 @@ def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
         )
         kind = "after" if row is judges[0] else "before"
         beside = y + 4
-        while any(abs(x - other) < 20 and abs(beside - taken) < 15 for other, taken in written):
+        while any(
+            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(beside - taken) < 15
+            for other, taken in written
+        ):
             beside += 5
         written.append((x, beside))
         parts.append(
             Markup(
                 '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
                 '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
-            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:40])
+            ).format(said, kind, x, y, x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", labels[:50])
         )
     return drawing(CHART_HEIGHT, "Cost and quality of every judge; the table below has the figures", parts)
 
@@ -200,7 +206,13 @@ def _together(rows: Sequence[Mapping[str, Any]], most: float, span: float) -> li
                 break
         else:
             made.append((row, [row["judge"]]))
-    return [(row, ", ".join(names)) for row, names in made]
+    return [(row, _label(names)) for row, names in made]
+
+
+def _label(names: Sequence[str]) -> str:
+    """Names on one spot of the picture; the table has all of them."""
+    together = ", ".join(names)
+    return together if len(together) <= 2 * SHORT or len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _examples(data: Mapping[str, Any]) -> Section:
@@ -224,17 +236,14 @@ def _apart(values: Sequence[float | None]) -> float | None:
     return max(known) - min(known) if len(known) > 1 else None
 
 
-LEVEL = 0.05
-"""Chance of calling any judge better or worse although none is (Holm's adjustment)."""
 FEW = 30
 """Examples below which it is said that they are few."""
 
 
 def _screen(data: Mapping[str, Any], name: str) -> FirstScreen:
     first = data["judges"][0]
-    known = [row for row in data["judges"] if row["average"]["spearman"] is not None]
-    best = max(known, key=lambda row: row["average"]["spearman"], default=None)
-    choice, headline, lead = _said(data, first, best)
+    best = best_judge(data)
+    choice, headline, lead = conclude(data)
     return FirstScreen(
         "compare",
         name,
@@ -243,93 +252,21 @@ def _screen(data: Mapping[str, Any], name: str) -> FirstScreen:
         lead,
         [*_people_tiles(data, first, best), _price_tile(data), cost_tile(data)],
         _cautions(data),
-        who=f"{data['model']} is the model of every judge; {count(data['examples'], 'example')}, "
-        f"{', '.join(data['dimensions'])}; differences are against {first['judge']}, which was named first.",
+        who=f"{_who(data)}; {count(data['examples'], 'example')}, {', '.join(data['dimensions'])}; differences are "
+        f"against {first['judge']}, which was named first.",
     )
 
 
-def _said(
-    data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None
-) -> tuple[Literal["adopt", "keep", "undecided"], str, str]:
-    judges, lead_judge = len(data["judges"]), first["judge"]
-    but = (
-        f" (but {_listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
+def _who(data: Mapping[str, Any]) -> str:
+    """The models and prompts of the judges; files of earlier versions name one model."""
+    models, prompts = (
+        list(dict.fromkeys(row[what] for row in data["judges"] if row.get(what))) for what in ("model", "prompt")
     )
-    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
-    if not data["compared_on"]:
-        why = "There is no example that every judge scored. What each judge lacks, and why, is below."
-        return "undecided", "Nothing could be compared", why
-    if best is None:
-        if not data["differences"]:
-            why = (
-                f"{on}, cost and self-agreement are below; which of the {judges} judges is right, only people can say."
-            )
-            return "undecided", "No human scores to compare the judges with", why
-        return "undecided", "No judge's agreement with people is defined", f"{on}; the reasons are below."
-    reached = f"{best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
-    if judges == 1:
-        return (
-            "keep",
-            f"{best['judge']} agrees with people at {number(best['average']['spearman'])}",
-            f"{on}, {reached}.",
-        )
-    than = ""
-    if best is not first and first["average"]["spearman"] is not None:
-        than = f", {lead_judge} {number(first['average']['spearman'])}"
-    better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
-    tested = sum(each["p_holm"] is not None for each in data["differences"])
-    corrected = f"after correction for {count(tested, 'comparison')}"
-    if better:
-        shown = [each for each in _clear(data, 1) if each["judge"] in better]
-        where = list(dict.fromkeys(each["dimension"] for each in shown))
-        on_some = f" on {_listed(where)}" if len(where) < len(data["dimensions"]) else ""
-        return (
-            "adopt",
-            f"{_listed(better)} {'agrees' if len(better) == 1 else 'agree'} better with people than {lead_judge}{on_some}",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(shown, several=len(data['dimensions']) > 1)}.",
-        )
-    headline = f"No judge is shown to agree better with people than {lead_judge}"
-    lower = f" {_listed(worse)} {'is' if len(worse) == 1 else 'are'} worse beyond noise." if worse else ""
-    return (
-        "keep" if worse or best is first else "undecided",
-        headline,
-        f"{on}, {reached}{than}. No difference in its favour is beyond noise {corrected}.{lower}"
-        if best is not first
-        else f"{on}, {reached}, the highest.{lower or ' The others are lower, but within noise.'}",
-    )
-
-
-def _over(data: Mapping[str, Any]) -> str:
-    several = len(data["dimensions"]) > 1
-    return f" with people, the mean over {len(data['dimensions'])} dimensions" if several else " with people"
-
-
-def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
-    """The differences from the first judge that are beyond noise in one direction."""
-    return [
-        each
-        for each in data["differences"]
-        if each["value"] is not None and each["value"] * sign > 0
-        if each["p_holm"] is not None and each["p_holm"] <= LEVEL
-    ]
-
-
-def _beyond_noise(data: Mapping[str, Any], sign: int) -> list[str]:
-    """Judges that differ from the first beyond noise on some dimension and in no dimension the other way."""
-    against = {each["judge"] for each in _clear(data, -sign)}
-    return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if each["judge"] not in against))
-
-
-def _named(differences: Sequence[Mapping[str, Any]], *, several: bool) -> str:
-    return "; ".join(
-        f"{each['judge']}{' on ' + each['dimension'] if several else ''} {signed(each['value'])} "
-        f"({interval(each['low'], each['high'])})"
-        for each in differences
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(models) < 2:
+        said = f"{data['model']} is the model of every judge"
+    else:
+        said = f"The judges' models are {listed(models)}"
+    return f"{said}; the prompts are {listed(prompts)}" if len(prompts) > 1 else said
 
 
 def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> list[Tile]:
@@ -351,10 +288,19 @@ def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mappi
 
 
 def _price_tile(data: Mapping[str, Any]) -> Tile:
-    order = sorted(data["judges"], key=lambda row: row["cost"]["amortised_tokens"])
-    least, most = order[0], order[-1]
-    sub = f"{least['judge']} takes the fewest, {most['judge']} the most ({most['cost']['amortised_tokens']:,.0f})"
-    return Tile("Tokens for an example", f"{least['cost']['amortised_tokens']:,.0f}", sub)
+    """The fewest tokens, of the judges that answered."""
+    known = [row for row in data["judges"] if is_costed(row["coverage"])]
+    if not known:
+        return Tile("Tokens for an example", "unknown", "too many calls of every judge failed")
+    order = sorted(known, key=lambda row: row["cost"]["amortised_tokens"])
+    least, most = (f"{row['cost']['amortised_tokens']:,.0f}" for row in (order[0], order[-1]))
+    fewest = [row["judge"] for row in order if f"{row['cost']['amortised_tokens']:,.0f}" == least]
+    if len(fewest) == len(known):
+        return Tile("Tokens for an example", least, "of every judge" if len(known) > 1 else known[0]["judge"])
+    takes = f"{fewest[0]} takes the fewest" if len(fewest) == 1 else f"{len(fewest)} judges take the fewest"
+    left = [row["judge"] for row in data["judges"] if row not in known]
+    without = f"; too many calls of {listed(left)} failed to say" if left else ""
+    return Tile("Tokens for an example", least, f"{takes}, {order[-1]['judge']} the most ({most}){without}")
 
 
 def _cautions(data: Mapping[str, Any]) -> list[str]:
@@ -368,16 +314,23 @@ def _cautions(data: Mapping[str, Any]) -> list[str]:
             f"{count(left, 'example')} of {data['examples']} are left out because some judge gave no score; most are "
             f"missing from {least['judge']} ({percent(1 - least['coverage']['share'])})."
         )
-    alike = _same(data["judges"])
-    if alike:
-        said.append(f"{alike}: their figures are the same to the last digit, so they are one judge here.")
-    return said
+    return said + [f"{listed(names)} {why}." for names, why in _same(data)]
 
 
-def _same(judges: Sequence[Mapping[str, Any]]) -> str:
-    """Judges whose correlations are exactly alike."""
+def _same(data: Mapping[str, Any]) -> list[tuple[list[str], str]]:
+    """Judges that are one judge here, and why; where a file holds no scores, those with the same correlations."""
+    common = set(data.get("common", ()))
     seen: dict[str, list[str]] = {}
-    for row in judges:
-        if row["average"]["spearman"] is not None:
-            seen.setdefault(str(row["average"]), []).append(row["judge"])
-    return "; ".join(_listed(names) for names in seen.values() if len(names) > 1)
+    for row in data["judges"]:
+        if row["average"]["spearman"] is None:
+            continue
+        scores = [
+            (each["example"], each["dimension"], each.get("replicate", 0), each["score"])
+            for each in data.get("ratings", {}).get(row["judge"], ())
+            if each["example"] in common
+        ]
+        seen.setdefault(str(scores or row["average"]), []).append(row["judge"])
+    why = "give every example the same score, so they are one judge here"
+    if "ratings" not in data:
+        why = "have exactly the same correlations with people"
+    return [(names, why) for names in seen.values() if len(names) > 1]

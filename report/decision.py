@@ -21,6 +21,8 @@ TOO_FEW = 10
 """Test examples below which a bootstrap interval is not trusted to decide anything."""
 ENOUGH = 0.5
 """Share of the test examples that must have a score from both prompts for the test to decide."""
+FULL = 0.95
+"""Share of the verdicts from which those that are missing are no headline."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
@@ -91,7 +93,7 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
     if gain.low > 0:
         return (
             "adopt",
-            f"Adopt the new {thing}",
+            f"Adopt the new {thing}{_but(result)}",
             f"{size} higher than the starting {thing}'s. {span} is all above zero.",
         )
     if gain.high < 0:
@@ -131,6 +133,23 @@ def _calibration_found(result: RunRecord) -> str:
         f"On the test examples the {measured_name(result)} changes by {', and by '.join(said)}. The calibration files "
         "are in the run's directory; askance evaluate takes one with --calibration."
     )
+
+
+def _but(result: RunRecord) -> str:
+    """What speaks against a version that is better on the whole, for the headline; the cautions say more."""
+    harmful = [each.id for each in result.learned if (it := each.worth.test) and it.high is not None and it.high < 0]
+    said = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
+    said += [f"worse with {', '.join(harmful)} than without"] if harmful else []
+    said += ["not shown to agree by itself"] if _own_is_unclear(result) else []
+    said += ["calibration alone does as well"] if _calibration_is_enough(result) else []
+    said += [f"{missing_share(result.coverage)} of the verdicts are missing"] if result.coverage < FULL else []
+    return f", though: {'; '.join(said)}" if said else ""
+
+
+def _own_is_unclear(result: RunRecord) -> bool:
+    """Whether a new judge's own correlation on test is not clearly above zero."""
+    test = result.best.test
+    return bool(result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0)
 
 
 def _calibration_is_enough(result: RunRecord) -> list[str]:
@@ -173,7 +192,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
             f"For one of the two {result.thing}s the {measured_name(result)} on test is undefined ({undefined[0].reason}). A judge "
             "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
         )
-    if result.changed and result.mode != "tune" and test and test.low is not None and test.low <= 0:
+    if test and _own_is_unclear(result):
         said.append(
             f"The new {result.thing}'s own correlation on test is not clearly above zero ({number(test.spearman)}, "
             f"{interval(test.low, test.high)})."
@@ -206,19 +225,23 @@ def _may_harm(each: LearnedRecord) -> bool:
     return worth is not None and worth.value is not None and worth.value < 0
 
 
-def _fallen_dimensions(result: RunRecord) -> list[str]:
-    """Dimensions on which the new version measured lower on test, when there are several."""
+def _fallen(result: RunRecord) -> dict[str, str]:
+    """By dimension, where there are several, how much lower the new version measured on test."""
     before, after = result.baseline.test, result.best.test
     if not (result.changed and before and after) or len(after.dimensions) < 2:
-        return []
-    fallen = []
+        return {}
+    fallen = {}
     for name, now in after.dimensions.items():
         was = before.dimensions.get(name)
         if was and was.value is not None and now.value is not None and now.value < was.value:
-            fallen.append(f"{name} ({signed(now.value - was.value)})")
-    if not fallen:
-        return []
-    return [f"It measured lower on {', '.join(fallen)}: look at the dimensions below before adopting it."]
+            fallen[name] = signed(now.value - was.value)
+    return fallen
+
+
+def _fallen_dimensions(result: RunRecord) -> list[str]:
+    """Dimensions on which the new version measured lower on test, as a caution."""
+    fallen = ", ".join(f"{name} ({by})" for name, by in _fallen(result).items())
+    return [f"It measured lower on {fallen}: look at the dimensions below before adopting it."] if fallen else []
 
 
 def missing_share(coverage: float) -> str:

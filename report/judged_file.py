@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 
-from ..evaluation.diagnosis import diagnosis_view
+from ..evaluation.diagnosis import NOTHING_FOUND, diagnosis_view, sorted_findings
 from ..evaluation.evaluation import evaluation_view
 from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
+from ..evaluation.shown import agreement_headline
 from ..models.budget import count
 from ..prompts.words import Figure, number, percent
 from .charts import heat_map, histogram, tallest_bar
@@ -62,7 +63,7 @@ def render_judging(found: JudgedFile) -> str:
         view = diagnosis_view(data)
         rows = [_question(found, place, row) for place, row in enumerate(view.tables["questions"]())]
         drawn = {"rows": rows, "drawn": ("yes",)}
-        findings = [{"finding": each["text"]} for each in data["findings"]]
+        findings = [{"finding": each} for each in sorted_findings(data["findings"])[0]]
         sections += view_sections(view, "questions", "dimensions", questions=drawn)
         sections += [_pairing(found, len(rows)), *view_sections(view, "most_alike", "least_related")]
         if len(findings) > FINDINGS:
@@ -173,8 +174,8 @@ def _screen(found: JudgedFile) -> FirstScreen:
     """What was found, in words."""
     data, seen = found.data, found.data["coverage"]
     pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}
-    known = {name: each.value for name, each in pooled.items() if each.value is not None}
-    findings = [each["text"] for each in data.get("findings", ())]
+    known = {name: each for name, each in pooled.items() if each.value is not None}
+    findings, notes = sorted_findings(data.get("findings", ()))
     rates = [each for each in _rates(data) if each is not None]
     yes = sum(rates) / len(rates) if rates else None
     mean = data["means"]["overall"] if "means" in data else None
@@ -182,12 +183,13 @@ def _screen(found: JudgedFile) -> FirstScreen:
     if not seen["answered"]:
         choice, headline = "undecided", "Not one question was answered"
     elif known:
-        headline = _agreement_headline(known)
+        headline = agreement_headline(known)
+        choice = choice if any(each.side == 1 for each in known.values()) else "undecided"
     elif found.command == "diagnose" and findings:
         what = "is one thing" if len(findings) == 1 else f"are {len(findings)} things"
         choice, headline = "undecided", f"There {what} worth acting on"
     elif found.command == "diagnose":
-        headline = "Nothing here calls for a change"
+        headline = NOTHING_FOUND.rstrip(".")
     elif mean is not None:
         headline = f"The mean score is {number(mean)}"
     else:
@@ -208,7 +210,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
         choice,
         headline,
         f"{count(len(_rates(data)), 'question')} on {count(examples, 'example')}: {seen['answered']:,} of "
-        f"{seen['asked']:,} verdicts are there ({percent(seen['share'], 1)}).",
+        f"{seen['asked']:,} verdicts are there ({percent(seen['share'], 1)}). {' '.join(notes)}".strip(),
         tiles[:4],
         findings[:FINDINGS],
         "Worth acting on",
@@ -245,12 +247,3 @@ def _rates(data: Mapping[str, Any]) -> list[float | None]:
 
 def _overall_first(pooled: Mapping[str, Figure]) -> list[tuple[str, Figure]]:
     return sorted(pooled.items(), key=lambda each: each[0] != "overall")
-
-
-def _agreement_headline(known: Mapping[str, float]) -> str:
-    if len(known) == 1:
-        return f"The scores agree with people at a Spearman of {number(next(iter(known.values())))}"
-    parts = sorted((value, name) for name, value in known.items() if name != "overall")
-    (low, worst), (high, best) = parts[0], parts[-1]
-    whole = f"is {number(known['overall'])} over all:" if "overall" in known else "runs"
-    return f"Agreement with people {whole} from {number(low)} on {worst} to {number(high)} on {best}"

@@ -150,8 +150,8 @@ def answer(body: Mapping[str, Any]) -> ServerReply:
 
 
 def stand_in(text: str, url: str) -> str:
-    """The same with the stand-in's name and address for every model's."""
-    text = re.sub(r"\b(local|anthropic|openai)/[a-z][\w.-]+", "openai/stand-in", text)
+    """The same with the stand-in's name and address for every model's; ``my-other`` beside it stays another model."""
+    text = re.sub(r"\b(local|anthropic|openai)/(?!my-other\b)[a-z][\w.-]+", "openai/stand-in", text)
     return re.sub(r"http://127\.0\.0\.1:8000/v1", url, text)
 
 

@@ -84,12 +84,12 @@ def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reaso
     """What :func:`name_aspects` would buy at most: two calls for each example and dimension of a free-form judge.
 
     Args:
-        judges: Names of all judges.
+        judges: Name of each judge of the table; one that is there with several models stands there as often.
         examples: How many.
         dimensions: How many.
         reasons: Longest evaluation, in tokens.
     """
-    calls = 2 * examples * dimensions * len(set(judges) & set(FREE))
+    calls = 2 * examples * dimensions * sum(name in FREE for name in judges)
     return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))
 
 

@@ -1,4 +1,4 @@
-"""Judges side by side: the same examples, the same model, the same store, one table.
+"""Judges side by side, also with several models and prompts: the same examples, the same store, one table.
 
 >>> from askance.evaluation.compare.compare import compare
 >>> table = compare("data.jsonl", model="openai/m", judges=["binary", "direct"], checklist="c.yaml")  # doctest: +SKIP
@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,9 @@ from ...models.gateway import Gateway
 from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
-from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.prompt import Prompt
 from ..options import CompareOptions, parse_options
 from ..progress import watching
 from ..scoring import human_targets
@@ -28,6 +27,7 @@ from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .comparison import Comparison, JudgeOutput, spent
 from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
+from .line_up import line_up, models_of, prompts_of
 from .protocol import Judge, Meter, Setup, layout_of
 from .statistics import compare_ratings
 
@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from ..progress import Watcher
     from ..scoring import Targets
     from .aspects import Named
+    from .line_up import Entrant
     from .protocol import JudgeScore
 
 Data = str | Path | Iterable[Example | Mapping[str, Any]]
+Prompts = str | Path | Prompt | Sequence[str | Path | Prompt] | None
 FEW_SLOTS = 4
 NO_TASK = "write the output that the input calls for"
 
@@ -49,11 +51,11 @@ NO_TASK = "write the output that the input calls for"
 def compare(
     data: Data,
     *,
-    model: str | Model,
+    model: str | Model | Sequence[str | Model],
     judges: Sequence[str],
     checklist: str | Path | Checklist | None = None,
     candidates: str | Path | Checklist | None = None,
-    prompt: str | Path | Prompt | None = None,
+    prompt: Prompts = None,
     criteria: str | None = None,
     dimensions: Sequence[str] = (),
     panel: Sequence[str | Model] = (),
@@ -65,11 +67,13 @@ def compare(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, or an object that can be asked; the same for every judge.
-        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the others are compared with the first.
+        model: ``provider/model``, or an object that can be asked; of several, every judge is there with each.
+        judges: Names from :data:`~askance.evaluation.compare.judges.JUDGES`; the first one, with the first model and the
+            first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
         candidates: Pool of questions of ``random_k`` and ``all_candidates``; the checklist by default.
-        prompt: Prompt of the judges that ask questions; the others show the example in the same way.
+        prompt: Prompt of the judges that ask questions; of several, each of these judges is there with each. The others
+            show the example as the first one does.
         criteria: What counts, in words, for the judges without a checklist.
         dimensions: Compare these only; by default those that people rated and the checklist asks about.
         panel: Models of ``poll``; by default several members of ``model``.
@@ -88,11 +92,11 @@ def compare(
 
 def prepare(
     data: Data,
-    model: str | Model,
+    model: str | Model | Sequence[str | Model],
     judges: Sequence[str],
     checklist: str | Path | Checklist | None,
     candidates: str | Path | Checklist | None,
-    prompt: str | Path | Prompt | None,
+    prompt: Prompts,
     criteria: str | None,
     dimensions: Sequence[str],
     panel: Sequence[str | Model],
@@ -118,9 +122,11 @@ def prepare(
     targets = None
     if human_dimensions(examples, questions):
         targets = human_targets(examples, boolean_checklist(task, words), settings.human_scale)
-    text = default_prompt(examples) if prompt is None else load_prompt(prompt)
+    prompts = prompts_of(prompt, examples)
+    entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
-    return ComparisonJob(examples, names, questions, pool, text, task, words, targets, model, tuple(panel), settings)
+    layout = layout_of(prompts[0].prompt, examples)
+    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings)
 
 
 @dataclass(frozen=True)
@@ -128,15 +134,14 @@ class ComparisonJob:
     """The inputs of a comparison, checked."""
 
     examples: list[Example]
-    judges: list[str]
+    entrants: tuple[Entrant, ...]
     checklist: Checklist | None
     candidates: Checklist | None
-    prompt: Prompt
+    layout: Prompt
+    """How every judge that asks in words of its own shows the example."""
     task: str
     criteria: tuple[Criterion, ...]
     targets: Targets | None
-    model: str | Model
-    panel: tuple[str | Model, ...]
     options: CompareOptions
 
     def estimate(self) -> dict[str, Estimate]:
@@ -148,10 +153,10 @@ class ComparisonJob:
         async def estimates(store: VerdictStore) -> dict[str, Estimate]:
             async with session(self.options, store) as (models, _):
                 built = self._build(Gateway(store, Budget(max_calls=0)), models)
-                found = {judge.name: await judge.estimate(self.examples) for judge, _ in built}
+                found = {each.entrant.label: await each.judge.estimate(self.examples) for each in built}
             if self.options.em_dim:
-                number = len(self.criteria)
-                found[ROLE] = estimate_naming(self.judges, len(self.examples), number, self.options.cot_tokens)
+                kinds, number = [each.judge for each in self.entrants], len(self.criteria)
+                found[ROLE] = estimate_naming(kinds, len(self.examples), number, self.options.cot_tokens)
             return found
 
         with self.options.store(to_estimate=True) as store:
@@ -162,55 +167,66 @@ class ComparisonJob:
         with watching(watcher, progress) as shown, self.options.store() as store:
             return run_sync(self._run(store, shown))
 
-    def _build(self, gateway: Gateway, models: Models) -> list[tuple[Judge, Meter]]:
+    def _build(self, gateway: Gateway, models: Models) -> list[_Built]:
         """Every judge with its meter; all are built before the first call is bought."""
-        setup = Setup(
-            gateway=gateway,
-            model=models.get(self.model),
-            prompt=self.prompt,
-            layout=layout_of(self.prompt, self.examples),
-            task=self.task,
-            criteria=self.criteria,
-            options=self.options,
-            checklist=self.checklist,
-            candidates=self.candidates,
-            panel=tuple(models.get(each) for each in self.panel),
-        )
-        meters = [Meter(gateway) for _ in self.judges]
-        return [
-            (JUDGES[name](replace(setup, gateway=meter)), meter)
-            for name, meter in zip(self.judges, meters, strict=True)
-        ]
+        built = []
+        for entrant in self.entrants:
+            meter = Meter(gateway)
+            setup = Setup(
+                gateway=meter,
+                model=models.get(entrant.model),
+                prompt=entrant.prompt.prompt if entrant.prompt else self.layout,
+                layout=self.layout,
+                task=self.task,
+                criteria=self.criteria,
+                options=self.options,
+                checklist=self.checklist,
+                candidates=self.candidates,
+                panel=tuple(models.get(each) for each in entrant.panel),
+            )
+            asked = setup.panel or (setup.model,)
+            built.append(_Built(entrant, JUDGES[entrant.judge](setup), meter, asked))
+        return built
 
     async def _run(self, store: VerdictStore, watcher: Watcher) -> Comparison:
         async with session(self.options, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)
             built = self._build(gateway, models)
-            asked = models.get(self.model)
             upfront = {}
-            for judge, meter in built:
-                watcher.phase(f"{judge.name}: preparing")
-                await judge.prepare()
-                upfront[judge.name] = spent(meter.budget)
-            block = _block(gateway.concurrency(asked))
-            watcher.phase(f"{', '.join(self.judges)}: asking {asked.name}", len(self.examples) * len(built))
-            ratings = await _rate_together([judge for judge, _ in built], self.examples, block, watcher)
+            for each in built:
+                watcher.phase(f"{each.entrant.label}: preparing")
+                await each.judge.prepare()
+                upfront[each.entrant.label] = spent(each.meter.budget)
+            asked = list({model.name: model for each in built for model in each.asked}.values())
+            names = ", ".join(model.name for model in asked)
+            block = _block(min(gateway.concurrency(model) for model in asked))
+            labels = ", ".join(each.entrant.label for each in built)
+            watcher.phase(f"{labels}: asking {names}", len(self.examples) * len(built))
+            ratings = await _rate_together(built, self.examples, block, watcher)
             named: dict[str, Named] = {}
-            if self.options.em_dim and (free := [name for name in self.judges if name in FREE]):
-                watcher.phase(f"{', '.join(free)}: what was looked at")
-                named = {name: await name_aspects(ratings[name], gateway, asked, self.options.seed) for name in free}
+            if self.options.em_dim:
+                reader = models.get(self.entrants[0].model)
+                for label in [each.label for each in self.entrants if each.judge in FREE]:
+                    watcher.phase(f"{label}: what was looked at")
+                    named[label] = await name_aspects(ratings[label], gateway, reader, self.options.seed)
         judged = [
-            JudgeOutput(
-                judge.name,
-                ratings[judge.name],
-                upfront[judge.name],
-                spent(meter.budget) - upfront[judge.name],
-                named.get(judge.name),
-            )
-            for judge, meter in built
+            JudgeOutput(each.entrant, ratings[label], upfront[label], total - upfront[label], named.get(label))
+            for each in built
+            for label, total in [(each.entrant.label, spent(each.meter.budget))]
         ]
         watcher.phase("comparing the judges")
-        return compare_ratings(judged, self.examples, self.targets, asked.name, self.options, gateway.budget)
+        return compare_ratings(judged, self.examples, self.targets, names, self.options, gateway.budget)
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A judge that can be asked."""
+
+    entrant: Entrant
+    judge: Judge
+    meter: Meter
+    asked: tuple[Model, ...]
+    """The models that it asks."""
 
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:
@@ -229,17 +245,17 @@ def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted
 
 
 async def _rate_together(
-    judges: Sequence[Judge], examples: Sequence[Example], block: int, watcher: Watcher
+    built: Sequence[_Built], examples: Sequence[Example], block: int, watcher: Watcher
 ) -> dict[str, list[JudgeScore]]:
     """Every judge on a few examples before the next few, so that a model's prompt cache still holds them."""
-    ratings: dict[str, list[JudgeScore]] = {judge.name: [] for judge in judges}
+    ratings: dict[str, list[JudgeScore]] = {each.entrant.label: [] for each in built}
     done = 0
     for start in range(0, len(examples), block):
         part = examples[start : start + block]
-        for judge in judges:
-            ratings[judge.name] += await judge.rate(part)
+        for each in built:
+            ratings[each.entrant.label] += await each.judge.rate(part)
             done += len(part)
-            watcher.advance(done, len(examples) * len(judges))
+            watcher.advance(done, len(examples) * len(built))
     return ratings
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..scoring import Coverage
     from ..shown import Rows
     from .aspects import Named
+    from .line_up import Entrant
     from .protocol import JudgeScore
 
 
@@ -54,7 +55,7 @@ def spent(budget: Budget) -> Spent:
 class JudgeOutput:
     """What one judge said and what that took."""
 
-    name: str
+    entrant: Entrant
     ratings: Sequence[JudgeScore]
     """One per example, replicate and dimension."""
     upfront: Spent
@@ -63,6 +64,11 @@ class JudgeOutput:
     """For all examples and repeats."""
     named: Named | None = None
     """What a free-form judge looked at, where that was asked for."""
+
+    @property
+    def name(self) -> str:
+        """Its label in the table."""
+        return self.entrant.label
 
 
 @dataclass(frozen=True)
@@ -144,18 +150,26 @@ class Costs:
 class JudgeRow:
     """One judge's row of the table."""
 
-    name: str
+    entrant: Entrant
     coverage: Coverage
     dimensions: Mapping[str, OnDimension]
     costs: Costs
     average: Mapping[str, float | None]
     """Mean over the dimensions of each correlation; None where one is undefined."""
 
+    @property
+    def name(self) -> str:
+        """Its label in the table."""
+        return self.entrant.label
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON result."""
         costs = self.costs
         return {
             "judge": self.name,
+            "kind": self.entrant.judge,
+            "model": self.entrant.model_name,
+            "prompt": self.entrant.prompt_name,
             "coverage": {
                 "scored" if name == "answered" else name: value for name, value in self.coverage.to_dict().items()
             },
@@ -203,6 +217,7 @@ class Comparison(Shown):
     """Judges side by side."""
 
     model: str
+    """The models' names, with commas."""
     examples: int
     """All examples."""
     common: tuple[str, ...]
@@ -229,7 +244,15 @@ class Comparison(Shown):
     @property
     def cheaper_than_first(self) -> list[str | None]:
         """For how many examples each judge is cheaper than the first, in words; None for the first itself."""
-        return [None, *(row.costs.cheaper_than(self.rows[0].costs) for row in self.rows[1:])]
+        first, *others = self.rows
+        known = [is_costed(row.coverage.to_dict()) for row in self.rows]
+        return [
+            None,
+            *(
+                row.costs.cheaper_than(first.costs) if known[0] and told else UNKNOWN
+                for row, told in zip(others, known[1:], strict=True)
+            ),
+        ]
 
     def _view(self) -> View:
         return comparison_view(self.to_dict(ratings=True))
@@ -266,6 +289,15 @@ class Comparison(Shown):
 
 
 _METHODS = ("spearman", "kendall", "pearson")
+UNKNOWN = "unknown: too many calls failed"
+FAILED = 0.05
+"""Share of failed calls above which a judge's tokens say nothing of what it would take: those cost none."""
+
+
+def is_costed(coverage: Mapping[str, Any]) -> bool:
+    """Whether a judge answered so much that its tokens can be held against another one's."""
+    asked, answered = coverage["asked"], coverage["asked"] - coverage["api_errors"]
+    return bool(answered > 0 and answered >= (1 - FAILED) * asked)
 
 
 def comparison_view(data: Mapping[str, Any]) -> View:
@@ -357,7 +389,7 @@ def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[st
             f"agreement ±{data['tolerance']}": Figure(each["observed_agreement"]["value"], form=".1%"),
             "QWK": Figure.of(each["qwk"]),
             "distance": Figure.of(spread["distance"]),
-            "severity": Figure(spread["severity"]["value"], form="+.3f"),
+            "bias": Figure(spread["severity"]["value"], form="+.3f"),
         }
     return row | {
         "kappa_self": Figure.of(each["kappa_self"]) if data["repeat"] > 1 else None,

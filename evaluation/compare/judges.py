@@ -92,6 +92,8 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     }
 )
 """What builds a judge from what all are given."""
+OWN_WORDS = ("geval", "direct", "cot", "poll")
+"""Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
 
 
 def check_names(names: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ def compare_ratings(
         judged: What the judges said; the others are compared with the first.
         examples: What they judged, in order.
         targets: Human scores in [0, 1]; None where nobody rated the examples.
-        model: Name of the model.
+        model: Names of the models, with commas.
         options: Scale, tolerance, repeats, resamples and seed.
         budget: What this run paid.
     """
@@ -117,7 +117,7 @@ def _row(
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
     return JudgeRow(
-        judged.name, coverage(judged.ratings), found, _costs(judged, first, examples, options.repeat), average
+        judged.entrant, coverage(judged.ratings), found, _costs(judged, first, examples, options.repeat), average
     )
 
 
@@ -142,7 +142,7 @@ def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
 
 def _em_dim(judged: JudgeOutput, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
     """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
-    if judged.name in NAMELESS:
+    if judged.entrant.judge in NAMELESS:
         return Statistic(None, 0, None, None, "it says a number and not what it looks at")
     if judged.named is None:
         pairs: list[tuple[Sequence[str], Sequence[str]]] = [([dimension], [dimension])] * len(kept)

@@ -101,6 +101,39 @@ def test_a_dry_run_names_the_calls_of_each_judge_and_makes_none(arguments: list[
     assert data["geval"]["calls"] == 2 * SIZE + 2
 
 
+def test_models_and_prompts_may_be_given_several_times(arguments: list[str], sandbox: Path) -> None:
+    for name in ("strict", "kind"):
+        (sandbox / f"{name}.md").write_text(f"{{input}} {{output}}\nBe {name}.\n{{question}}\n")
+    more = [
+        "--model",
+        "openai/n",
+        "--prompt",
+        "strict.md",
+        "--prompt",
+        "kind.md",
+        "--judge",
+        "binary,direct",
+        "--quiet",
+    ]
+    planned = json.loads(run([*arguments, *more, "--dry-run", "--json"]).stdout)
+    assert {name: each["calls"] for name, each in planned.items()} == {
+        **{f"binary · openai/{model} · {name}.md": 2 * SIZE for model in "mn" for name in ("strict", "kind")},
+        **{f"direct · openai/{model}": 2 * SIZE for model in "mn"},
+    }
+    shown = run([*arguments, *more])
+    assert shown.exit_code == 0, shown.output
+    assert "6 judges on 12 examples by openai/m, openai/n" in shown.output
+    assert "binary · openai/n · kind.md" in shown.output
+    (sandbox / "askance.yaml").write_text("model: [openai/m, openai/n]\nprompt: [strict.md, kind.md]\n")
+    rest = [each for each in arguments if each not in ("--model", "openai/m")]
+    again = run([*rest, "--config", "askance.yaml", "--judge", "binary", "--quiet", "--json"])
+    data = json.loads(again.stdout)
+    assert [row["judge"] for row in data["judges"]] == [
+        f"openai/{model} · {name}.md" for model in "mn" for name in ("strict", "kind")
+    ]
+    assert data["calls"] == 0
+
+
 def test_one_dimension_may_be_chosen(arguments: list[str]) -> None:
     shown = run([*arguments, "--judge", "binary", "--dimension", "wit", "--json", "--quiet"])
     assert json.loads(shown.stdout)["dimensions"] == ["wit"]
@@ -132,6 +165,10 @@ def test_a_data_set_is_read_as_its_authors_publish_it(arguments: list[str], sand
 def test_what_is_missing_is_named(arguments: list[str]) -> None:
     with pytest.raises(InputError, match="--judge is needed"):
         run(arguments)
+    with pytest.raises(InputError, match="--model is needed"):
+        run([each for each in [*arguments, "--judge", "direct"] if each not in ("--model", "openai/m")])
+    with pytest.raises(InputError, match="openai/m is named twice"):
+        run([*arguments, "--model", "openai/m", "--judge", "direct"])
     with pytest.raises(InputError, match="DATA is needed"):
         run(["--model", "openai/m", "--judge", "direct"])
     with pytest.raises(InputError, match="no judge 'best'"):

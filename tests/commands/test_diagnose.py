@@ -33,7 +33,7 @@ def buying(files: list[str], server: StandInServer) -> list[str]:
     return [*files, "--model", "openai/target", "--api-base", server.url]
 
 
-def test_tables_and_what_is_worth_acting_on_are_printed(run: Any, buying: list[str]) -> None:
+def test_tables_are_printed_and_that_nothing_calls_for_a_change(run: Any, buying: list[str]) -> None:
     code, out, _ = run(*buying)
     assert code == 0
     assert "2 questions on 40 examples by openai/target" in out
@@ -45,7 +45,8 @@ def test_tables_and_what_is_worth_acting_on_are_printed(run: Any, buying: list[s
         "80 calls",
     ):
         assert title in out
-    assert "Worth acting on:\n- " in out
+    assert "Nothing here calls for a change.\nThe 2 questions that vary" in out
+    assert "Worth acting on" not in out
 
 
 def test_verdicts_of_evaluate_are_diagnosed_without_a_call(
@@ -73,7 +74,7 @@ def test_what_was_bought_can_be_kept_and_read_again(run: Any, buying: list[str],
 def test_a_dry_run_buys_nothing(run: Any, buying: list[str], server: StandInServer) -> None:
     code, out, _ = run(*buying, "--repeat", "2", "--pairs", "3", "--dry-run")
     assert code == 0
-    assert "160 verdicts: 160 calls to buy" in out
+    assert "160 verdicts: 160 API calls" in out
     assert server.bodies == []
 
 

@@ -184,7 +184,7 @@ def test_a_dry_run_says_what_is_bought_then_and_buys_nothing(more: tuple[str, ..
         assert shared > 0 if "--ratings" in more else shared == 0, "outputs that are both in a pair and rated"
         again = json.loads(run(prefs(12), *judged(server.url), *more, "--dry-run", "--json").output)
         assert (again["calls"], again["stored"]) == (0, told["calls"] + told["stored"])
-    assert "0 calls to buy" in run(scored(), "--dry-run").output
+    assert "0 API calls" in run(scored(), "--dry-run").output
 
 
 def scored() -> Path:

@@ -14,6 +14,7 @@ import pytest
 from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, JudgeOutput, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
+from askance.evaluation.compare.line_up import Entrant
 from askance.evaluation.compare.protocol import JudgeScore
 from askance.evaluation.compare.statistics import compare_ratings
 from askance.evaluation.options import CompareOptions
@@ -326,7 +327,7 @@ def by_hand(scores: Mapping[str, Sequence[float | None]], human: Sequence[float]
     examples = [Example(id=str(n), input="", output="") for n in range(len(human))]
     judged = [
         JudgeOutput(
-            name,
+            Entrant(name, name, "m"),
             [JudgeScore(str(n), "d", v, "ok" if v is not None else "abstained") for n, v in enumerate(column)],
             Spent(0, 0, 0),
             Spent(1, 10, 0.5),

@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 
 from askance.evaluation.diagnose import diagnose_verdicts
-from askance.evaluation.diagnosis import Finding
+from askance.evaluation.diagnosis import NOTHING_FOUND, Diagnosis, Finding
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
+from askance.report.judged_file import JudgedFile, render_judging
 
 N = 100
 RANDOM = np.random.default_rng(0).random((10, N))
 
 
 def said(columns: dict[str, np.ndarray], *, n: int = N, repeat: np.ndarray | None = None) -> dict[str, Finding]:
-    """Findings by kind; a column's NaN is a failed verdict, and people's score is the first random column."""
+    """Findings by kind."""
+    return {finding.kind: finding for finding in said_whole(columns, n=n, repeat=repeat).findings}
+
+
+def said_whole(columns: dict[str, np.ndarray], *, n: int = N, repeat: np.ndarray | None = None) -> Diagnosis:
+    """A column's NaN is a failed verdict, and people's score is the first random column."""
     examples = [Example(id=f"e{k}", input="", output="", human={"x": float(RANDOM[0][k])}) for k in range(n)]
     checklist = Checklist(questions=[Question(id=name, text="?", dimension="x") for name in columns])
     verdicts = []
@@ -28,7 +34,30 @@ def said(columns: dict[str, np.ndarray], *, n: int = N, repeat: np.ndarray | Non
                 answer, p_yes = (None, None) if failed else (p > 0.5, p)
                 status = "api_error" if failed else "ok"
                 verdicts.append(Verdict(f"e{k}", name, "m", "p", answer, p_yes, status=status, replicate=replicate))
-    return {finding.kind: finding for finding in diagnose_verdicts(examples, checklist, verdicts).findings}
+    return diagnose_verdicts(examples, checklist, verdicts)
+
+
+def test_the_ideal_case_is_not_called_worth_acting_on() -> None:
+    examples = [Example(id=f"e{k}", input="", output="") for k in range(12)]
+    checklist = Checklist(questions=[Question(id=name, text="?", dimension="x") for name in "ab"])
+    verdicts = [
+        Verdict(f"e{k}", name, "m", "p", bool(k // step % 2), float(k // step % 2))
+        for name, step in (("a", 1), ("b", 2))
+        for k in range(12)
+    ]
+    found = diagnose_verdicts(examples, checklist, verdicts)
+    assert {each.kind for each in found.findings} == {"independent", "few_examples"}
+    lines = list(found.view().lines)
+    assert NOTHING_FOUND in lines and "Worth acting on:" not in lines
+    assert any("only 12 examples" in line for line in lines)
+    assert found.view().brief == NOTHING_FOUND
+    page = render_judging(JudgedFile("diagnose", "d.json", found.to_dict()))
+    assert "worth acting on" not in page.lower()
+    assert "only 12 examples" in page
+    never = render_judging(
+        JudgedFile("diagnose", "d.json", said_whole({"a": np.full(N, 0.99), "b": RANDOM[1]}).to_dict())
+    )
+    assert "There is one thing worth acting on" in never
 
 
 def test_questions_that_never_vary_are_named() -> None:

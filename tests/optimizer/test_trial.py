@@ -96,7 +96,7 @@ async def test_a_rule_that_only_makes_the_judge_severer_fails() -> None:
     result = await world.try_out("bad0/q", "bad1/q", "bad2/q")
     assert (result.turned, result.harmed, result.controls) == (3, 3, 3)
     assert not result.passed
-    assert result.reason == "failed its trial: 3 of 3 disagreements turned, 3 of 3 controls harmed"
+    assert result.reason == "failed its trial: 3 of 3 disagreements fixed, 3 of 3 controls regressed"
 
 
 async def test_a_rule_that_does_nothing_fails() -> None:

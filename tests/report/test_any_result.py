@@ -314,6 +314,16 @@ def test_verdicts_with_data_and_checklist_agree_with_people_as_evaluate_says(lef
     assert "--data" not in page.text
 
 
+def test_a_correlation_whose_interval_holds_zero_is_not_called_agreement(left, tmp_path):
+    report = json.loads((left / "evaluation.json").read_text())
+    pooled = report["agreement"]["quality"]["pooled"] | {"spearman": 0.05, "low": -0.21, "high": 0.32}
+    report["agreement"] = {"quality": {"pooled": pooled}}
+    (tmp_path / "e.json").write_text(json.dumps(report))
+    file = write_report_of(tmp_path / "e.json")
+    assert Page(file).heading.startswith("The scores are not shown to agree with people: a Spearman of 0.05")
+    assert 'class="verdict undecided"' in file.read_text()
+
+
 def test_a_yes_rate_and_a_mean_p_yes_stand_beside_every_question(left, tmp_path):
     verdicts = [json.loads(line) for line in (left / "verdicts.jsonl").read_text().splitlines()]
     facts = [each for each in verdicts if each["question"] == "facts" and each["answer"] is not None]

@@ -99,6 +99,33 @@ def test_a_dimension_that_measured_lower_is_named():
     assert any("b (\N{MINUS SIGN}0.14)" in each and "a (" not in each for each in decision.cautions)
 
 
+def test_adopt_names_what_speaks_against_it_and_nothing_else():
+    better = gain(0.2, 0.1, 0.3)
+    assert decide(result(better)).headline == "Adopt the new prompt"
+
+    def side(a, b, low=0.2):
+        dimensions = {"a": {"spearman": a, "n": 40}, "b": {"spearman": b, "n": 40}}
+        return {"prompt": "p", "test": {"spearman": 0.5, "low": low, "high": 0.7, "n": 40, "dimensions": dimensions}}
+
+    fell = result(better, baseline=side(0.1, 0.5), best=side(0.7, 0.36))
+    assert decide(fell).headline == "Adopt the new prompt, though: measured lower on b"
+    unclear = result(better, best=side(0.7, 0.5, low=-0.1), coverage=0.9)
+    assert decide(unclear).headline == (
+        "Adopt the new prompt, though: not shown to agree by itself; 10.0 % of the verdicts are missing"
+    )
+    kept = result(gain(-0.2, -0.4, -0.1), baseline=side(0.1, 0.5), best=side(0.7, 0.36))
+    assert decide(kept).headline == "Keep the starting prompt"
+
+
+@pytest.mark.parametrize("reason", ["no_disagreements", "no_evidence", "no_new_evidence"])
+def test_nothing_left_is_not_said_of_verdicts_that_are_missing(reason):
+    whole = result(finish_reason=reason).why_it_ended
+    assert "missing" not in whole
+    crashed = result(finish_reason=reason, coverage=0.4).why_it_ended
+    assert crashed == f"{whole}; 60.0 % of all verdicts are missing (failed calls, checks or answers)"
+    assert "missing" not in result(finish_reason="converged", coverage=0.4).why_it_ended
+
+
 def test_few_examples_and_missing_verdicts_are_pointed_out():
     cautions = " ".join(decide(result(gain(0.2, 0.1, 0.3, n=12), coverage=0.97)).cautions)
     assert "few test examples (12)" in cautions

@@ -158,7 +158,7 @@ def test_a_lesson_that_failed_its_trial_says_how_it_went(migrated):
     assert failed
     assert failed[0].trial is not None
     assert re.search(
-        r"in its trial \d of \d disagreements turned, \d of \d controls harmed", Text(write_report(migrated)).text
+        r"in its trial \d of \d disagreements fixed, \d of \d controls regressed", Text(write_report(migrated)).text
     )
 
 
@@ -197,7 +197,7 @@ def test_calibration_and_severity_stand_beside_the_new_prompt(aligned):
     assert severity(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
     text = Text(write_report(aligned)).text
     assert "What calibration alone would do" in text
-    assert "Severity" in text
+    assert "Bias" in text
 
 
 def test_people_gave_scores_and_no_answers(aligned):

@@ -1,0 +1,52 @@
+"""Options that have a new name: both work, the old one with a word."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+import pytest
+
+from askance.cli import cli
+from askance.commands.options import NEW_NAMES
+from askance.evaluation.options import load_config, parse_options
+from askance.optimizer.options import AlignOptions
+from askance.prompts.errors import InputError
+
+OLD = {"--alpha": "--accept-level", "--disagreement-threshold": "--threshold"}
+
+
+@pytest.mark.parametrize("new", OLD)
+def test_both_names_set_the_same_and_the_old_one_says_its_new_one(new: str, caplog: pytest.LogCaptureFixture) -> None:
+    name = next(each for each, flag in NEW_NAMES.items() if flag == new)
+    for form in ([OLD[new], "0.2"], [f"{OLD[new]}=0.2"], [new, "0.2"], [f"{new}=0.2"]):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            _, command, rest = cli.resolve_command(click.Context(cli), ["align", "d.jsonl", *form])
+        assert command is not None
+        assert command.make_context("align", rest).params[name] == 0.2
+        said = [each.getMessage() for each in caplog.records]
+        told = [f"{OLD[new]} is now {new}; the old name works in this version."]
+        assert said == (told if form[0].startswith(OLD[new]) else [])
+    with pytest.raises(click.UsageError, match="given 2 times"):
+        cli.resolve_command(click.Context(cli), ["align", "d.jsonl", new, "0.2", OLD[new], "0.3"])
+
+
+def test_help_shows_the_new_names_alone() -> None:
+    command = cli.get_command(click.Context(cli), "align")
+    assert command is not None
+    text = command.get_help(click.Context(command))
+    for new, old in OLD.items():
+        assert new in text and f"{old} " not in text
+
+
+def test_files_and_python_take_both_names_and_never_two_at_once(tmp_path: Path) -> None:
+    assert parse_options(AlignOptions, {"alpha": 0.2, "disagreement_threshold": 0.4}).accept_level == 0.2
+    assert parse_options(AlignOptions, {"accept_level": 0.2, "threshold": 0.4}).threshold == 0.4
+    file = tmp_path / "askance.yaml"
+    file.write_text("alpha: 0.2\ndisagreement-threshold: 0.4\n")
+    assert load_config(file) == {"accept_level": 0.2, "threshold": 0.4}
+    file.write_text("alpha: 0.2\naccept_level: 0.1\n")
+    with pytest.raises(InputError, match=r"askance\.yaml: alpha is the new name of accept_level"):
+        load_config(file)
