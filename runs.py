@@ -278,8 +278,9 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
-    # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
-    helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * lessons
+    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques; each
+    # with one re-ask
+    helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
     tries = most_tries(edits)
     regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
     questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
@@ -294,7 +295,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
         iteration = 0
     learning, usually_learning = _learning(job, splits, a_version)
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
-    lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
+    lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons + questions if states else 0
     lines = 0 if options.paper else lines
     ends = (test + development) * a_version
     if calibrates:

@@ -171,8 +171,8 @@ class AlignOptions(LoopOptions):
     writer: ModelName = Field(None, description="Model that writes the questions anew.")
     regenerate_questions: bool = Field(
         False,
-        description="Write the questions anew from every accepted prompt; the gate decides on them too. "
-        "--dry-run takes them to be as many as before.",
+        description="Write the questions anew from every changed prompt; the gate decides on the two together, and on the "
+        "prompt alone where it refuses them. --dry-run takes the questions to be as many as before.",
     )
     learn_from: Literal["both", "development"] = Field(
         "both",

@@ -1,7 +1,7 @@
 """What is tried with an accepted version besides further edits: it without each of its edits, or with other questions.
 
 At the end edits are taken out one by one where validation does not get worse: the prompt stays short. Questions may be
-written anew from an updated prompt (BinEval App. B); the gate decides on them as on any edit.
+written anew from an updated prompt (BinEval App. B); the gate decides on the two together.
 """
 
 from __future__ import annotations
@@ -109,37 +109,34 @@ def _without(edit: Edit, prompt: Prompt, left: Sequence[Edit], start: Prompt) ->
 
 @dataclass(frozen=True)
 class QuestionsAgain:
-    """Proposes a new checklist for an accepted prompt."""
+    """Proposes a new checklist for a changed prompt."""
 
     writer: QuestionWriter
     dimensions: Sequence[str]
     """Those that people rated."""
     events: Teller
 
-    async def challenge(self, version: Version, contest: Contest, iteration: int) -> Version:
-        """Write questions from the version's prompt; returns the version with them where the gate takes them.
+    async def propose(self, draft: Draft, iteration: int) -> Draft | None:
+        """The draft with questions written from its prompt; None where they are the same, or cannot be had.
 
         A question that is there already keeps its id and weight, so that its verdicts are not bought again.
 
         Raises:
-            BudgetExceededError: A cap was reached; ``version`` stands.
+            BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call.
         """
-        old = version.draft.questions
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
-            written = await self.writer.write(version.prompt.text, self.dimensions)
+            written = await self.writer.write(draft.prompt.text, self.dimensions)
         except BudgetExceededError:
             raise
         except AskanceError as error:
             if isinstance(error, CallError) and error.fatal:
                 raise
             self.events.say(f"the questions stay as they are: {error}")
-            return version
-        new = keep_known(old, written)
-        if new == old:
-            return version
-        return await contest.challenge(version, (), iteration, Draft(version.prompt, new))
+            return None
+        new = keep_known(draft.questions, written)
+        return None if new == draft.questions else Draft(draft.prompt, new)
 
 
 def keep_known(old: Checklist, written: Checklist) -> Checklist:

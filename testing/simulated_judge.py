@@ -171,12 +171,18 @@ def _reply(
         rule = re.findall(r"Proposed rule for the judge: (.*)", case)[0]
         tells = not any(truism in rule for truism in TRUISMS.values())
         return {"settles": True, "hits_other": False, "says_more": tells, "reason": "none", "better": rule}
+    if "part" in fields and "The parts that order the opposite: " in case:
+        lesson = case.split("The lesson that has proved right: ")[1].split("\n")[0]
+        wrong = int(case.split("The parts that order the opposite: ")[1].split(",")[0])
+        return {"part": wrong, "action": "correct", "text": _write(world, lesson, chance)}
     if "part" in fields:
         last = max(map(int, _ITEM.findall(case)), default=1)
         lesson = case.split("The lesson that it must say: ")[-1].strip()
         return {"part": last, "action": "add", "text": _write(world, lesson, chance)}
     if set(fields) == {"prompt"}:
         prompt, lessons = case.removeprefix("The prompt:\n").split("\n\nThe lessons that it must say:\n")
+        lessons, _, wrong = lessons.partition("\n\nThese parts of the prompt order the opposite")
+        prompt = "\n".join(line for line in prompt.split("\n") if line not in wrong.split("\n")[1:])
         lines = [f"- {_write(world, line.removeprefix('- '), chance)}" for line in lessons.strip().splitlines()]
         return {"prompt": "\n".join([prompt.rstrip(), *lines])}
     return None

@@ -105,6 +105,7 @@ ARMS: dict[str, Arm] = {
         options=LEARNING, world={**COMMENTED, **UNSEEN, "shared_noise": (0.0, 0.4)}, seeds=40
     ),
     "house rules: auto, 300 examples": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN, "size": 300}, seeds=40),
+    "wrong guidance": Arm(world={"misguided": 3}, seeds=40),
     "migrate": Arm("migrate", seeds=40),
     "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
 }
@@ -167,7 +168,7 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
     accepted = [each for each in decided if each.accepted]
     found = result.result
     learned = sum(each.kind != "start" for each in judge.origins.values())
-    cured = world.prompt.text + "".join(map(world.right_rule, world.errors))
+    cured = world.cured_prompt.text
     start, end = (
         truth.spearman(world.prompt.text),
         truth.spearman(judge.prompt.text, judge.checklist, judge.calibration),
