@@ -37,10 +37,13 @@ class Deduplicator(Agent):
 
     role = "deduplicator"
 
-    async def compare(self, lesson: Lesson, neighbours: Sequence[Lesson]) -> tuple[Relation, Lesson | None]:
+    async def compare(
+        self, lesson: Lesson, neighbours: Sequence[Lesson], *, free: bool = False
+    ) -> tuple[Relation, Lesson | None]:
         """Decide what a lesson is to its neighbours.
 
         Returns the relation and the neighbour that it concerns (None for "new"). Without neighbours no call is made.
+        ``free`` lessons are no rules, so that a merged one may begin as it likes.
 
         Raises:
             ParseError: The reply names no neighbour where it has to, or has no merged text.
@@ -54,7 +57,10 @@ class Deduplicator(Agent):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
             if relation.relation == "merge" and (order := foreign_order(relation.merged, lesson.text)):
                 raise ValueError(f'"merged" cannot be used: {order}')
-            if relation.relation == "merge" and _beginning(relation.merged) != _beginning(lesson.text):
+            begins_alike = free or _beginning(relation.merged) == _beginning(lesson.text)
+            if relation.relation == "merge" and free and len(relation.merged.split()) < 3:
+                raise ValueError('"merged" must be the one sentence that says both')
+            if relation.relation == "merge" and not begins_alike:
                 raise ValueError(
                     f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"'
                 )

@@ -109,11 +109,20 @@ class EditAgent(Agent):
     role = "updater"
 
     def __init__(
-        self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
+        self,
+        gateway: Gateway,
+        model: Model,
+        *,
+        max_prompt_chars: int | None = None,
+        seed: int | None = None,
+        free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers, nobody
+        looks how much of the old words is kept, nor how much of a lesson's is said."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
+        self._least_kept = 0.0 if free else LEAST_KEPT
+        self._least_said = 0.0 if free else LEAST_SAID
 
 
 class Updater(EditAgent):
@@ -157,9 +166,9 @@ class Updater(EditAgent):
             if " ".join(proposal.text.split()).lstrip("-*• ") in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
             start, end = spans[proposal.part - 1]
-            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < LEAST_KEPT:
+            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < self._least_kept:
                 raise ValueError('a replacement must keep what the part says; use "add" to put the lesson after it')
-            if shared_words(lesson.text, proposal.text) < LEAST_SAID:
+            if shared_words(lesson.text, proposal.text) < self._least_said:
                 raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
             edit = make_edit(prompt.text, (start, end), proposal, lesson.id)
             check_edit(prompt, edit, self._max_prompt_chars, examples)
@@ -299,9 +308,9 @@ class Rewriter(EditAgent):
 
         def passes_guards(reply: Rewritten) -> None:
             text = reply.prompt.strip()
-            if shared_words(left, text) < LEAST_KEPT:
+            if shared_words(left, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
-            unsaid = [lesson.text for lesson in lessons if not is_said(lesson.text, text)]
+            unsaid = [lesson.text for lesson in lessons if self._least_said and not is_said(lesson.text, text)]
             if unsaid:
                 raise ValueError(f"it does not say this lesson in full: {unsaid[0]}")
             edit = whole_edit(prompt.text, text, [lesson.id for lesson in lessons])

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance
     from .events import Teller
-    from .pruning import QuestionsAgain
-    from .screening import Screening
+    from .questions.again import QuestionsAgain
     from .subject import Crossed, Draft, Subject
+    from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
@@ -139,7 +139,7 @@ class Contest:
 
     async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: QuestionsAgain) -> Version:
         """Send edits through the gate together with the questions that are written from their prompt."""
-        draft = _edited(best.draft, edits)
+        draft = edited(best.draft, edits)
         pair = await again.propose(draft, iteration)
         if pair is None:
             return best
@@ -226,7 +226,7 @@ class Contest:
         shows: str | None = None,
     ) -> tuple[Decision, Version]:
         """What the gate says of a candidate, and which version is the best afterwards."""
-        draft = draft or _edited(best.draft, edits)
+        draft = draft or edited(best.draft, edits)
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return raced.decision, self.conclude(best, raced, edits, iteration, shows)
 
@@ -341,7 +341,7 @@ class Contest:
         return number
 
 
-def _edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
+def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
     """The draft with edits applied to its prompt, one after the other."""
     return replace(draft, prompt=reduce(Prompt.apply, edits, draft.prompt))
 

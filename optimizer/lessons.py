@@ -97,8 +97,7 @@ class LessonDesk:
 
     def __post_init__(self) -> None:
         """Ids go on from those of the lessons that are there already."""
-        taken = [re.match(r"L(\d+)", each.id) for each in self.memory.lessons]
-        self._count = max((int(each[1]) for each in taken if each), default=0)
+        self._count = last_number(self.memory)
 
     async def learn(
         self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
@@ -273,6 +272,12 @@ class LessonDesk:
                 raise
             self.events.say(f"{otherwise}: {error}")
             return None
+
+
+def last_number(memory: LessonMemory) -> int:
+    """The highest number of a lesson that is there already; 0 where there is none."""
+    taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
+    return max((int(each[1]) for each in taken if each), default=0)
 
 
 @dataclass(frozen=True)

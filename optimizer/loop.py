@@ -7,14 +7,14 @@ user gets, whatever happens later.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
-from .acceptance import HeldOutGate, PairedGate
+from .acceptance import PairedGate
 from .contest import Contest
 from .edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..prompts.lessons import Disagreement, Edit, Lesson
-    from .acceptance import Acceptance
     from .edits import EditWriter
     from .modes.bench import Bench
     from .modes.mode import SetUp
@@ -289,7 +288,7 @@ def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
 
 def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
     model = bench.helper("updater", set_up.helper)
-    limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
+    limits: dict[str, Any] = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
     comparing = bench.helper("deduplicator", set_up.helper)
     finder = ContradictionFinder(bench.gateway, comparing, seed=bench.job.options.seed)
     opposed = OpposedParts(finder, bench.memory, bench.events)
@@ -300,9 +299,7 @@ def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:
     options, validation = bench.job.options, bench.splits.validation
-    gate: Acceptance = HeldOutGate(set_up.yardstick, validation)
-    if not options.paper:
-        gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
+    gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
     return Contest(
         set_up.subject,
         gate,
@@ -310,7 +307,7 @@ def _contest(bench: Bench, set_up: SetUp) -> Contest:
         bench.run,
         bench.events,
         racing=options.racing,
-        bisect=not options.paper,
+        bisect=True,
         max_prompt_chars=bench.max_prompt_chars,
         min_coverage=options.min_coverage,
         screening=set_up.screening,

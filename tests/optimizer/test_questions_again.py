@@ -19,7 +19,7 @@ from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.acceptance import PairedGate
 from askance.optimizer.contest import ANEW, Contest
 from askance.optimizer.events import Teller
-from askance.optimizer.pruning import QuestionsAgain, keep_known
+from askance.optimizer.questions.again import QuestionsAgain, keep_known
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question

@@ -52,7 +52,7 @@ def teach_to_write_questions(world: Any) -> None:
             texts = ("Are the facts right?", "Is there a moon in it?")
             return json.dumps({"questions": [{"text": text, "violation": "It is wrong."} for text in texts]})
         if "Is there a moon in it?" in "\n".join(content for _, content in messages):
-            return 0.5
+            return json.dumps({"answer": "no", "explanation": "There is none."}) if "explanation" in fields else 0.5
         return reply(messages, schema)
 
     world.reply = with_writer
@@ -198,7 +198,8 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
         {"trial": True, "prune": True},
         {"trial": True, "prune": True, "update": "rewrite", "note_samples": 2},
         {"calibrate": True},
-        {"paper": True, "max_notes": 8},
+        {"paper": True},
+        {"paper": True, "notes": "each", "update": "edits"},
         {"regenerate_questions": True},
     ],
 )
