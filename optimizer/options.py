@@ -225,7 +225,11 @@ class AlignOptions(LoopOptions):
             "the judge is shown no examples (update auto or examples)",
         ),
         Idle(("note_taker",), where(update="examples"), _NO_EDIT),
-        Idle(("writer",), where(regenerate_questions=False), "no question is written anew (regenerate_questions)"),
+        Idle(
+            ("writer",),
+            where(regenerate_questions=False, paper=False),
+            "no question is written anew (regenerate_questions)",
+        ),
     )
 
 
