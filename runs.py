@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from .agents.batch_notes import MOST_RULES
+from .agents.batch_notes import MOST_LESSONS, MOST_RULES
 from .agents.question_writer import MOST_CALLS
 from .evaluation.progress import watching
 from .memory.run_directory import RunDirectory
@@ -14,6 +14,7 @@ from .memory.verdict_store import VerdictStore
 from .models.session import run_sync, session
 from .optimizer.contest import most_tries
 from .optimizer.job import split_examples
+from .optimizer.lessons import BATCH
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
@@ -274,15 +275,18 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     a_version = ceil((whole.calls + whole.stored) / len(job.examples))  # calls an example, rounded up
     notes = min(options.max_notes, development * max(1, a_version))
     one_version = validation * a_version
+    regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
+    questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
+    if options.paper and not (isinstance(options, AlignOptions) and options.calibrate):
+        return _paper_estimate(job, fixed, (development, validation, test), a_version, questions)
     lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
     edits = min(lessons, options.max_lessons)
     explanations = 0 if options.explain == "never" else 2 * notes
     trials = edits * (EVIDENCE + CONTROLS) * (a_version if job.command == "tune" else 1) if options.trial else 0
-    # notes, kinds of faults, repeats, classes, three opposites, edits, critiques; each with one re-ask
-    helpers = 2 * (options.note_samples + 7 + 2 * options.critique) * lessons
+    # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits, critiques; each
+    # with one re-ask
+    helpers = 2 * (options.note_samples + 10 + 2 * options.critique) * lessons
     tries = most_tries(edits)
-    regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
-    questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
     iteration = development * a_version + explanations + helpers + trials + tries * one_version + questions
     pruning = options.max_lessons * one_version if options.prune else 0
     words = 0
@@ -294,8 +298,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
         iteration = 0
     learning, usually_learning = _learning(job, splits, a_version)
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
-    lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons if states else 0
-    lines = 0 if options.paper else lines
+    lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons + questions if states else 0
     ends = (test + development) * a_version
     if calibrates:
         return RunEstimate(fixed, fixed.calls, 0, 0, 0)
@@ -310,6 +313,31 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     improving = usually_learning if usually_learning is not None else rounds * a_round
     usual = round(fixed.calls + words / 2 + improving + at_the_end)
     return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines + learning)
+
+
+def _paper_estimate(
+    job: Job, fixed: Estimate, parts: tuple[int, int, int], a_version: int, writing: int
+) -> RunEstimate:
+    """Of the papers' loop: at most every example is disputed on every question; usually half of them are, in two rounds.
+
+    ``parts`` are the sizes of development, validation and test; ``writing`` is what new questions take in an iteration.
+    """
+    options, (development, validation, test) = job.options, parts
+    batches = ceil(development / BATCH) if options.notes == "batched" else development
+    updates = 1 if options.update == "rewrite" else options.max_lessons
+    reasons = 0 if options.explain == "never" else 2 * development * a_version
+    helpers = 2 * (batches + MOST_LESSONS * development + updates)
+    versions = (development + validation) * a_version
+    usual = 2 * ((batches + MOST_LESSONS * development) / 2 + updates + versions + writing / 4) + test * a_version
+    if options.explain == "needed":
+        usual += reasons / 2
+    return RunEstimate(
+        fixed,
+        round(fixed.calls + usual),
+        0,
+        versions + reasons + helpers + writing,
+        (test + development) * a_version,
+    )
 
 
 def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, float | None]:

@@ -2,16 +2,24 @@
 
 This is how the paper's self update draws its lessons (BinEval App. B). A document costs most of a call's tokens, so of
 each input only the sentences nearest to its output are shown.
+
+The papers' own note-taker, :class:`FreeNoteTaker`, is shown whole cases: an output with every question on which the two sides
+differ, their answers and explanations. Nothing is said of a lesson's form, and none is held against the case it comes from;
+what nobody may order a prompt is refused all the same.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ..prompts.lessons import Lesson
+from ..prompts.orders import foreign_order
+from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import excerpt
+from .agent import Agent
 from .note_taker import NoteTaker, one_of
 from .notes import given_reason, show_output
 from .rules import LONGEST_RULE, Direction, RuleMaker
@@ -19,10 +27,11 @@ from .rules import LONGEST_RULE, Direction, RuleMaker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..prompts.lessons import Lesson
     from .notes import Case
 
 MOST_RULES = 3
+MOST_LESSONS = 3
+"""Free lessons that are drawn from one case at most."""
 EXCERPT = 500
 """Characters of each input that are shown."""
 
@@ -141,3 +150,88 @@ def _record(direction: Direction) -> type[BaseModel]:
     rule = create_model("Rule", __base__=_BatchRule, **{direction.field: ending})  # type: ignore[call-overload]
     rules: Any = (list[rule], Field(min_length=1, max_length=MOST_RULES))  # type: ignore[valid-type]
     return create_model("BatchNotes", rules=rules)
+
+
+class _FreeLesson(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+    cases: list[int] = Field(min_length=1)
+    lesson: str = Field(min_length=10, max_length=400)
+
+
+class _FreeLessons(BaseModel):
+    lessons: list[_FreeLesson]
+
+
+class FreeNoteTaker(Agent):
+    """A model that reads cases whole and writes down what it learns from them."""
+
+    role = "note_taker"
+
+    async def take_notes(self, task: str, items: Sequence[Sequence[Case]], lesson_ids: Sequence[str]) -> list[Lesson]:
+        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call.
+
+        Args:
+            task: What the outputs were to do.
+            items: The disagreements on each example; every list is about one example and not empty.
+            lesson_ids: Ids of the lessons to be, ``MOST_LESSONS`` an example; those left over stay unused.
+
+        Returns:
+            The lessons, perhaps none. The evidence of each is every disagreement on the examples that the model named.
+
+        Raises:
+            ParseError: The reply names examples that are not there, has too many lessons, or orders what none may.
+            ModelError: No reply.
+        """
+        most = MOST_LESSONS * len(items)
+
+        def can_be_used(reply: _FreeLessons) -> None:
+            if len(reply.lessons) > most:
+                raise ValueError(f'"lessons" must be at most {most}')
+            for each in reply.lessons:
+                if not all(1 <= number <= len(items) for number in each.cases):
+                    raise ValueError(f'"cases" must be numbers from 1 to {len(items)}')
+                if order := foreign_order(each.lesson, task):
+                    raise ValueError(f'"lesson" cannot be used: {order}')
+
+        shown = [
+            render(
+                "free_notes_item",
+                number=str(number),
+                example=render_example(item[0].example),
+                items=joined(map(_told, item), "\n\n"),
+            )
+            for number, item in enumerate(items, 1)
+        ]
+        case = render("free_notes_case", task=task, items=joined(shown, "\n\n"), most=str(most))
+        orders = template("free_notes")
+        reply = await self._ask(orders, case, _FreeLessons, max_tokens=150 * most + 50, check=can_be_used)
+        return [
+            _lesson(
+                lesson_id, each.lesson, [case for number in dict.fromkeys(each.cases) for case in items[number - 1]]
+            )
+            for lesson_id, each in zip(lesson_ids, reply.lessons, strict=False)
+        ]
+
+
+def _told(case: Case) -> FencedText:
+    """One question of an example: what was answered, and what should have been."""
+    return render(
+        "free_notes_question",
+        question=case.question.text,
+        target_answer="yes" if case.disagreement.target else "no",
+        target_reason=given_reason(case, "target", " "),
+        reference_answer="yes" if case.disagreement.reference else "no",
+        reference_reason=given_reason(case, "reference", " "),
+    )
+
+
+def _lesson(lesson_id: str, text: str, cases: Sequence[Case]) -> Lesson:
+    """Direction and dimension are those of its first case: they are for the record alone."""
+    return Lesson(
+        id=lesson_id,
+        text=" ".join(text.split()),
+        direction=cases[0].direction.name,
+        dimension=cases[0].question.dimension,
+        evidence=tuple(case.disagreement.key for case in cases),
+    )

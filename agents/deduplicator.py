@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..prompts.lessons import Lesson
+    from .rules import Direction
 
 
 class Relation(BaseModel):
@@ -36,10 +37,13 @@ class Deduplicator(Agent):
 
     role = "deduplicator"
 
-    async def compare(self, lesson: Lesson, neighbours: Sequence[Lesson]) -> tuple[Relation, Lesson | None]:
+    async def compare(
+        self, lesson: Lesson, neighbours: Sequence[Lesson], *, free: bool = False
+    ) -> tuple[Relation, Lesson | None]:
         """Decide what a lesson is to its neighbours.
 
         Returns the relation and the neighbour that it concerns (None for "new"). Without neighbours no call is made.
+        ``free`` lessons are no rules, so that a merged one may begin as it likes.
 
         Raises:
             ParseError: The reply names no neighbour where it has to, or has no merged text.
@@ -53,7 +57,10 @@ class Deduplicator(Agent):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
             if relation.relation == "merge" and (order := foreign_order(relation.merged, lesson.text)):
                 raise ValueError(f'"merged" cannot be used: {order}')
-            if relation.relation == "merge" and _beginning(relation.merged) != _beginning(lesson.text):
+            begins_alike = free or _beginning(relation.merged) == _beginning(lesson.text)
+            if relation.relation == "merge" and free and len(relation.merged.split()) < 3:
+                raise ValueError('"merged" must be the one sentence that says both')
+            if relation.relation == "merge" and not begins_alike:
                 raise ValueError(
                     f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"'
                 )
@@ -89,10 +96,11 @@ class ContradictionFinder(Agent):
 
     role = "deduplicator"
 
-    async def compare(self, first: Lesson, second: Lesson) -> Contradiction:
+    async def compare(self, first: Lesson, second: Lesson | str) -> Contradiction:
         """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
 
-        Two that say the same take no call, and neither do two of opposite direction about the very same words.
+        Two that say the same take no call, and neither do two of opposite direction about the very same words, nor a
+        lesson and a line of a prompt, given as its text, that begins like it: both ask for the same answer.
 
         Raises:
             ParseError: The model's replies cannot be used.
@@ -100,24 +108,39 @@ class ContradictionFinder(Agent):
         """
         if settled := _by_words(first, second):
             return settled
-        one, other = sorted((first.text, second.text))
+        one, other = sorted((first.text, second if isinstance(second, str) else second.text))
         case = render("contradictions_case", first=one, second=other)
         reply = await self._ask(template("contradictions"), case, _Reply, max_tokens=120)
         return Contradiction(reply.contradicts, " ".join(reply.reason.split()), "model")
 
 
-def _by_words(first: Lesson, second: Lesson) -> Contradiction | None:
-    cases = [_case(lesson.text) for lesson in (first, second)]
+def _by_words(first: Lesson, second: Lesson | str) -> Contradiction | None:
+    text = second if isinstance(second, str) else second.text
+    direction = _direction(text) if isinstance(second, str) else second.direction
+    cases = [_case(each) for each in (first.text, text)]
     if cases[0] != cases[1]:
-        return None
-    if first.direction == second.direction:
+        alike = isinstance(second, str) and direction == first.direction
+        return Contradiction(False, "both ask for the same answer", "rule") if alike else None
+    if first.direction == direction or direction is None:
         return Contradiction(False, "both say the same", "rule")
     return Contradiction(True, f'they give opposite answers to the same case ("{cases[0]}")', "rule")
+
+
+_BULLET = r"^\s*(?:(?:[-*•]|\d+[.)])\s+)?"
+
+
+def _direction(text: str) -> str | None:
+    """Which way a line of a prompt goes, where it is a rule; None where it is none."""
+    found = (each for each in DIRECTIONS if re.match(_BULLET + _order(each), text, re.IGNORECASE))
+    return next((each.name for each in found), None)
+
+
+def _order(direction: Direction) -> str:
+    return direction.opening.removesuffix(" the output")
 
 
 def _case(text: str) -> str:
     """A rule without its order: the case it speaks of."""
     for direction in DIRECTIONS:
-        opening = direction.opening.removesuffix(" the output")
-        text = re.sub(rf"^{opening}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
+        text = re.sub(rf"{_BULLET}{_order(direction)}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
     return " ".join(re.findall(r"\w+", text.lower()))

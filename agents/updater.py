@@ -2,7 +2,7 @@
 
 The rewriter takes all lessons in one call (App. B). Both are held to the same guards before a verdict is bought
 (:func:`check_edit`): no placeholder, no protected part and no answer format gets lost, and most of what the prompt said
-is kept.
+is kept, unless it orders the opposite of a lesson: such a part may be corrected, or taken out.
 """
 
 from __future__ import annotations
@@ -95,17 +95,34 @@ class Proposal(BaseModel):
     text: str = Field(min_length=5, max_length=800)
 
 
+class Correction(BaseModel):
+    """What becomes of a part that orders the opposite of the lesson."""
+
+    part: int = Field(ge=1)
+    action: Literal["correct", "delete"]
+    text: str = Field(max_length=800)
+
+
 class EditAgent(Agent):
     """A model that proposes edits of a prompt."""
 
     role = "updater"
 
     def __init__(
-        self, gateway: Gateway, model: Model, *, max_prompt_chars: int | None = None, seed: int | None = None
+        self,
+        gateway: Gateway,
+        model: Model,
+        *,
+        max_prompt_chars: int | None = None,
+        seed: int | None = None,
+        free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused before a verdict is bought."""
+        """``max_prompt_chars``: longer prompts are refused before a verdict is bought; ``free``: as in the papers, nobody
+        looks how much of the old words is kept, nor how much of a lesson's is said."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
+        self._least_kept = 0.0 if free else LEAST_KEPT
+        self._least_said = 0.0 if free else LEAST_SAID
 
 
 class Updater(EditAgent):
@@ -115,13 +132,17 @@ class Updater(EditAgent):
     that copies a passage with one letter changed cannot spoil it.
     """
 
-    async def propose(self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = ()) -> Edit:
+    async def propose(
+        self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = (), opposed: Sequence[int] = ()
+    ) -> Edit:
         """Turn a lesson into an edit that the prompt's guards let through.
 
         Args:
             prompt: The prompt to be edited.
             lesson: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of them is
+                then corrected or taken out, and none of its words need be kept.
 
         Raises:
             ParseError: The model's second proposal was refused too; the message says why.
@@ -131,22 +152,37 @@ class Updater(EditAgent):
         if not spans:
             raise ParseError("The prompt has no part that may be edited: all of it is protected.")
 
+        def corrects(proposal: Correction) -> None:
+            if proposal.part - 1 not in opposed:
+                raise ValueError(f'"part" must be one of these: {named}')
+            if proposal.action == "correct" and shared_words(lesson.text, proposal.text) < LEAST_SAID:
+                raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
+            edit = make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+            check_edit(prompt, edit, self._max_prompt_chars, examples)
+
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
             if " ".join(proposal.text.split()).lstrip("-*• ") in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
             start, end = spans[proposal.part - 1]
-            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < LEAST_KEPT:
+            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < self._least_kept:
                 raise ValueError('a replacement must keep what the part says; use "add" to put the lesson after it')
-            if shared_words(lesson.text, proposal.text) < LEAST_SAID:
+            if shared_words(lesson.text, proposal.text) < self._least_said:
                 raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
             edit = make_edit(prompt.text, (start, end), proposal, lesson.id)
             check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         numbered = "\n".join(f"[{number}] {prompt.text[start:end]}" for number, (start, end) in enumerate(spans, 1))
         case = render("updater_case", parts=numbered, lesson=lesson.text)
-        proposal = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
+        proposal: Proposal | Correction
+        if opposed:
+            named = ", ".join(str(place + 1) for place in sorted(opposed))
+            orders = template("updater_correct")
+            case = render("updater_correct_case", parts=numbered, lesson=lesson.text, opposed=named)
+            proposal = await self._ask(orders, case, Correction, max_tokens=400, check=corrects)
+        else:
+            proposal = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
         return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
 
 
@@ -186,13 +222,18 @@ def last_instruction(text: str) -> tuple[int, int] | None:
     return next((each[-1] for each in (bullets, plain, spans) if each), None)
 
 
-def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str) -> Edit:
-    """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once."""
+def make_edit(text: str, span: tuple[int, int], proposal: Proposal | Correction, lesson: str) -> Edit:
+    """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once.
+
+    A part that is deleted goes with its line, or with the white space before it where more stands on that line.
+    """
     start, end = span
     line_start = text.rfind("\n", 0, start) + 1
     bullet = _BULLET.match(text, line_start)
     revised = " ".join(proposal.text.split())
-    if proposal.action == "add":
+    if proposal.action == "delete":
+        start, end, revised = *_whole_line(text, start, end), ""
+    elif proposal.action == "add":
         line_end = text.find("\n", end)
         end = line_end if line_end != -1 else len(text.rstrip())
         mark = bullet[0] if bullet and not bullet[1][0].isdigit() else "- "
@@ -208,6 +249,18 @@ def make_edit(text: str, span: tuple[int, int], proposal: Proposal, lesson: str)
             line_end = text.find("\n", last + 1)
             last = line_end if line_end != -1 else len(text)
     return Edit(old=text[first:last], new=text[first:start] + revised + text[end:last], lessons=(lesson,))
+
+
+def _whole_line(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part with what would be left of it: its line, or the white space on one side."""
+    line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    line_end = len(text) if line_end == -1 else line_end
+    before, after = text[line_start:start], text[end:line_end]
+    if not after.strip() and (not before.strip() or _BULLET.fullmatch(before)):
+        return (line_start, line_end + 1) if line_end < len(text) else (max(line_start - 1, 0), line_end)
+    if before.strip() and not _BULLET.fullmatch(before):
+        return line_start + len(before.rstrip()), end
+    return start, end + len(after) - len(after.lstrip())
 
 
 def _without_bullet(line: str) -> str:
@@ -230,33 +283,46 @@ class Rewritten(BaseModel):
 class Rewriter(EditAgent):
     """A model that writes lessons into a prompt in one call."""
 
-    async def propose(self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = ()) -> Edit:
+    async def propose(
+        self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = (), opposed: Sequence[int] = ()
+    ) -> Edit:
         """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same.
 
         Args:
             prompt: The prompt to be rewritten.
             lessons: What it must say.
             examples: Texts of development examples, from which nothing may be copied.
+            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need not
+                be kept.
 
         Raises:
             ParseError: The model's second rewrite was refused too; the message says why.
             ModelError: No reply.
         """
 
+        parts = [prompt.text[start:end] for start, end in split_parts(prompt.text)]
+        wrong = [parts[place] for place in sorted(opposed)]
+        left = prompt.text
+        for part in wrong:
+            left = left.replace(part, "", 1)
+
         def passes_guards(reply: Rewritten) -> None:
             text = reply.prompt.strip()
-            if shared_words(prompt.text, text) < LEAST_KEPT:
+            if shared_words(left, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
-            unsaid = [lesson.text for lesson in lessons if not is_said(lesson.text, text)]
+            unsaid = [lesson.text for lesson in lessons if self._least_said and not is_said(lesson.text, text)]
             if unsaid:
                 raise ValueError(f"it does not say this lesson in full: {unsaid[0]}")
             edit = whole_edit(prompt.text, text, [lesson.id for lesson in lessons])
             check_edit(prompt, edit, self._max_prompt_chars, examples)
 
         listed = "\n".join(f"- {lesson.text}" for lesson in lessons)
+        case = render("rewriter_case", prompt=prompt.text, lessons=listed)
+        if wrong:
+            case += "\n\n" + render("rewriter_opposed", opposed="\n".join(wrong))
         reply = await self._ask(
             template("rewriter"),
-            render("rewriter_case", prompt=prompt.text, lessons=listed),
+            case,
             Rewritten,
             max_tokens=len(prompt.text) // 2 + 200 * len(lessons) + 200,
             check=passes_guards,

@@ -116,7 +116,9 @@ def _stays(run: InRun) -> dict[str, Any] | None:
     where = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
     if isinstance(run, LessonInRun):
         edits = [{"old": each.old, "new": each.new} for each in run.edits]
-        added = "; ".join(each.new.replace(each.old, "").strip() or each.new for each in run.edits)
+        added = "; ".join(
+            each.new.replace(each.old, "").strip() or each.new or f"no longer {each.old.strip()}" for each in run.edits
+        )
         return where | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
     joined = getattr(run, "joined", False)
     return where | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None

@@ -328,7 +328,8 @@ def _edit(out: Console, edit: EditRecord, lessons: Mapping[str, LessonRecord]) -
         out.print(f"  + {added}", style="green", soft_wrap=True)
     else:
         out.print(f"  - {edit.old}", style="red", soft_wrap=True)
-        out.print(f"  + {edit.new}", style="green", soft_wrap=True)
+        if edit.new.strip():
+            out.print(f"  + {edit.new}", style="green", soft_wrap=True)
     for name in edit.lessons:
         lesson = lessons[name]
         seen = f"{lesson.support} disagreement(s): {', '.join(lesson.evidence)}" if lesson.evidence else "the memory."

@@ -8,7 +8,7 @@ from .embedders import blocking_similarity
 from .neighbours import NeighbourIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -77,6 +77,14 @@ class LessonMemory:
         """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""
         other = "more lenient" if lesson.direction == "stricter" else "stricter"
         return self._near(lesson, other, k, lambda known: known.status != "removed")
+
+    def like(self, lesson: Lesson, texts: Sequence[str], k: int = 3) -> list[int]:
+        """Places of the texts that are near a lesson in meaning, the nearest first; from 0."""
+        if not texts:
+            return []
+        near = self._embedder.embed(texts) @ self._vector(lesson.text)[0]
+        ordered = sorted(range(len(texts)), key=lambda place: -float(near[place]))
+        return [place for place in ordered if near[place] >= self._at_least][:k]
 
     def _near(self, lesson: Lesson, direction: str, k: int, fits: Callable[[Lesson], bool]) -> list[Lesson]:
         """Lessons of a direction that are near in meaning and of the same dimension, the nearest first."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..evaluation.scoring import coverage
+from ..prompts.prompt import Prompt
 from .acceptance import Decision
 from .edits import Waiting, bundle, problem_of
 from .events import VersionDecided
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .acceptance import Acceptance
     from .events import Teller
-    from .screening import Screening
+    from .questions.again import QuestionsAgain
     from .subject import Crossed, Draft, Subject
+    from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
@@ -35,6 +38,8 @@ LEAST_RUNG = 8
 """Validation examples that are judged before a candidate may be dropped."""
 ON_ITS_OWN = ", judged on its lessons' own questions alone"
 """Said of a candidate that was dropped before the other questions were asked."""
+ANEW = ", with its questions written anew"
+"""Said of a candidate that is a prompt and the questions that were written from it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Contest:
     screening: Screening | None = None
     """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
     needs all questions, as with a generator."""
+    again: QuestionsAgain | None = None
+    """Writes the questions of a candidate anew from its prompt; None where they stay."""
     tried: list[TriedEdits] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
     """The last version that was accepted."""
@@ -86,6 +93,8 @@ class Contest:
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
     """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
+    _look: tuple[int, int] | None = field(default=None, init=False)
+    """Which of the looks that share the gate's level the edits of this round have, where a pair was tried before them."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -113,10 +122,31 @@ class Contest:
         Edits come best supported first. Those that are in the best version afterwards are accepted, those in
         ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
 
+        Where questions are written anew, all edits with the questions that their prompt leads to are the first
+        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the gate's level.
+
         Returns the best version afterwards.
         """
-        self._tries = most_tries(len(edits))
-        return await self._settle(best, edits, iteration)
+        self._tries, self._look = most_tries(len(edits)), None
+        usable = self._candidate(best, edits)
+        winner = best if self.again is None or not usable else await self._pair(best, usable, iteration, self.again)
+        if winner is not best:
+            self._wait(Waiting(), beside=usable)
+            edits = [edit for edit in edits if edit not in usable]
+            if not edits:
+                return winner
+        return await self._settle(winner, edits, iteration)
+
+    async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: QuestionsAgain) -> Version:
+        """Send edits through the gate together with the questions that are written from their prompt."""
+        draft = edited(best.draft, edits)
+        pair = await again.propose(draft, iteration)
+        if pair is None:
+            return best
+        self._look = (2, 2)
+        raced = await self.race(best, pair, best.edits + edits, edits, look=(1, 2))
+        decision = replace(raced.decision, reason=raced.decision.reason + ANEW)
+        return self.conclude(best, replace(raced, decision=decision), edits, iteration)
 
     async def _settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
         waiting = self.waiting
@@ -134,7 +164,7 @@ class Contest:
                 self.untried |= {(edit.old, edit.new): why for edit in edits}
                 return best
             self._tries -= 1
-            decision, winner = await self._decide(best, usable, iteration)
+            decision, winner = await self._decide(best, usable, iteration, look=self._look)
             self._decided[key] = decision
         gain = decision.gain.value if decision.within_noise and decision.gain is not None else None
         new = [edit for edit in usable if edit not in waiting.edits]
@@ -196,11 +226,7 @@ class Contest:
         shows: str | None = None,
     ) -> tuple[Decision, Version]:
         """What the gate says of a candidate, and which version is the best afterwards."""
-        if draft is None:
-            prompt = best.draft.prompt
-            for edit in edits:
-                prompt = prompt.apply(edit)
-            draft = replace(best.draft, prompt=prompt)
+        draft = draft or edited(best.draft, edits)
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return raced.decision, self.conclude(best, raced, edits, iteration, shows)
 
@@ -313,6 +339,11 @@ class Contest:
         self._versions += 1
         self.run.save_version(number, draft.prompt)
         return number
+
+
+def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
+    """The draft with edits applied to its prompt, one after the other."""
+    return replace(draft, prompt=reduce(Prompt.apply, edits, draft.prompt))
 
 
 def most_tries(edits: int) -> int:

@@ -1,6 +1,7 @@
 """From lessons to edits: one edit a lesson, or all lessons in one rewrite (BinEval §3.3 and App. B).
 
-Those that can stand in one prompt together are a bundle; those that gained too little wait to be tried with further ones.
+A line of the prompt that orders the opposite of a lesson is looked for first: it is corrected or taken out, since nobody
+can follow both. Those that can stand in one prompt together are a bundle; those that gained too little wait to be tried with further ones.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from ..agents.updater import Proposal, last_instruction, make_edit
+from ..agents.updater import Proposal, last_instruction, make_edit, split_parts
 from ..models.base import CallError
 from ..prompts.prompt import EditRefusedError, check_length
 from ..prompts.text import literal
@@ -17,7 +18,9 @@ from .events import EditProposed, EditRefused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    from ..agents.deduplicator import ContradictionFinder
     from ..agents.updater import Rewriter, Updater
+    from ..memory.lesson_memory import LessonMemory
     from ..prompts.lessons import Edit, Lesson
     from ..prompts.prompt import Prompt
     from .events import Teller
@@ -50,18 +53,50 @@ class EditWriter(Protocol):
 
 
 @dataclass(frozen=True)
+class OpposedParts:
+    """Finds the parts of a prompt that order the opposite of a lesson: those near in meaning, then a model decides."""
+
+    finder: ContradictionFinder
+    memory: LessonMemory
+    events: Teller
+
+    async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
+        """Their places among the parts of the prompt, from 0; a comparison that cannot be had finds none, and is told.
+
+        Raises:
+            ModelError: An endpoint refuses every call.
+            BudgetExceededError: A cap was reached.
+        """
+        parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
+        for place in self.memory.like(lesson, parts):
+            try:
+                compared = await self.finder.compare(lesson, parts[place])
+            except CallError as error:
+                if error.fatal:
+                    raise
+                self.events.say(f"lesson {lesson.id} was not compared with a part of the prompt: {error}")
+                continue
+            if compared.contradicts:
+                found.append(place)
+        return found
+
+
+@dataclass(frozen=True)
 class EditByEdit:
     """One small edit a lesson, each against the same prompt."""
 
     updater: Updater
     events: Teller
+    opposed: OpposedParts | None = None
+    """Finds what a lesson contradicts; None where every lesson is added to what is there."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The edits, in the order of the lessons."""
         self.events.phase("writing edits", len(lessons))
         written = WrittenEdits()
         for number, lesson in enumerate(lessons, 1):
-            await _propose(self.updater.propose(prompt, lesson, texts), [lesson.id], written, self.events)
+            against = await self.opposed.find(prompt, lesson) if self.opposed is not None else []
+            await _propose(self.updater.propose(prompt, lesson, texts, against), [lesson.id], written, self.events)
             self.events.advance(number, len(lessons))
         return written
 
@@ -104,6 +139,8 @@ class WholeRewrite:
 
     rewriter: Rewriter
     events: Teller
+    opposed: OpposedParts | None = None
+    """Finds what the lessons contradict; None where nobody looks."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
         """The one edit, or none."""
@@ -111,7 +148,11 @@ class WholeRewrite:
         if lessons:
             self.events.phase("rewriting the prompt", 1)
             names = [lesson.id for lesson in lessons]
-            await _propose(self.rewriter.propose(prompt, lessons, texts), names, written, self.events)
+            against: set[int] = set()
+            if self.opposed is not None:
+                for lesson in lessons:
+                    against |= set(await self.opposed.find(prompt, lesson))
+            await _propose(self.rewriter.propose(prompt, lessons, texts, sorted(against)), names, written, self.events)
         return written
 
 

@@ -19,7 +19,7 @@ from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
 from .trial import AGREED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from ..agents.batch_notes import BatchNoteTaker
     from ..agents.deduplicator import ContradictionFinder, Deduplicator
@@ -97,8 +97,7 @@ class LessonDesk:
 
     def __post_init__(self) -> None:
         """Ids go on from those of the lessons that are there already."""
-        taken = [re.match(r"L(\d+)", each.id) for each in self.memory.lessons]
-        self._count = max((int(each[1]) for each in taken if each), default=0)
+        self._count = last_number(self.memory)
 
     async def learn(
         self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons
@@ -222,7 +221,9 @@ class LessonDesk:
             return lesson
         return lesson.model_copy(update={"kind": found.kind, "kind_reason": found.reason})
 
-    async def resolve(self, lessons: Sequence[str], strength: Callable[[str], tuple[float, ...]]) -> set[str]:
+    async def resolve(
+        self, lessons: Sequence[str], strength: Callable[[str], tuple[float, ...]], overwritten: Collection[str] = ()
+    ) -> set[str]:
         """Of lessons that order opposite things, retire the weaker one; returns those that were retired.
 
         Only lessons that are about to be written into the prompt, or are in it, are compared, and a model decides
@@ -232,6 +233,7 @@ class LessonDesk:
             lessons: Ids of those that are about to be written, the strongest first.
             strength: What speaks for a lesson, largest first; one that is in the prompt already has passed the gate
                 and does not give way.
+            overwritten: Ids of lessons whose lines the new edits take out: the gate decides between them.
 
         Raises:
             ModelError: An endpoint refuses every call.
@@ -242,7 +244,8 @@ class LessonDesk:
             return retired
         for lesson_id in lessons:
             for other in self.memory.opposed(self.memory.get(lesson_id)):
-                competes = other.status == "applied" or other.id in lessons
+                stands = other.status == "applied" and other.id not in overwritten
+                competes = stands or other.id in lessons
                 pair = frozenset((lesson_id, other.id))
                 if not competes or pair & retired or pair in asked:
                     continue
@@ -269,6 +272,12 @@ class LessonDesk:
                 raise
             self.events.say(f"{otherwise}: {error}")
             return None
+
+
+def last_number(memory: LessonMemory) -> int:
+    """The highest number of a lesson that is there already; 0 where there is none."""
+    taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
+    return max((int(each[1]) for each in taken if each), default=0)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ user gets, whatever happens later.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
-from .acceptance import HeldOutGate, PairedGate
+from .acceptance import PairedGate
 from .contest import Contest
-from .edits import EditByEdit, WholeRewrite, add_lines
+from .edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
 from .pruning import prune
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..prompts.lessons import Disagreement, Edit, Lesson
-    from .acceptance import Acceptance
     from .edits import EditWriter
     from .modes.bench import Bench
     from .modes.mode import SetUp
@@ -156,8 +155,6 @@ class Loop:
         edits = await self._edits(best, unsaid[: self._room(best)], seen)
         winner = await self.contest.settle(best, edits, iteration)
         self._mark([*waiting.edits, *edits], winner)
-        if self._set_up.questions_again is not None and winner is not best:
-            winner = await self._set_up.questions_again.challenge(winner, self.contest, iteration)
         return winner, None
 
     def _room(self, best: Version) -> int:
@@ -211,7 +208,11 @@ class Loop:
                 kept.append(edit)
             else:
                 self._reject(edit.lessons, refused)
-        retired = await self._desk.resolve([each for edit in kept for each in edit.lessons], self._strength)
+        held = [lesson for edit in best.edits for lesson in edit.lessons]
+        overwritten = {each for each in held for edit in kept if self._takes_out(edit, each)}
+        retired = await self._desk.resolve(
+            [each for edit in kept for each in edit.lessons], self._strength, overwritten
+        )
         return [edit for edit in kept if not retired.intersection(edit.lessons)]
 
     async def _try(self, trial: LessonTrial, best: Version, edit: Edit, seen: Observation) -> TrialResult:
@@ -247,6 +248,16 @@ class Loop:
                 reason = next(each.reason for each in reversed(self.contest.tried) if edit in each.edits)
                 self._desk.memory.mark(edit.lessons, "applied", reason)
 
+            for lesson in {held for each in version.edits for held in each.lessons if self._takes_out(edit, held)}:
+                if edit in version.edits and lesson not in edit.lessons:
+                    why = f"its line was corrected or taken out by {', '.join(edit.lessons)}"
+                    self._desk.memory.mark([lesson], "retired", why)
+
+    def _takes_out(self, edit: Edit, lesson: str) -> bool:
+        """Whether an edit takes the line of an earlier lesson out of the prompt."""
+        said = self._desk.memory.get(lesson).text
+        return said in edit.old and said not in edit.new
+
     def _reject(self, lessons: Sequence[str], reason: str) -> None:
         self._desk.memory.mark(lessons, "rejected", reason)
 
@@ -254,6 +265,9 @@ class Loop:
         for each in outcome.pruned:
             if each.removed:
                 self._desk.memory.mark(each.edit.lessons, "retired", each.reason)
+        for lesson in [self._desk.memory.get(name) for edit in outcome.best.edits for name in edit.lessons]:
+            if lesson.status == "retired" and lesson.text in outcome.best.prompt.text:
+                self._desk.memory.mark([lesson.id], "applied", "the edit that took it out was taken out again")
 
 
 def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
@@ -274,17 +288,18 @@ def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
 
 def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
     model = bench.helper("updater", set_up.helper)
-    limits = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
+    limits: dict[str, Any] = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
+    comparing = bench.helper("deduplicator", set_up.helper)
+    finder = ContradictionFinder(bench.gateway, comparing, seed=bench.job.options.seed)
+    opposed = OpposedParts(finder, bench.memory, bench.events)
     if bench.job.options.update == "rewrite":
-        return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events)
-    return EditByEdit(Updater(bench.gateway, model, **limits), bench.events)
+        return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events, opposed)
+    return EditByEdit(Updater(bench.gateway, model, **limits), bench.events, opposed)
 
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:
     options, validation = bench.job.options, bench.splits.validation
-    gate: Acceptance = HeldOutGate(set_up.yardstick, validation)
-    if not options.paper:
-        gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
+    gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
     return Contest(
         set_up.subject,
         gate,
@@ -292,8 +307,9 @@ def _contest(bench: Bench, set_up: SetUp) -> Contest:
         bench.run,
         bench.events,
         racing=options.racing,
-        bisect=not options.paper,
+        bisect=True,
         max_prompt_chars=bench.max_prompt_chars,
         min_coverage=options.min_coverage,
         screening=set_up.screening,
+        again=set_up.questions_again,
     )

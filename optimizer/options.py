@@ -68,7 +68,8 @@ class LoopOptions(JudgeOptions, Where):
     )
     patience: int = Field(2, ge=1, description="Iterations without an accepted edit before the run ends.")
     paper: bool = Field(
-        False, description="The papers' loop, for comparison: all notes, no trial, no test, no pruning."
+        False,
+        description="The papers' loop, for comparison: Algorithm 1 as in App. B, without trial, test or pruning.",
     )
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of tests and intervals.")
     embedder: str | None = Field(None, description="Embedding model of the lesson memory.")
@@ -84,11 +85,20 @@ class LoopOptions(JudgeOptions, Where):
             "a batch is one call of the ordinary note-taker for several disagreements (notes each)",
         ),
         Idle(
-            ("accept_level", "min_gain", "max_drift"),
+            ("accept_level", "min_gain", "max_drift", "patience"),
             where(paper=True),
-            "the papers' loop accepts whatever is better, without a test",
+            "the papers' loop goes on until the held-out figure falls, without a test",
         ),
+        Idle(
+            ("trial", "racing", "prune", "max_notes", "note_taker_program", "note_samples", "contrast", "critique"),
+            where(paper=True),
+            "the papers' loop reads every disagreement, writes down free lessons and tries none of them",
+        ),
+        Idle(("memory",), where(paper=True), "the papers' loop forgets its lessons with every iteration"),
     )
+
+    as_in_the_papers: ClassVar[dict[str, object]] = {"notes": "batched", "update": "rewrite"}
+    """What ``paper`` sets unless it is set otherwise."""
 
     @field_validator("note_taker_program")
     @classmethod
@@ -100,17 +110,11 @@ class LoopOptions(JudgeOptions, Where):
     @model_validator(mode="before")
     @classmethod
     def _as_in_the_papers(cls, values: Any) -> Any:
-        """What ``paper`` sets unless it is set otherwise."""
         if not isinstance(values, dict) or not values.get("paper"):
             return values
-        return {
-            "update": "edits",
-            "trial": False,
-            "racing": False,
-            "prune": False,
-            "max_notes": 1000,
-            "patience": 1,
-        } | values
+        if values.get("update", "rewrite") not in ("edits", "rewrite"):
+            raise ValueError("update: the papers' loop changes the prompt: rewrite (App. B) or edits (Algorithm 1)")
+        return cls.as_in_the_papers | values
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> LoopOptions:
@@ -135,6 +139,12 @@ class MigrateOptions(LoopOptions):
     tolerance: float = Field(
         0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
     )
+
+    as_in_the_papers: ClassVar[dict[str, object]] = {
+        **LoopOptions.as_in_the_papers,
+        "scores": "hard",
+        "explain": "always",
+    }
 
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
@@ -171,8 +181,8 @@ class AlignOptions(LoopOptions):
     writer: ModelName = Field(None, description="Model that writes the questions anew.")
     regenerate_questions: bool = Field(
         False,
-        description="Write the questions anew from every accepted prompt; the gate decides on them too. "
-        "--dry-run takes them to be as many as before.",
+        description="Write the questions anew from every changed prompt; the gate decides on the two together, and on the "
+        "prompt alone where it refuses them. --dry-run takes the questions to be as many as before.",
     )
     learn_from: Literal["both", "development"] = Field(
         "both",
@@ -185,6 +195,13 @@ class AlignOptions(LoopOptions):
     calibrate: bool = Field(
         False, description="Change no prompt: only fit thresholds and Platt scaling, and say what they are worth."
     )
+
+    as_in_the_papers: ClassVar[dict[str, object]] = {
+        **LoopOptions.as_in_the_papers,
+        "scores": "hard",
+        "explain": "always",
+        "regenerate_questions": True,
+    }
 
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
@@ -208,7 +225,11 @@ class AlignOptions(LoopOptions):
             "the judge is shown no examples (update auto or examples)",
         ),
         Idle(("note_taker",), where(update="examples"), _NO_EDIT),
-        Idle(("writer",), where(regenerate_questions=False), "no question is written anew (regenerate_questions)"),
+        Idle(
+            ("writer",),
+            where(regenerate_questions=False, paper=False),
+            "no question is written anew (regenerate_questions)",
+        ),
     )
 
 
@@ -229,6 +250,7 @@ class TuneOptions(LoopOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
         Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
+        Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
         Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),
         Idle(

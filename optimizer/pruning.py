@@ -1,32 +1,22 @@
-"""What is tried with an accepted version besides further edits: it without each of its edits, or with other questions.
-
-At the end edits are taken out one by one where validation does not get worse: the prompt stays short. Questions may be
-written anew from an updated prompt (BinEval App. B); the gate decides on them as on any edit.
-"""
+"""At the end edits are taken out one by one where validation does not get worse: the prompt stays short."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..models.base import CallError
-from ..prompts.checklist import Checklist
-from ..prompts.errors import AskanceError, BudgetExceededError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from .acceptance import Decision
 from .events import EditPruned
-from .subject import Draft, PrunedEdit
+from .subject import PrunedEdit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..agents.question_writer import QuestionWriter
     from ..evaluation.scoring import ExampleScore
-    from ..prompts.checklist import Question
     from .contest import Contest
-    from .events import Teller
     from .subject import Version
     from .yardsticks import Yardstick
 
@@ -105,64 +95,3 @@ def _without(edit: Edit, prompt: Prompt, left: Sequence[Edit], start: Prompt) ->
         if not edit.new:
             raise
         return prompt.apply(Edit(old=edit.new, new=edit.old, lessons=edit.lessons))
-
-
-@dataclass(frozen=True)
-class QuestionsAgain:
-    """Proposes a new checklist for an accepted prompt."""
-
-    writer: QuestionWriter
-    dimensions: Sequence[str]
-    """Those that people rated."""
-    events: Teller
-
-    async def challenge(self, version: Version, contest: Contest, iteration: int) -> Version:
-        """Write questions from the version's prompt; returns the version with them where the gate takes them.
-
-        A question that is there already keeps its id and weight, so that its verdicts are not bought again.
-
-        Raises:
-            BudgetExceededError: A cap was reached; ``version`` stands.
-            ModelError: An endpoint refuses every call.
-        """
-        old = version.draft.questions
-        self.events.phase(f"iteration {iteration}: writing the questions anew")
-        try:
-            written = await self.writer.write(version.prompt.text, self.dimensions)
-        except BudgetExceededError:
-            raise
-        except AskanceError as error:
-            if isinstance(error, CallError) and error.fatal:
-                raise
-            self.events.say(f"the questions stay as they are: {error}")
-            return version
-        new = keep_known(old, written)
-        if new == old:
-            return version
-        return await contest.challenge(version, (), iteration, Draft(version.prompt, new))
-
-
-def keep_known(old: Checklist, written: Checklist) -> Checklist:
-    """The new questions; one that asks the same as an old one is the old one, and new ids repeat none.
-
-    In the sections of the old checklist a new question has its own weight.
-    """
-    known = {question.text: question for question in old.questions}
-    taken = {question.id for question in old.questions}
-    questions: list[Question] = []
-    for question in written.questions:
-        if question.text in {each.text for each in questions}:
-            continue
-        if question.text in known:
-            questions.append(known[question.text])
-            continue
-        name, number = question.id, 2
-        while name in taken:
-            name, number = f"{question.id}-{number}", number + 1
-        taken.add(name)
-        questions.append(question.model_copy(update={"id": name}))
-    sections = {
-        section: {question.id: weights.get(question.id, question.weight) for question in questions}
-        for section, weights in old.section_weights.items()
-    }
-    return old.model_copy(update={"questions": tuple(questions), "section_weights": sections})

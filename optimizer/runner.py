@@ -23,6 +23,7 @@ from .loop import Loop
 from .modes.bench import Bench
 from .modes.mode import mode_of
 from .modes.remembering import memory_for
+from .paper import PaperLoop
 from .questions.account import learned_rows, revised_rows, why_no_questions
 from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, prompt_diff, run_view
 from .subject import Outcome
@@ -237,7 +238,7 @@ async def _run(
         bench = Bench(job, splits, models, gateway, run, events)
         bench.resolve_names()
         set_up = await mode.set_up(bench)
-        loop = Loop(bench, set_up)
+        loop = (PaperLoop if job.options.paper else Loop)(bench, set_up)
         if set_up.improve:
             outcome = await loop.improve(set_up.start)
         else:

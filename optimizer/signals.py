@@ -213,6 +213,9 @@ class HumanSignal:
     judge: Callable[[Draft], Evaluator] | None
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float
+    by_score: bool = False
+    """The papers' way: on a disputed example every question is disputed that is answered in the direction of the error, and no
+    question elsewhere."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Those of questions that run against people first, then widest gap first, questions taking turns."""
@@ -224,7 +227,7 @@ class HumanSignal:
         groups: dict[bool, list[list[Disagreement]]] = {True: [], False: []}
         for name, verdicts in by_question.items():
             question, dimension = draft.questions.question(name), self._dimension(draft, name)
-            against = self._runs_against_people(question, verdicts, dimension)
+            against = not self.by_score and self._runs_against_people(question, verdicts, dimension)
             found = sorted(self._compare(question, verdicts, dimension, scores, against), key=lambda each: -each.gap)
             groups[against].append(found)
         return take_turns(groups[True]) + take_turns(groups[False])
@@ -297,10 +300,14 @@ class HumanSignal:
         for verdict, p_good, wanted in pairs:
             off = p_good - wanted
             whole = self._off(scores[verdict.example], dimension)
+            if self.by_score:
+                if whole is None or abs(whole) <= self.threshold or question.is_good(verdict.answer) is not (whole > 0):
+                    continue
+                off = whole
             is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
             # a doubtful no that is still too high is no wrong yes
             answered_so = question.is_good(verdict.answer) is (off > 0)
-            if abs(off) <= self.threshold or not (is_disputed or against) or not answered_so:
+            if not self.by_score and (abs(off) <= self.threshold or not (is_disputed or against) or not answered_so):
                 continue
             yield Disagreement(
                 example=verdict.example,

@@ -56,6 +56,8 @@ class SimulatedWorld:
     """Kinds of faults that the judge does not see, of those that occur."""
     punished: int = 2
     """Kinds of harmless things that it takes for faults, of 4."""
+    misguided: int = 0
+    """Of the faults that it does not see, those that its starting prompt calls fine: while that line stands, no guidance helps."""
     curable: bool = True
     """Whether the right guidance helps; where not, no edit can, and all that changes is noise."""
     heeded: float = 1.0
@@ -115,6 +117,8 @@ class SimulatedWorld:
         """
         if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
             raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
+        if not 0 <= self.misguided <= self.blind:
+            raise ValueError(f"misguided must be from 0 to blind, {self.blind}; it is {self.misguided}")
         faults, harmless = len(self._faults), len(_signs(faults=False))
         if not 0 <= self.blind <= faults or not 0 <= self.punished <= harmless:
             raise ValueError(
@@ -132,11 +136,23 @@ class SimulatedWorld:
 
     @cached_property
     def prompt(self) -> Prompt:
-        """The judge's starting prompt, without guidance."""
-        return Prompt(
+        """The judge's starting prompt, without guidance, unless it is ``misguided``."""
+        return Prompt(self._sound_prompt + "".join(map(self._wrong_rule, self.errors[: self.misguided])))
+
+    @property
+    def cured_prompt(self) -> Prompt:
+        """The prompt without its wrong lines, and with the right guidance against every error."""
+        return Prompt(self._sound_prompt + "".join(map(self.right_rule, self.errors)))
+
+    @property
+    def _sound_prompt(self) -> str:
+        return (
             "You are a careful judge of summaries.\nRead the article first, then its summary, and judge the summary "
             "alone.\nAnswer each question for itself."
         )
+
+    def _wrong_rule(self, sign: str) -> str:
+        return self.right_rule(sign).replace("Answer no if", "Answer yes even if")
 
     @cached_property
     def errors(self) -> tuple[str, ...]:

@@ -160,6 +160,12 @@ def _reply(
             signs = _SIGNS.search(case)
             ending, kind = _rule(world, _topic(case), signs[1].split() if signs else [], strict, chance)
             return {"quote": "these words", "fact": "the article differs", "kind": kind, field: ending}
+    if "lessons" in fields:
+        return {"lessons": _free_lessons(world, case, chance)}
+    if "requirements" in fields:
+        return {"requirements": [topic.question for topic in TOPICS]}
+    if "questions" in fields:
+        return {"questions": [{"text": _topic(case).question, "violation": "It is not so."}]}
     if "rules" in fields:
         return {"rules": _batch(world, case, chance)}
     if "relation" in fields:
@@ -171,12 +177,18 @@ def _reply(
         rule = re.findall(r"Proposed rule for the judge: (.*)", case)[0]
         tells = not any(truism in rule for truism in TRUISMS.values())
         return {"settles": True, "hits_other": False, "says_more": tells, "reason": "none", "better": rule}
+    if "part" in fields and "The parts that order the opposite: " in case:
+        lesson = case.split("The lesson that has proved right: ")[1].split("\n")[0]
+        place = int(case.split("The parts that order the opposite: ")[1].split(",")[0])
+        return {"part": place, "action": "correct", "text": _write(world, lesson, chance)}
     if "part" in fields:
         last = max(map(int, _ITEM.findall(case)), default=1)
         lesson = case.split("The lesson that it must say: ")[-1].strip()
         return {"part": last, "action": "add", "text": _write(world, lesson, chance)}
     if set(fields) == {"prompt"}:
         prompt, lessons = case.removeprefix("The prompt:\n").split("\n\nThe lessons that it must say:\n")
+        lessons, _, wrong = lessons.partition("\n\nThese parts of the prompt order the opposite")
+        prompt = "\n".join(line for line in prompt.split("\n") if line not in wrong.split("\n")[1:])
         lines = [f"- {_write(world, line.removeprefix('- '), chance)}" for line in lessons.strip().splitlines()]
         return {"prompt": "\n".join([prompt.rstrip(), *lines])}
     return None
@@ -245,6 +257,25 @@ def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict
         )
         rule["items"].append(number)
     return sorted(rules.values(), key=lambda rule: -len(rule["items"]))[:3]
+
+
+def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
+    """Up to three lessons a case, one for each question that went wrong; what says the same is one lesson."""
+    lessons: list[dict[str, Any]] = []
+    items = re.split(r"^\[(\d+)\]$", case, flags=re.MULTILINE)[1:]
+    for number, item in zip(items[::2], items[1::2], strict=True):
+        signs = _SIGNS.search(item)
+        wrong = re.findall(r"Question: (.*)\nAnswered: (?:yes|no)\..*?Right answer: (yes|no)\.", item, re.DOTALL)
+        for asked, right in wrong[:3]:
+            strict = right == "no"
+            ending, _ = _rule(world, _topic(asked), signs[1].split() if signs else [], strict, chance)
+            text = f"Answer {'no if' if strict else 'yes even if'} the output {ending}."
+            same = next((each for each in lessons if says_the_same(each["lesson"], text)), None)
+            if same is None:
+                lessons.append({"cases": [int(number)], "lesson": text})
+            elif int(number) not in same["cases"]:
+                same["cases"].append(int(number))
+    return sorted(lessons, key=lambda each: -len(each["cases"]))
 
 
 def _relation(world: SimulatedWorld, case: str, chance: random.Random) -> dict[str, Any]:

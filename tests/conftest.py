@@ -71,7 +71,9 @@ def help_with(messages: Sequence[tuple[str, str]], fields: Mapping[str, Any]) ->
 
 def useful(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a world without those that others leave without use, which would be refused."""
-    idle = {"update"} if options.get("calibrate") else {"accept_level"} if options.get("paper") else set[str]()
+    idle = {"update"} if options.get("calibrate") else set[str]()
+    if options.get("paper"):
+        idle = {"accept_level", "trial", "prune", "memory", "max_notes", "patience"}
     return {name: value for name, value in options.items() if name not in idle}
 
 
@@ -139,6 +141,10 @@ class World:
         helped = help_with(messages, fields)
         if helped is not None:
             return json.dumps(helped)
+        if "requirements" in fields:  # nobody in this world writes questions anew
+            return "none"
+        if "lessons" in fields:
+            return json.dumps({"lessons": self._free_lessons(last)})
         example = re.findall(r"\[(e\d+)\]", everything)[0]
         question = next((name for name, text in TEXTS.items() if text in everything), None)
         if question is None:  # a request for questions: nobody in this world writes any
@@ -155,6 +161,20 @@ class World:
         if "explanation" in fields:
             return json.dumps({"answer": "yes" if p_yes >= 0.5 else "no", "explanation": f"Words of {example}."})
         return p_yes
+
+    def _free_lessons(self, case: str) -> list[dict[str, Any]]:
+        """One lesson for each question of each case."""
+        found: dict[str, list[int]] = {}
+        items = re.split(r"^\[(\d+)\]$", case, flags=re.MULTILINE)[1:]
+        for number, item in zip(items[::2], items[1::2], strict=True):
+            example = re.findall(r"\[(e\d+)\]", item)[0]
+            for name, text in TEXTS.items():
+                asked = re.search(rf"Question: {re.escape(text)}.*?Right answer: (yes|no)", item, re.DOTALL)
+                if asked:
+                    rule = RULES[self.flaw(example, name) or "style"] if asked[1] == "no" else RULES["brief"]
+                    opening = "Answer no if" if asked[1] == "no" else "Answer yes even if"
+                    found.setdefault(f"{opening} the output {rule}.", []).append(int(number))
+        return [{"cases": sorted(set(cases)), "lesson": text} for text, cases in found.items()]
 
     def serve(self, body: Mapping[str, Any]) -> str | float:
         """The script of a stand-in server."""

@@ -341,3 +341,16 @@ def test_a_judge_that_overlooks_rules_is_cured_by_none() -> None:
 def test_a_world_refuses_parameters_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
         SimulatedWorld(**wrong)
+
+
+def test_a_wrong_line_of_the_prompt_keeps_the_right_one_from_helping_until_it_is_gone() -> None:
+    world = SimulatedWorld(seed=2, misguided=2)
+    first = world.errors[0]
+    appended = world.prompt.text + world.right_rule(first)
+    assert first in world.errors_in(appended)
+    wrong = world.right_rule(first).replace("Answer no if", "Answer yes even if")
+    assert wrong in world.prompt.text
+    assert first not in world.errors_in(appended.replace(wrong, ""))
+    assert world.errors_in(world.cured_prompt) == set()
+    with pytest.raises(ValueError, match="misguided must be from 0 to blind, 4; it is 5"):
+        SimulatedWorld(misguided=5)

@@ -1,31 +1,51 @@
-"""BinEval's Algorithm 1, run whole so that its calls can be counted: no split, no cap, no trial, no gate.
+"""BinEval's Algorithm 1, run whole so that its calls can be counted: no split, no cap, no early stopping.
 
-In every round every judge answers every question on every example, with its explanation in the same call; every
-disagreement is read by the note-taker, every note compared with the memory, and every lesson written into the prompt.
+It is the loop of ``--paper`` (:mod:`askance.optimizer.paper`) as Algorithm 1 has it: notes example by example, one edit a lesson,
+every lesson kept, and every version stands. In every round every judge answers every question on every example, with its
+explanation in the same call.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ...agents.deduplicator import Deduplicator
-from ...agents.updater import Updater
 from ...evaluation.progress import Silent
 from ...models.session import run_sync, session
-from ...optimizer.edits import EditByEdit, bundle
+from ...optimizer.acceptance import Decision, HeldOutGate
 from ...optimizer.events import Teller
 from ...optimizer.job import SplitExamples
-from ...optimizer.lessons import LessonDesk
 from ...optimizer.modes.bench import Bench
 from ...optimizer.modes.mode import mode_of
+from ...optimizer.paper import PaperLoop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...evaluation.scoring import ExampleScore
     from ...memory.run_directory import RunDirectory
     from ...memory.verdict_store import VerdictStore
     from ...optimizer.job import Job
 
 ROUNDS = 5
 """Iterations (App. B)."""
+ALGORITHM_1: dict[str, Any] = {
+    "paper": True,
+    "notes": "each",
+    "update": "edits",
+    "max_lessons": 1_000_000,
+    "max_iterations": ROUNDS,
+}
+"""The settings of a job to count."""
+
+
+@dataclass(frozen=True)
+class EveryVersionStands(HeldOutGate):
+    """Algorithm 1 has no early stopping: P(t) follows on P(t-1), whatever it is worth."""
+
+    def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
+        """Keep it."""
+        return Decision(True, "Algorithm 1 keeps every version", None)
 
 
 def count_calls(job: Job, run: RunDirectory) -> int:
@@ -34,7 +54,7 @@ def count_calls(job: Job, run: RunDirectory) -> int:
     Answers that were bought in an earlier round are not counted again, as in a run of askance.
 
     Args:
-        job: Of ``align`` or ``migrate``; should be set to explain always.
+        job: Of ``align`` or ``migrate``, with the settings of ``ALGORITHM_1``.
         run: An empty directory that the answers are kept in.
 
     Raises:
@@ -50,23 +70,7 @@ async def _run(job: Job, run: RunDirectory, store: VerdictStore) -> int:
     async with session(job.options, store, events.say, stored_answers_are_ours=True) as (models, gateway):
         bench = Bench(job, SplitExamples(job.examples, job.examples, ()), models, gateway, run, events)
         set_up = await mode_of(job.command).set_up(bench)
-        helper = bench.helper("deduplicator", set_up.helper)
-        comparing = Deduplicator(gateway, helper, seed=job.options.seed)
-        desk = LessonDesk(set_up.note_taker, comparing, bench.memory, events, set_up.signal)
-        updater = Updater(gateway, bench.helper("updater", set_up.helper), max_prompt_chars=None, seed=job.options.seed)
-        writer = EditByEdit(updater, events)
-        draft, texts = set_up.start, [text for each in job.examples for text in (each.input, each.output or "")]
-        for _ in range(ROUNDS):
-            seen = await set_up.subject.observe(draft, job.examples)
-            found = set_up.signal.disagreements(draft, seen)
-            if set_up.signal.agrees(seen) or not found:
-                break
-            reasons = await set_up.signal.reasons(draft, seen, found)
-            lessons = await desk.learn(draft, seen, found, reasons)
-            new = [each for each in lessons if each.text not in draft.prompt.text]
-            edits = (await writer.write(draft.prompt, new, texts)).edits
-            prompt = draft.prompt
-            for edit in bundle(prompt, edits):
-                prompt = prompt.apply(edit)
-            draft = type(draft)(prompt, draft.checklist)
+        loop = PaperLoop(bench, set_up)
+        loop.contest.gate = EveryVersionStands(set_up.yardstick, job.examples)
+        await loop.improve(set_up.start)
         return gateway.budget.calls

@@ -38,7 +38,7 @@ from ...optimizer.modes import align, migrate
 from ...optimizer.runner import run_job
 from ...testing import SimulatedJudge, SimulatedWorld
 from ..command_line import RESULTS, write_result
-from .algorithm_1 import ROUNDS, count_calls
+from .algorithm_1 import ALGORITHM_1, ROUNDS, count_calls
 from .simulated_truth import POPULATION, Truth
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Arm:
 ARMS: dict[str, Arm] = {
     "align": Arm(),
     "paper": Arm(options={"paper": True}),
-    "paper, batches and one rewrite": Arm(options={"paper": True, "notes": "batched", "update": "rewrite"}),
+    "paper, a note an example and an edit a lesson": Arm(options={"paper": True, "notes": "each", "update": "edits"}),
     "no trial": Arm(options={"trial": False}, seeds=40),
     "no racing": Arm(options={"racing": False}, seeds=40),
     "no pruning": Arm(options={"prune": False}, seeds=40),
@@ -105,6 +105,7 @@ ARMS: dict[str, Arm] = {
         options=LEARNING, world={**COMMENTED, **UNSEEN, "shared_noise": (0.0, 0.4)}, seeds=40
     ),
     "house rules: auto, 300 examples": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN, "size": 300}, seeds=40),
+    "wrong guidance": Arm(world={"misguided": 3}, seeds=40),
     "migrate": Arm("migrate", seeds=40),
     "migrate, paper": Arm("migrate", options={"paper": True}, seeds=40),
 }
@@ -167,7 +168,7 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
     accepted = [each for each in decided if each.accepted]
     found = result.result
     learned = sum(each.kind != "start" for each in judge.origins.values())
-    cured = world.prompt.text + "".join(map(world.right_rule, world.errors))
+    cured = world.cured_prompt.text
     start, end = (
         truth.spearman(world.prompt.text),
         truth.spearman(judge.prompt.text, judge.checklist, judge.calibration),
@@ -204,11 +205,18 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
 def exhaustive_calls(mode: str, world: SimulatedWorld) -> int:
     """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``)."""
     with tempfile.TemporaryDirectory() as folder:
-        return count_calls(_job(Arm(mode, {"explain": "always"}), world), RunDirectory(Path(folder)))
+        return count_calls(_job(Arm(mode, exhaustive_options(mode)), world), RunDirectory(Path(folder)))
+
+
+def exhaustive_options(mode: str) -> dict[str, Any]:
+    """Algorithm 1 itself writes no questions anew."""
+    return ALGORITHM_1 | ({"regenerate_questions": False} if mode == "align" else {})
 
 
 def _job(arm: Arm, world: SimulatedWorld) -> Job:
-    shared = {"update": "edits", "embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
+    shared = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
+    if not arm.options.get("paper"):
+        shared["update"] = "edits"
     settings: dict[str, Any] = {**shared, **arm.options}
     judge, prompt = SimulatedJudge(world), world.prompt
     if arm.mode == "migrate":

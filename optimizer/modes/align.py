@@ -20,7 +20,7 @@ from ...prompts.examples import human_dimensions
 from ..earlier import earlier_run
 from ..job import Job, split_examples
 from ..options import AlignOptions
-from ..pruning import QuestionsAgain
+from ..questions.again import QuestionsAgain
 from ..show_examples import ShowExamples
 from ..signals import HumanSignal
 from ..subject import Draft
@@ -144,7 +144,9 @@ class Align:
         targets = human_targets(job.examples, job.questions, options.human_scale)
         subject = judge_subject(bench, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
-        signal = HumanSignal(targets, bench.splits.development, judge, threshold=options.threshold)
+        signal = HumanSignal(
+            targets, bench.splits.development, judge, threshold=options.threshold, by_score=options.paper
+        )
         set_up = replace(
             judge_set_up(bench, subject, signal, targets, model, options.optimise_for), improve=not options.calibrate
         )

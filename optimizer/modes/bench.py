@@ -105,8 +105,8 @@ class Bench:
             self.remembering.keep(lessons, best, learned, iteration, write=write, rows=rows or ())
 
     def recalled(self, best: Version) -> list[Lesson]:
-        """Lessons of the lesson memory that are to be tried, once in a run; none in the papers' loop."""
-        if self.remembering is None or self.job.options.paper:
+        """Lessons of the lesson memory that are to be tried, once in a run."""
+        if self.remembering is None:
             return []
         return self.remembering.to_try(self.memory, best.prompt.text)
 

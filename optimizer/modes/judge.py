@@ -22,8 +22,8 @@ from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import BesideProposer, CommentProposer, KindProposer
-from ..screening import Screening
 from ..subject import Draft, Observation, Pair
+from ..trial import Screening
 from ..yardsticks import CorrelationYardstick, SeverityDrift
 from .calibrations import compare_calibrations
 from .mode import SetUp

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ..job import Job, SplitExamples
     from ..options import LoopOptions
     from ..phrasings.step import WordQuestions
-    from ..pruning import QuestionsAgain
+    from ..questions.again import QuestionsAgain
     from ..questions.learner import QuestionLearner
-    from ..screening import Screening
     from ..show_examples import ShowExamples
     from ..signals import Signal
     from ..subject import Draft, Observation, Outcome, Subject
+    from ..trial import Screening
     from ..yardsticks import Drift, Yardstick
     from .bench import Bench
     from .plain_lines import PlainLines

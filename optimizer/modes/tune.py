@@ -100,7 +100,7 @@ def _check_who_judges(
         raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     if judge is None and asks:
         raise InputError("There are questions but no --judge to answer them.")
-    if settings.notes == "batched":
+    if settings.notes == "batched" and not settings.paper:
         raise InputError("--notes batched is for judges; an output's failures are read one by one.")
     if checklist is not None and settings.own_questions:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
@@ -190,8 +190,8 @@ class Tune:
 
 
 def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:
-    """Who states requirements plainly; nobody in the papers' loop, or where it was not wanted."""
-    if options.paper or not options.plain_first:
+    """Who states requirements plainly; nobody where it was not wanted."""
+    if not options.plain_first:
         return None
     writer = RequirementWriter(bench.gateway, bench.helper("note_taker", helper), seed=options.seed)
     return PlainLines(writer, bench.job.checklist, bench.memory, bench.events)

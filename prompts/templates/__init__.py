@@ -49,6 +49,7 @@ OURS = frozenset(
         "noun",
         "number",
         "opening",
+        "opposed",
         "other",
         "parts",
         "problem",

@@ -46,6 +46,17 @@ async def test_opposite_orders_for_the_same_words_contradict_without_a_call() ->
     assert model.requests == []
 
 
+async def test_a_line_of_the_prompt_that_orders_the_opposite_is_told_with_as_few_calls() -> None:
+    asked, model = finder(True)
+    strict = lesson("Answer no if the output leaves a date out.")
+    found = await asked.compare(strict, "- Answer yes even if the output leaves a date out.")
+    assert found.contradicts and found.by == "rule"
+    for harmless in ("* answer no if the output leaves a date out", "1. Answer no if the output invents a date."):
+        assert not (await asked.compare(strict, harmless)).contradicts
+    assert model.requests == []
+    assert (await asked.compare(strict, "Dates may be left out.")).by == "model"
+
+
 async def test_the_same_lesson_twice_is_no_contradiction_and_takes_no_call() -> None:
     asked, model = finder(True)
     found = await asked.compare(lesson("Answer no if it is long."), lesson("answer no if it is long"))

@@ -86,3 +86,15 @@ def test_the_edit_makes_the_new_text_of_the_old_one(old: str, new: str) -> None:
     assert old.count(edit.old) >= 1
     assert old.find(edit.old) == old.rfind(edit.old)
     assert old.replace(edit.old, edit.new) == wanted
+
+
+async def test_a_part_that_orders_the_opposite_may_go_and_no_other() -> None:
+    wrong = "Answer yes even if any of the dates in it is not the one that the source itself has got."
+    prompt = Prompt(f"You judge summaries.\n{wrong}\nBe fair.")
+    new = "\n".join(["You judge summaries.", "Be fair.", *TEXTS])
+    model = ScriptedModel([json.dumps({"prompt": new})])
+    edit = await Rewriter(Gateway(), model).propose(prompt, LESSONS, (), [1])
+    assert prompt.apply(edit).text == new
+    assert wrong in model.requests[0].messages[1][1].split("order the opposite")[1]
+    with pytest.raises(ParseError, match="drops too much"):
+        await rewrite(new, new, prompt=prompt)

@@ -181,3 +181,68 @@ async def test_a_prompt_that_is_protected_as_a_whole_is_not_asked_about() -> Non
     with pytest.raises(ParseError, match="all of it is protected"):
         await Updater(Gateway(), model).propose(Prompt("<!-- protect -->\nx\n<!-- /protect -->"), LESSON)
     assert model.requests == []
+
+
+# --- what orders the opposite -------------------------------------------------------------------------------------------
+
+
+WRONG = Prompt("You judge summaries.\n- Be fair.\n- Answer yes even if the output has any date wrong.\n- Be kind.\n")
+
+
+def correction(part: int, action: str, text: str = "") -> str:
+    return json.dumps({"part": part, "action": action, "text": text})
+
+
+async def correct(*replies: str, prompt: Prompt = WRONG, opposed: tuple[int, ...] = (2,)) -> tuple[Edit, ScriptedModel]:
+    model = ScriptedModel(replies)
+    return await Updater(Gateway(), model).propose(prompt, LESSON, (), opposed), model
+
+
+async def test_a_part_that_orders_the_opposite_is_replaced_and_need_not_be_kept() -> None:
+    edit, model = await correct(correction(3, "correct", LESSON.text))
+    assert WRONG.apply(edit).text == WRONG.text.replace(
+        "Answer yes even if the output has any date wrong.", LESSON.text
+    )
+    assert edit.lessons == ("L1",)
+    assert "The parts that order the opposite: 3" in model.requests[0].messages[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "left"),
+    [
+        (WRONG.text, 3, "You judge summaries.\n- Be fair.\n- Be kind.\n"),
+        ("Say yes.\nBe fair.", 1, "Be fair."),
+        ("Be fair.\nSay yes.", 2, "Be fair."),
+        ("Be fair.\nSay yes.\n", 2, "Be fair.\n"),
+        ("Say yes.\nBe fair.\nSay yes.", 1, "Be fair.\nSay yes."),
+        ("A" + " word" * 40 + ". Say yes. Be fair.", 2, "A" + " word" * 40 + ". Be fair."),
+        ("- Say yes. " + "A" + " word" * 40 + ".", 1, "A" + " word" * 40 + "."),
+    ],
+)
+async def test_a_part_that_orders_the_opposite_is_taken_out_with_its_line(text: str, part: int, left: str) -> None:
+    edit, _ = await correct(correction(part, "delete"), prompt=Prompt(text), opposed=(part - 1,))
+    assert text.count(edit.old) == 1
+    assert Prompt(text).apply(edit).text == left
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (correction(2, "delete"), "must be one of these: 3"),
+        (correction(9, "delete"), "must be one of these: 3"),
+        (correction(3, "correct", "Look at dates."), "does not say the lesson in full"),
+        (correction(3, "correct"), "does not say the lesson in full"),
+        (correction(3, "add", LESSON.text), "field 'action'"),
+    ],
+)
+async def test_nothing_but_what_contradicts_is_given_up(bad: str, said: str) -> None:
+    _, model = await correct(bad, correction(3, "delete"))
+    assert said in model.requests[1].messages[-1][1]
+    with pytest.raises(ParseError, match=re.escape(said)):
+        await correct(bad, bad)
+
+
+async def test_the_answer_format_is_no_part_that_may_be_taken_out() -> None:
+    prompt = Prompt("Answer yes or no.\nBe fair.")
+    with pytest.raises(ParseError, match="answer format"):
+        await correct(correction(1, "delete"), correction(1, "delete"), prompt=prompt, opposed=(0,))

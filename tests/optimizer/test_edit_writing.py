@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from askance.agents.deduplicator import ContradictionFinder
 from askance.agents.updater import Rewriter, Updater
 from askance.evaluation.progress import Silent
+from askance.memory.embedders import embedder
 from askance.memory.journal import Journal
+from askance.memory.lesson_memory import LessonMemory
 from askance.models.base import ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.edits import EditByEdit, WholeRewrite, add_lines, bundle
+from askance.optimizer.edits import EditByEdit, OpposedParts, WholeRewrite, add_lines, bundle
 from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
@@ -176,3 +180,30 @@ def test_a_plain_line_that_has_no_place_is_refused_with_the_reason(tmp_path: Pat
         assert not written.edits
         assert reason in written.refused["L1"]
     assert [type(event) for event in desk.outcomes] == [EditProposed, *[EditRefused] * 3]
+
+
+WRONG = "- Answer yes even if the output has a date wrong."
+
+
+async def test_a_line_that_orders_the_opposite_is_corrected_in_place(tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        said = request.messages[-1][1]
+        if "First instruction" in said:
+            return json.dumps({"reason": "a wrong date", "contradicts": WRONG in said})
+        if "order the opposite: 2" in said:
+            return json.dumps({"part": 2, "action": "correct", "text": TEXTS["L1"]})
+        return json.dumps({"part": 2, "action": "add", "text": TEXTS["L2"]})
+
+    desk, prompt = Desk(tmp_path, script), Prompt(f"You judge summaries.\n{WRONG}\nBe fair.")
+    memory = LessonMemory(embedder("words"))
+    finder = ContradictionFinder(Gateway(retry=RetryPolicy(1)), desk.model)
+    opposed = OpposedParts(finder, memory, desk.edits.events)
+    written = await replace(desk.edits, opposed=opposed).write(prompt, LESSONS[:1], [])
+    assert prompt.apply(written.edits[0]).text == f"You judge summaries.\n- {TEXTS['L1']}\nBe fair."
+
+
+async def test_a_comparison_that_cannot_be_had_leaves_the_lesson_to_be_added(tmp_path: Path) -> None:
+    desk, prompt = Desk(tmp_path, lambda request: "Let me think."), Prompt(f"You judge summaries.\n{WRONG}\nBe fair.")
+    finder = ContradictionFinder(Gateway(retry=RetryPolicy(1)), desk.model)
+    opposed = OpposedParts(finder, LessonMemory(embedder("words")), desk.edits.events)
+    assert await opposed.find(prompt, LESSONS[0]) == []

@@ -1,4 +1,4 @@
-"""Questions written anew from an accepted prompt."""
+"""Questions written anew from a changed prompt: the two are one candidate."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from askance.models.base import ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.optimizer.acceptance import PairedGate
-from askance.optimizer.contest import Contest
+from askance.optimizer.contest import ANEW, Contest
 from askance.optimizer.events import Teller
-from askance.optimizer.pruning import QuestionsAgain, keep_known
+from askance.optimizer.questions.again import QuestionsAgain, keep_known
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example
+from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict
 from askance.testing import Reply, ScriptedModel
@@ -48,8 +49,14 @@ class Told(Silent):
         self.said.append(text)
 
 
+NEW_RULE = "Rude letters fail."
+EDIT = Edit(old="Judge letters well.", new=f"Judge letters well.\n{NEW_RULE}", lessons=("L1",))
+
+
 class Judge:
-    """Worth more the more questions there are, unless one is about length."""
+    """Worth more the more questions there are, unless one is about length; a changed prompt alone is worth ``alone``."""
+
+    alone = 0.0
 
     def __init__(self) -> None:
         self.asked: list[Checklist] = []
@@ -61,6 +68,8 @@ class Judge:
         self.asked.append(draft.checklist)
         texts = [each.text for each in draft.checklist.questions]
         value = 0.0 if "Is the letter long?" in texts else 0.1 * len(texts)
+        if draft.checklist == OLD and NEW_RULE in draft.prompt.text:
+            value += self.alone
         return Observation(examples, [], [ExampleScore(each.id, value, {"d": value}) for each in examples])
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
@@ -74,14 +83,15 @@ class Desk:
         run = RunDirectory(folder)
         events = Teller(run.journal(), self.told)
         gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.1)
-        self.contest = Contest(self.judge, gate, EXAMPLES, run, events, racing=True, bisect=True, max_prompt_chars=None)
         gateway = Gateway(None, budget, retry=RetryPolicy(1))
-        self.again = QuestionsAgain(QuestionWriter(gateway, ScriptedModel(script), embedder("words")), ["d"], events)
+        again = QuestionsAgain(QuestionWriter(gateway, ScriptedModel(script), embedder("words")), ["d"], events)
+        how = {"racing": True, "bisect": True, "max_prompt_chars": None, "again": again}
+        self.contest = Contest(self.judge, gate, EXAMPLES, run, events, **how)
 
     async def challenge(self) -> tuple[Version, Version]:
         start = await self.contest.start(Draft(Prompt("Judge letters well."), OLD))
         self.judge.asked.clear()
-        return start, await self.again.challenge(start, self.contest, 1)
+        return start, await self.contest.settle(start, [EDIT], 1)
 
 
 def writes(*texts: str) -> Callable[[Request], Reply]:
@@ -90,18 +100,23 @@ def writes(*texts: str) -> Callable[[Request], Reply]:
     def script(request: Request) -> Reply:
         assert request.parameters.schema is not None
         if "requirements" in request.parameters.schema["properties"]:
-            assert "Judge letters well." in request.messages[1][1], "they are written from the updated prompt"
+            assert NEW_RULE in request.messages[1][1], "they are written from the updated prompt"
             return json.dumps({"requirements": ["The letter is good."]})
         return json.dumps({"questions": [{"text": text, "violation": "It is not so."} for text in texts]})
 
     return script
 
 
-async def test_questions_that_the_gate_takes_become_those_of_the_version(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [0.0, -0.1, 0.05])
+async def test_prompt_and_questions_are_accepted_together_whatever_the_prompt_alone_is_worth(
+    tmp_path: Path, alone: float
+) -> None:
     desk = Desk(tmp_path, writes("Is the letter kind?", "Is the letter signed?", "Does the letter greet?"))
+    desk.judge.alone = alone
     start, winner = await desk.challenge()
     assert winner.number == 1
-    assert winner.prompt == start.prompt
+    assert winner.prompt.text == f"{start.prompt.text}\n{NEW_RULE}"
+    assert winner.edits == (EDIT,)
     assert winner.draft.checklist is not None
     assert [each.text for each in winner.draft.checklist.questions] == [
         "Is the letter kind?",
@@ -109,6 +124,31 @@ async def test_questions_that_the_gate_takes_become_those_of_the_version(tmp_pat
         "Does the letter greet?",
     ]
     assert desk.contest.accepted is winner
+    assert [(each.accepted, each.reason.endswith(ANEW)) for each in desk.contest.tried] == [(True, True)]
+
+
+async def test_where_the_new_questions_spoil_it_the_prompt_alone_is_tried_and_the_two_share_the_level(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path, writes("Is the letter long?"))
+    desk.judge.alone = 0.1
+    _, winner = await desk.challenge()
+    assert winner.edits == (EDIT,)
+    assert winner.draft.checklist == OLD
+    assert [(each.accepted, each.reason.endswith(ANEW)) for each in desk.contest.tried] == [
+        (False, True),
+        (True, False),
+    ]
+    assert desk.contest._look == (2, 2)
+
+
+async def test_edits_that_have_no_place_in_the_pair_are_not_lost(tmp_path: Path) -> None:
+    first, other = EDIT.model_copy(update={"new": NEW_RULE}), EDIT.model_copy(update={"new": "Be quick."})
+    desk = Desk(tmp_path, writes("Is the letter kind?", "Is the letter signed?", "Does the letter greet?"))
+    start = await desk.contest.start(Draft(Prompt("Judge letters well."), OLD))
+    winner = await desk.contest.settle(start, [first, other], 1)
+    assert winner.edits == (first,)
+    assert "cannot be applied" in desk.contest.untried[other.old, other.new]
 
 
 async def test_a_question_that_stays_is_the_same_so_that_its_verdicts_are_not_bought_again(tmp_path: Path) -> None:
@@ -130,7 +170,7 @@ async def test_the_same_questions_are_not_judged_again(tmp_path: Path) -> None:
     desk = Desk(tmp_path, writes("Is the letter kind?", "Is the letter short?"))
     start, winner = await desk.challenge()
     assert winner is start
-    assert desk.judge.asked == []
+    assert [checklist == OLD for checklist in desk.judge.asked] == [True], "the prompt alone, once"
 
 
 @pytest.mark.parametrize("reply", ["I would rather not.", ModelError("down"), json.dumps({"requirements": [" "]})])
@@ -138,7 +178,7 @@ async def test_questions_that_cannot_be_had_leave_the_old_ones_and_are_told(tmp_
     desk = Desk(tmp_path, lambda request: reply)
     start, winner = await desk.challenge()
     assert winner is start
-    assert [text.split(":")[0] for text in desk.told.said] == ["the questions stay as they are"]
+    assert desk.told.said[0].split(":")[0] == "the questions stay as they are"
 
 
 @pytest.mark.parametrize("what", ["key", "budget"])

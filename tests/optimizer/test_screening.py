@@ -17,8 +17,8 @@ from askance.optimizer.acceptance import Decision, PairedGate
 from askance.optimizer.contest import ON_ITS_OWN, Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.pruning import prune
-from askance.optimizer.screening import Screening
 from askance.optimizer.subject import Draft, Observation, Pair, PrunedEdit, Version
+from askance.optimizer.trial import Screening
 from askance.optimizer.yardsticks import MeanYardstick
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

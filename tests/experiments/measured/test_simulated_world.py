@@ -86,6 +86,13 @@ def test_where_nothing_can_be_learned_nothing_is_gained() -> None:
     assert summarise(runs)["exhaustive_calls"] is None
 
 
+def test_wrong_guidance_is_replaced_where_a_lesson_contradicts_it() -> None:
+    careful = {"note_taker_wrong": 0.0, "updater_wrong": 0.0, "judge_noise": 0.5, "punished": 0}
+    run = run_once(Arm(world={"misguided": 4} | careful), 0)
+    assert run.fixed >= 2, "all four errors are behind a line that orders the opposite"
+    assert run.end > run.start
+
+
 def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None:
     worse = replace(RUN, end=0.395, test_end=0.3, fixed=0, falsely=2)
     far_worse = replace(RUN, end=0.3, test_end=None)

@@ -13,6 +13,7 @@ from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
+from askance.optimizer.contest import ANEW
 from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.runs import estimate_run
@@ -51,7 +52,7 @@ def teach_to_write_questions(world: Any) -> None:
             texts = ("Are the facts right?", "Is there a moon in it?")
             return json.dumps({"questions": [{"text": text, "violation": "It is wrong."} for text in texts]})
         if "Is there a moon in it?" in "\n".join(content for _, content in messages):
-            return 0.5
+            return json.dumps({"answer": "no", "explanation": "There is none."}) if "explanation" in fields else 0.5
         return reply(messages, schema)
 
     world.reply = with_writer
@@ -142,9 +143,11 @@ def test_questions_written_anew_have_to_pass_the_gate_and_known_ones_are_not_jud
     seen: list[Request] = []
     done = world.align(tmp_path / "run", seen.append, regenerate_questions=True)
     decisions = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if event["event"] == "decision"]
-    assert any(event["lessons"] == [] for event in decisions), "the new questions went through the gate"
+    pairs = [event for event in decisions if event["reason"].endswith(ANEW)]
+    assert pairs, "the new questions went through the gate"
+    assert all(event["lessons"] for event in pairs), "together with the prompt that they were written from"
     assert len(seen) == len({request.key for request in seen})
-    accepted = [event for event in decisions if event["lessons"] == [] and event["accepted"]]
+    accepted = [event for event in pairs if event["accepted"]]
     assert ("checklist" in done.result["best"]) == bool(accepted)
 
 
@@ -195,7 +198,8 @@ def test_a_run_is_resumed_from_its_directory_alone(world: Any, tmp_path: Path, s
         {"trial": True, "prune": True},
         {"trial": True, "prune": True, "update": "rewrite", "note_samples": 2},
         {"calibrate": True},
-        {"paper": True, "max_notes": 8},
+        {"paper": True},
+        {"paper": True, "notes": "each", "update": "edits"},
         {"regenerate_questions": True},
     ],
 )
@@ -220,7 +224,7 @@ def test_the_estimate_counts_the_rules_of_batched_notes_and_the_cap_on_candidate
         return estimate_run(job).iteration_calls
 
     judging = 12 * 2  # validation examples, questions
-    helpers = 2 * (1 + 7)  # of a lesson
+    helpers = 2 * (1 + 10)  # of a lesson
     assert per_iteration(max_notes=8) - per_iteration(max_notes=1) == 6 * judging + 7 * helpers
     assert per_iteration(max_notes=8, max_lessons=2) == per_iteration(max_notes=8) - 4 * judging
     assert per_iteration(max_notes=1, notes="batched") - per_iteration(max_notes=1) == 4 * judging + 2 * helpers

@@ -30,7 +30,10 @@ BOTH = ("greeting", "signature")
 
 
 def notes_in(seen: list[Request]) -> list[Request]:
-    return [each for each in seen if "instruction" in (each.parameters.schema or {}).get("properties", {})]
+    """Requests for notes: an instruction, or in the papers' loop lessons."""
+    return [
+        each for each in seen if {"instruction", "lessons"} & set((each.parameters.schema or {}).get("properties", {}))
+    ]
 
 
 def tune(letters: Any, run: Path, kind: str = "checklist", **options: Any) -> tuple[Any, list[Request]]:

@@ -1,0 +1,221 @@
+"""The papers' loop, to compare with: BinEval's Algorithm 1 (App. C) as App. B runs it, line by line.
+
+It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go into the
+prompt, and the version stands unless the held-out figure falls. What it keeps of ours is what nothing works without:
+placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside the code are
+those of the lines of Algorithm 1; ``docs/method.md`` has the whole table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
+from ..agents.deduplicator import Deduplicator
+from ..agents.notes import Case
+from ..agents.updater import Rewriter, Updater
+from ..memory.result_file import FinishReason
+from ..models.base import CallError
+from ..prompts.errors import BudgetExceededError
+from .acceptance import HeldOutGate
+from .contest import Contest, edited
+from .edits import EditByEdit, WholeRewrite
+from .events import DisagreementsFound, LessonKept, LessonLearned, LoopStopped, NoteFailed, ReasonsGiven
+from .lessons import BATCH, last_number
+from .modes.tune import FOLLOW
+from .subject import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..prompts.lessons import Disagreement, Edit, Lesson
+    from ..prompts.prompt import Prompt
+    from .edits import EditWriter
+    from .modes.bench import Bench
+    from .modes.mode import SetUp
+    from .signals import Reasons
+    from .subject import Draft, Observation
+
+
+class PaperLoop:
+    """One run of the papers' loop."""
+
+    def __init__(self, bench: Bench, set_up: SetUp) -> None:
+        """Nothing is asked yet."""
+        options, gateway = bench.job.options, bench.gateway
+        seed, longest = options.seed, options.max_prompt_chars
+        self._bench, self._set_up, self._options, self._events = bench, set_up, options, bench.events
+        self._note_taker = FreeNoteTaker(gateway, bench.helper("note_taker", set_up.helper), seed=seed)
+        self._deduplicator = Deduplicator(gateway, bench.helper("deduplicator", set_up.helper), seed=seed)
+        updater = bench.helper("updater", set_up.helper)
+        self._writer: EditWriter = EditByEdit(
+            Updater(gateway, updater, max_prompt_chars=longest, seed=seed, free=True), bench.events
+        )
+        if options.update == "rewrite":
+            rewriter = Rewriter(gateway, updater, max_prompt_chars=longest, seed=seed, free=True)
+            self._writer = WholeRewrite(rewriter, bench.events)
+        self.contest = Contest(
+            set_up.subject,
+            HeldOutGate(set_up.yardstick, bench.splits.validation),
+            bench.splits.validation,
+            bench.run,
+            bench.events,
+            racing=False,
+            bisect=False,
+            max_prompt_chars=longest,
+            min_coverage=options.min_coverage,
+        )
+        self._count = last_number(bench.memory)
+        """Numbers that lessons have had."""
+
+    async def improve(self, start: Draft) -> Outcome:
+        """P(T): iterate until both sides agree, the held-out figure falls or the iterations are used up.
+
+        Raises:
+            BudgetExceededError: The budget ended before the starting draft was measured.
+            ModelError: A model cannot be reached at all.
+        """
+        baseline = await self.contest.start(start)
+        yardstick = self._set_up.yardstick
+        self._events.measured(yardstick.value(baseline.scores), yardstick.name)
+        outcome = Outcome(baseline, baseline, "max_iterations", 0, self.contest.tried)
+        try:
+            while outcome.iterations < self._options.max_iterations:  # line 1
+                outcome.iterations += 1
+                stop = await self._iterate(outcome)
+                self._bench.keep_lessons(outcome.best, None, outcome.iterations)
+                if stop is not None:
+                    outcome.finish_reason = stop
+                    break
+        except BudgetExceededError as error:
+            outcome.finish_reason = cast(FinishReason, error.limit)
+            self._events.say(str(error))
+            outcome.best = self.contest.accepted or outcome.best
+        self._events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
+        return outcome
+
+    async def _iterate(self, outcome: Outcome) -> FinishReason | None:
+        """One iteration; the reason to stop where there is one. The outcome's best version is kept up to date."""
+        best, number, signal = outcome.best, outcome.iterations, self._set_up.signal
+        self._events.phase(f"iteration {number}: judging the development examples")
+        seen = await self._set_up.subject.observe(  # 2-4; the source's verdicts were bought at the set-up, and stay
+            best.draft, self._bench.splits.development, self._events.advance
+        )
+        outcome.seen[best.number] = seen
+        if signal.agrees(seen):  # 6-10
+            return self._set_up.agreed
+        found = signal.disagreements(best.draft, seen)  # 12-13
+        self._events.emit(DisagreementsFound(number, len(found), len(seen.verdicts), found))
+        if not found:
+            return "no_disagreements"
+        reasons = await signal.reasons(best.draft, seen, found)
+        self._events.emit(ReasonsGiven(reasons.mine, reasons.theirs))
+        drawn = await self._notes(seen, found, reasons)  # 15-18
+        unique = await self._unique(drawn)  # 19-29
+        kept = sorted(unique, key=lambda each: -each.support)[: self._options.max_lessons]  # App. B: up to 10
+        for lesson in unique:
+            self._bench.memory.add(lesson)
+            self._events.emit(LessonLearned(lesson))
+        self._mark([each for each in unique if each not in kept], f"not among the {self._options.max_lessons} retained")
+        edits = await self._update(best.prompt, kept)  # 30-33, or App. B, step 4
+        if not edits:
+            return "no_edit"
+        draft = edited(best.draft, edits)
+        if self._set_up.questions_again is not None:  # App. B, step 5
+            draft = await self._set_up.questions_again.propose(draft, number) or draft
+        winner = await self.contest.challenge(best, edits, number, draft)  # App. B, early stopping
+        said = self.contest.tried[-1].reason
+        held = [self._bench.memory.get(name) for edit in edits for name in edit.lessons]
+        if winner is best:
+            self._mark(held, said)
+            return "figure_fell"
+        self._bench.memory.mark([each.id for each in held], "applied", said)
+        outcome.best = winner
+        return None
+
+    async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
+        """L_all: the lessons of every example with a disagreement, in the order of the examples.
+
+        One call an example, as in Algorithm 1, or a batch of them, as in App. B.
+        """
+        items: dict[str, list[Case]] = {each.id: [] for each in seen.examples}
+        by_id = {each.id: each for each in seen.examples}
+        for each in found:
+            said = {"target": reasons.mine.get(each.key, ""), "reference": reasons.theirs.get(each.key, "")}
+            question = seen.question(each.example, each.question)
+            items[each.example].append(Case(each, by_id[each.example], question, said))
+        disputed = [cases for cases in items.values() if cases]
+        size = BATCH if self._options.notes == "batched" else 1
+        batches = [disputed[start : start + size] for start in range(0, len(disputed), size)]
+        checklist = self._bench.job.checklist
+        task = checklist.task if checklist is not None and checklist.task else FOLLOW
+        done = 0
+
+        async def note(batch: Sequence[Sequence[Case]], first: int) -> list[Lesson]:
+            nonlocal done
+            ids = [f"L{first + number}" for number in range(MOST_LESSONS * len(batch))]
+            lessons = await self._note_taker.take_notes(task, batch, ids)
+            done += len(batch)
+            self._events.advance(done, len(disputed))
+            return lessons
+
+        self._events.phase("taking notes", len(disputed))
+        firsts = [self._count + 1 + number * MOST_LESSONS * size for number in range(len(batches))]
+        self._count += len(batches) * MOST_LESSONS * size
+        answered = await asyncio.gather(
+            *map(note, batches, firsts), return_exceptions=True
+        )  # one under way is paid for
+        lessons: list[Lesson] = []
+        for batch, answer in zip(batches, answered, strict=True):
+            if isinstance(answer, CallError) and not answer.fatal:
+                for case in (case for cases in batch for case in cases):
+                    self._events.emit(NoteFailed(case.disagreement.key, str(answer)))
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                lessons += answer
+        return lessons
+
+    async def _unique(self, drawn: Sequence[Lesson]) -> list[Lesson]:
+        """L_unique: every lesson is compared with all that are there; M is empty at the start of an iteration."""
+        self._events.phase("comparing lessons", len(drawn))
+        memory: list[Lesson] = []
+        for number, lesson in enumerate(drawn, 1):
+            try:
+                relation, known = await self._deduplicator.compare(lesson, memory, free=True)  # line 21
+            except CallError as error:
+                if error.fatal:
+                    raise
+                self._events.say(f"lesson {lesson.id} was not compared and is kept as new: {error}")
+                relation, known = None, None
+            kept = lesson
+            if known is None or relation is None:
+                memory.append(lesson)  # 26
+            else:  # 22-23
+                update: dict[str, object] = {"evidence": tuple(dict.fromkeys(known.evidence + lesson.evidence))}
+                if relation.relation == "merge":
+                    update["text"] = " ".join(relation.merged.split())
+                kept = known.model_copy(update=update)
+                memory[memory.index(known)] = kept
+            how = relation.relation if relation is not None else "new"
+            self._events.emit(LessonKept(lesson.id, lesson.text, lesson.evidence, how, kept.id, kept.text))
+            self._events.advance(number, len(drawn))
+        return memory
+
+    async def _update(self, prompt: Prompt, lessons: Sequence[Lesson]) -> tuple[Edit, ...]:
+        """One edit after the other, each of the prompt that the one before made; or all lessons in one rewrite."""
+        batches = [list(lessons)] if self._options.update == "rewrite" else [[each] for each in lessons]
+        edits: list[Edit] = []
+        for batch in batches:
+            written = await self._writer.write(prompt, batch, ())
+            for edit in written.edits:
+                prompt = prompt.apply(edit)
+                edits.append(edit)
+            self._mark(
+                [self._bench.memory.get(name) for name in written.refused], "no edit that keeps the prompt whole"
+            )
+        return tuple(edits)
+
+    def _mark(self, lessons: Sequence[Lesson], reason: str) -> None:
+        self._bench.memory.mark([each.id for each in lessons], "rejected", reason)

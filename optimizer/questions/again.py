@@ -1,0 +1,75 @@
+"""Questions written anew from an updated prompt (BinEval App. B); the gate decides on the two together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...models.base import CallError
+from ...prompts.errors import AskanceError, BudgetExceededError
+from ..subject import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...agents.question_writer import QuestionWriter
+    from ...prompts.checklist import Checklist, Question
+    from ..events import Teller
+
+
+@dataclass(frozen=True)
+class QuestionsAgain:
+    """Proposes a new checklist for a changed prompt."""
+
+    writer: QuestionWriter
+    dimensions: Sequence[str]
+    """Those that people rated."""
+    events: Teller
+
+    async def propose(self, draft: Draft, iteration: int) -> Draft | None:
+        """The draft with questions written from its prompt; None where they are the same, or cannot be had.
+
+        A question that is there already keeps its id and weight, so that its verdicts are not bought again.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        self.events.phase(f"iteration {iteration}: writing the questions anew")
+        try:
+            written = await self.writer.write(draft.prompt.text, self.dimensions)
+        except BudgetExceededError:
+            raise
+        except AskanceError as error:
+            if isinstance(error, CallError) and error.fatal:
+                raise
+            self.events.say(f"the questions stay as they are: {error}")
+            return None
+        new = keep_known(draft.questions, written)
+        return None if new == draft.questions else Draft(draft.prompt, new)
+
+
+def keep_known(old: Checklist, written: Checklist) -> Checklist:
+    """The new questions; one that asks the same as an old one is the old one, and new ids repeat none.
+
+    In the sections of the old checklist a new question has its own weight.
+    """
+    known = {question.text: question for question in old.questions}
+    taken = {question.id for question in old.questions}
+    questions: list[Question] = []
+    for question in written.questions:
+        if question.text in {each.text for each in questions}:
+            continue
+        if question.text in known:
+            questions.append(known[question.text])
+            continue
+        name, number = question.id, 2
+        while name in taken:
+            name, number = f"{question.id}-{number}", number + 1
+        taken.add(name)
+        questions.append(question.model_copy(update={"id": name}))
+    sections = {
+        section: {question.id: weights.get(question.id, question.weight) for question in questions}
+        for section, weights in old.section_weights.items()
+    }
+    return old.model_copy(update={"questions": tuple(questions), "section_weights": sections})
