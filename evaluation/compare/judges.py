@@ -70,16 +70,17 @@ def random_k(setup: Setup) -> Questionnaire:
     pool = candidate_pool(setup, "random_k")
     options = setup.options
     dimensions = sorted({each.dimension for each in pool.questions if each.weight > 0})
-    if options.k < len(dimensions):
+    random.Random(options.seed).shuffle(dimensions)  # which has one question more
+    dimensions.sort(key=lambda each: each not in setup.dimensions)  # others count for the overall score only
+    if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
-            f"k: random_k draws {options.k} questions in all, and each of the {len(dimensions)} dimensions needs one. "
-            "Give a larger k, or compare fewer dimensions with --dimension."
+            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a larger "
+            "k, or compare fewer dimensions with --dimension."
         )
     stacks = []
     for dimension in dimensions:
         ids = sorted(each.id for each in pool.questions if each.dimension == dimension and each.weight > 0)
         stacks.append(random.Random(f"{options.seed}/{dimension}").sample(ids, len(ids)))
-    random.Random(options.seed).shuffle(stacks)  # which dimension has one question more
     in_turn = (each for dealt in zip_longest(*stacks) for each in dealt if each is not None)
     drawn = set(islice(in_turn, options.k))
     kept = tuple(each for each in pool.questions if each.id in drawn)
