@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..models.base import Parameters
-from ..models.probabilities import alternatives_of_field, expected_score, first_word, score_masses
+from ..models.probabilities import alternatives_of_field, expected_score, number_masses, score_masses
 from ..prompts.templates import render
 from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, explanation_in, json_object, shown
 
@@ -37,7 +37,7 @@ class ExpectedScoreAsking(OneByOne):
     temperature: float
     seed: int | None
     scale: tuple[int, int]
-    """Lowest and highest number, in 0 to 9."""
+    """Lowest and highest number, in 0 to 9, or to 10 where nothing is explained."""
 
     @cached_property
     def form(self) -> str:
@@ -61,13 +61,12 @@ class ExpectedScoreAsking(OneByOne):
         if self.explained:
             fields = json_object(answer)
             self._check_said(fields)
-            alternatives = alternatives_of_field(answer.logprobs or (), "score")
+            masses = score_masses(alternatives_of_field(answer.logprobs or (), "score"), *self.scale)
             explanation = explanation_in(fields)
         else:
-            word = first_word(answer.logprobs or ())
-            alternatives = word[1] if word else ()
+            masses = number_masses(answer.logprobs or (), *self.scale)
             explanation = None
-        p_yes = self._expected(alternatives, answer)
+        p_yes = self._expected(masses, answer)
         return {question: Reading(p_yes >= 0.5, p_yes, explanation)}
 
     def nearest(self, p_yes: float) -> str:
@@ -75,9 +74,8 @@ class ExpectedScoreAsking(OneByOne):
         low, high = self.scale
         return str(low + round(p_yes * (high - low)))
 
-    def _expected(self, alternatives: Sequence[tuple[str, float]], answer: Answer) -> float:
+    def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale
-        masses = score_masses(alternatives, low, high)
         if sum(masses) < LEAST_MASS:
             raise ValueError(f"{shown(answer.text)} is no number from {low} to {high}")
         return expected_score(masses)

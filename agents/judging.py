@@ -22,7 +22,7 @@ class Judging:
     repeat: int = 1
     seed: int = 42
     score_scale: tuple[int, int] | None = None
-    """Lowest and highest number, in 0 to 9, where p_yes is an expected score; None: judges say yes or no."""
+    """Lowest and highest number, in 0 to 10, where p_yes is an expected score; None: judges say yes or no."""
 
     def __post_init__(self) -> None:
         """Check what goes together.
@@ -33,9 +33,13 @@ class Judging:
         if self.score_scale is None:
             return
         low, high = self.score_scale
-        if not 0 <= low < high <= 9:
+        if not 0 <= low < high <= 10:
             raise InputError(
-                f"The score scale {low} to {high} is none: two whole numbers from 0 to 9, the lower first."
+                f"The score scale {low} to {high} is none: two whole numbers from 0 to 10, the lower first."
+            )
+        if high == 10 and (low > 1 or self.explain != "never"):
+            raise InputError(
+                "A score scale up to 10 begins at 0 or 1 and takes answers without explanations (--explain never)."
             )
         if self.mode == "batched":
             raise InputError("Expected scores take one call a question: leave out --mode batched.")

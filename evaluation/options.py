@@ -319,12 +319,12 @@ class CompareOptions(ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: int = Field(
-        5, ge=2, le=9, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
+        5, ge=2, le=10, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
     )
     agreement_tolerance: int | None = Field(
         None, ge=0, description="Points that scores may differ by and still agree; default: a fifth of the scale."
     )
-    k: int = Field(5, ge=1, description="Questions that random_k draws for each dimension.")
+    k: int = Field(5, ge=1, description="Questions that random_k draws in all, in turn from each dimension.")
     panel_size: int = Field(3, ge=2, description="Members of poll where no models are named with --panel.")
     panel_by: Literal["seeds", "prompts"] = Field(
         "seeds", description="What members of the same model differ in: the seed, or the wording of the prompt."

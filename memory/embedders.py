@@ -203,9 +203,9 @@ class SharedWordsEmbedder:
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             words = re.findall(r"\w+", text.lower())
-            for feature in [*words, *(f"{a} {b}" for a, b in pairwise(words))]:
-                code = zlib.crc32(feature.encode())
-                row[code % self.dimension] += 1.0 if code >> 31 else -1.0
+            features = [*words, *(f"{a} {b}" for a, b in pairwise(words))]
+            codes = np.array([zlib.crc32(each.encode()) for each in features], dtype=np.int64)
+            np.add.at(row, codes % self.dimension, np.where(codes >> 31, 1.0, -1.0))
         return _unit_rows(vectors, texts)
 
 

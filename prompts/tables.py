@@ -13,7 +13,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 from .errors import InputError, import_optional
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 LONGEST_CELL = 2**31 - 1
 """Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
+LARGEST_BOOK = 2**30
+"""Bytes of an Excel workbook, unpacked."""
 HEADER_CHARS = 2**16
 """So much of a CSV file is looked at for its separator."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -177,6 +179,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
     with Path(place).open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
         try:
+            _check_unpacked(place, file)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         except (BadZipFile, KeyError, ValueError, TypeError, SyntaxError) as error:
             raise InputError(
@@ -202,6 +205,23 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
 
         cells = ([_value(cell) for cell in row] for row in sheet.iter_rows())
         yield from _rows_of_cells(f"{place}, row", enumerate(cells, 1), read)
+
+
+def _check_unpacked(place: str, file: Any) -> None:
+    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond.
+
+    Raises:
+        InputError: Its parts are larger than :data:`LARGEST_BOOK` together.
+        BadZipFile: It is no zip.
+    """
+    with ZipFile(file) as archive:
+        size = sum(each.file_size for each in archive.infolist())
+    if size > LARGEST_BOOK:
+        raise InputError(
+            f"{place}: this workbook unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save the sheet as "
+            "CSV."
+        )
+    file.seek(0)
 
 
 class _ExcelError(str):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, zip_longest
 from types import MappingProxyType
 
 from ...prompts.errors import InputError, did_you_mean
@@ -39,7 +40,10 @@ def cot(setup: Setup) -> Questionnaire:
 
 
 def checkeval(setup: Setup) -> Questionnaire:
-    """``checkeval``: a fixed checklist with hard yes/no answers, the share of yes being the score (CheckEval).
+    """``checkeval``: CheckEval's scoring of the checklist as it is: hard yes/no answers, the share of yes (Lee et al. 2025).
+
+    CheckEval also diversifies and elaborates its seed questions and filters them; that is not done here, so a checklist
+    that was made so has to be given to have CheckEval as it was published.
 
     It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
     probabilities and no weights.
@@ -56,16 +60,29 @@ def unit_tests(setup: Setup) -> ExpectedNumbers:
 
 
 def random_k(setup: Setup) -> Questionnaire:
-    """``random_k``: k candidate questions of each dimension, drawn at random (EIG paper §4.5).
+    """``random_k``: k candidate questions in all, drawn at random, in turn from each dimension (EIG paper §4.5).
 
     The draw depends on the seed and the questions' ids alone, not on their order in the file.
+
+    Raises:
+        InputError: k is smaller than the number of dimensions, each of which needs a question.
     """
     pool = candidate_pool(setup, "random_k")
     options = setup.options
-    drawn: set[str] = set()
-    for dimension in pool.dimensions:
+    dimensions = sorted({each.dimension for each in pool.questions if each.weight > 0})
+    random.Random(options.seed).shuffle(dimensions)  # which has one question more
+    dimensions.sort(key=lambda each: each not in setup.dimensions)  # others count for the overall score only
+    if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
+        raise InputError(
+            f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a larger "
+            "k, or compare fewer dimensions with --dimension."
+        )
+    stacks = []
+    for dimension in dimensions:
         ids = sorted(each.id for each in pool.questions if each.dimension == dimension and each.weight > 0)
-        drawn.update(random.Random(f"{options.seed}/{dimension}").sample(ids, min(options.k, len(ids))))
+        stacks.append(random.Random(f"{options.seed}/{dimension}").sample(ids, len(ids)))
+    in_turn = (each for dealt in zip_longest(*stacks) for each in dealt if each is not None)
+    drawn = set(islice(in_turn, options.k))
     kept = tuple(each for each in pool.questions if each.id in drawn)
     chosen = pool.model_copy(update={"questions": kept, "section_weights": {}})
     return yes_no("random_k", setup, chosen, soft=options.scores != "hard")

@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ...optimizer.job import Split, with_own_split
 from ...optimizer.modes.checker import Check
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
+from ...prompts.verdicts import read_verdicts
 from ..command_line import says_errors
 from ..datasets import load_prompts
 from .findings import finding
@@ -76,6 +77,7 @@ def load_ifbench(
     max_chars: int | None = None,
     single: bool = False,
     least: int = 1,
+    failed: Collection[str] = (),
 ) -> list[Example]:
     """IFBench's prompts that can be checked on this machine, without outputs.
 
@@ -90,6 +92,7 @@ def load_ifbench(
         single: Keep only prompts with one constraint.
         least: Of those, keep only prompts of types that have at least so many; with 3, each part of a split can have
             one of every type.
+        failed: Ids of prompts that failed before; of each type these come first (BinEval App. B).
 
     Returns:
         Examples with the ids ``ifbench-KEY`` and, as metadata, ``instruction_id_list`` and ``kwargs``.
@@ -118,7 +121,7 @@ def load_ifbench(
     kept = [example for example in kept if sizes[homes[example.id]] >= least]
     if not kept:
         raise InputError("IFBench: no prompt is left; allow more types or longer prompts.")
-    return [example for dealt in _rounds(kept, seed) for example in dealt][:limit]
+    return [example for dealt in _rounds(kept, seed, failed) for example in dealt][:limit]
 
 
 def left_out() -> dict[str, str]:
@@ -135,17 +138,18 @@ def left_out() -> dict[str, str]:
     return reasons
 
 
-def split_ifbench(examples: Sequence[Example], *, seed: int = 42) -> Split:
+def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collection[str] = ()) -> Split:
     """Development: one prompt of every constraint type, as in the paper; the others are validation and test in turn.
 
     Args:
         examples: From :func:`load_ifbench`, with the same seed if its first round is to be the development part.
         seed: Decides which prompt of a type is for development.
+        failed: Ids of prompts that failed before; development takes these, where a type has one.
 
     Raises:
         InputError: An example is not from IFBench, or a part would be empty.
     """
-    development, *later = _rounds(examples, seed)
+    development, *later = _rounds(examples, seed, failed)
     homes = _homes(examples)
     turn = {homes[example.id]: place % 2 for place, example in enumerate(development)}
     parts: tuple[set[str], set[str]] = (set(), set())
@@ -224,12 +228,13 @@ def _homes(examples: Sequence[Example]) -> dict[str, str]:
     return {example.id: min(constraints(example), key=lambda name: (sizes[name], name)) for example in examples}
 
 
-def _rounds(examples: Sequence[Example], seed: int) -> list[list[Example]]:
-    """Deal the examples out: each round takes one of every type, prompts with a single constraint first."""
+def _rounds(examples: Sequence[Example], seed: int, failed: Collection[str] = ()) -> list[list[Example]]:
+    """Deal the examples out: each round takes one of every type, those that failed and have a single constraint first."""
     homes = _homes(examples)
     order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
     queues: dict[str, list[Example]] = {home: [] for home in order}
-    for example in sorted(examples, key=lambda each: (len(constraints(each)), _hash(seed, each.id))):
+    places = {each.id: (each.id not in failed, len(constraints(each)), _hash(seed, each.id)) for each in examples}
+    for example in sorted(examples, key=lambda each: places[each.id]):
         queues[homes[example.id]].append(example)
     longest = max(map(len, queues.values()))
     return [[queue[number] for queue in queues.values() if number < len(queue)] for number in range(longest)]
@@ -254,11 +259,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--split", action="store_true", help="name each prompt's split in its metadata, as tune reads it"
     )
+    parser.add_argument(
+        "--failed", type=Path, help="verdicts of an earlier run (RUN/verdicts/000-test.jsonl): what failed comes first"
+    )
     options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s")
     types = options.types
     if options.promptable:
         types = PROMPTABLE.intersection(PROMPTABLE if types is None else types)
+    failed = (
+        set() if options.failed is None else {v.example for v in read_verdicts(options.failed) if v.answer is False}
+    )
     examples = load_ifbench(
         options.limit,
         seed=options.seed,
@@ -266,9 +277,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         max_chars=options.max_chars,
         single=options.single,
         least=options.least,
+        failed=failed,
     )
     if options.split:
-        examples = with_own_split(examples, split_ifbench(examples, seed=options.seed))
+        examples = with_own_split(examples, split_ifbench(examples, seed=options.seed, failed=failed))
     lines = [
         json.dumps(example.model_dump(include={"id", "input", "metadata"}), ensure_ascii=False) + "\n"
         for example in examples

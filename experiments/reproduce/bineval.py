@@ -1,13 +1,19 @@
 """BinEval's Tables 1 (SummEval), 7 (Topical-Chat) and 8 (QAGS): decomposed questions against other judges, one model.
 
 python -m askance.experiments.reproduce.bineval qags --data mturk_cnndm.jsonl --model anthropic/claude-sonnet-4-5
+
+As in the paper everything is judged twice at temperature 0, and ``runs`` has the mean of the two runs' correlations; the
+intervals and differences elsewhere in the result are those of the first. ``--repeat 1`` halves the calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
+from ...stats.correlation import METHODS, correlate, per_group
+from ...stats.resampling import Resampling
 from ..command_line import says_errors
 from .common import parser, run
 
@@ -32,11 +38,57 @@ PAPER: dict[str, dict[str, Any]] = {
 """Figures of the paper, as far as its text has them."""
 
 
+def mean_of_runs(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The correlations with people of every run and their mean, as the paper reports them (§4: two runs).
+
+    Args:
+        result: As :func:`~askance.experiments.reproduce.common.run` gives it; each repeat is a run.
+
+    Returns:
+        ``runs``: by judge, dimension and kind (``pooled``, ``per_document`` where there are documents) the mean of
+        each correlation over the runs, None where one of them is undefined, and the single ones.
+    """
+    examples, documents = result["common"], result.get("documents", {})
+    groups = [documents.get(each) for each in examples] if documents else None
+    found: dict[str, Any] = {}
+    for judge, ratings in result["ratings"].items():
+        if judge in result.get("left_out", ()):
+            continue
+        scores = {(each["example"], each["dimension"], each.get("replicate", 0)): each["score"] for each in ratings}
+        for dimension in result["dimensions"]:
+            people = [result["human"][each].get(dimension) for each in examples]
+            runs = sorted({run for _, of, run in scores if of == dimension})
+            columns = [[scores[each, dimension, run] for each in examples] for run in runs]
+            kinds = {"pooled": [_correlations(column, people) for column in columns]}
+            if groups is not None:
+                kinds["per_document"] = [_correlations(column, people, groups) for column in columns]
+            found.setdefault(judge, {})[dimension] = {
+                kind: {method: _mean([each[method] for each in values]) for method in METHODS}
+                for kind, values in kinds.items()
+            }
+    return {"runs": found}
+
+
+def _correlations(
+    scores: Sequence[float | None], people: Sequence[float | None], groups: Sequence[Any] | None = None
+) -> dict[str, float | None]:
+    if groups is None:
+        found = correlate(scores, people, Resampling(resamples=1))
+        return {method: getattr(found, method).value for method in METHODS}
+    by = {method: per_group(scores, people, groups, method, Resampling(resamples=1)) for method in METHODS}
+    return {method: each.average.value for method, each in by.items()}
+
+
+def _mean(values: Sequence[float | None]) -> dict[str, Any]:
+    known = [value for value in values if value is not None]
+    return {"mean": fmean(known) if values and len(known) == len(values) else None, "runs": list(values)}
+
+
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
-    given = parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=1).parse_args(arguments)
-    run(given, PAPER[given.dataset])
+    given = parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=2).parse_args(arguments)
+    run(given, PAPER[given.dataset], further=mean_of_runs)
     return 0
 
 

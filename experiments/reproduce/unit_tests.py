@@ -25,7 +25,6 @@ from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.budget import Budget
 from ...models.gateway import Gateway
-from ...models.probabilities import score_masses
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
@@ -246,12 +245,11 @@ def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Ev
 class SaidScoreAsking(ExpectedScoreAsking):
     """The same requests; what is read is the likeliest number of the scale, mapped to [0, 1]."""
 
-    def _expected(self, alternatives: Sequence[tuple[str, float]], answer: Answer) -> float:
+    def _expected(self, masses: Sequence[float], answer: Answer) -> float:
         low, high = self.scale
-        masses = score_masses(alternatives, low, high)
         if sum(masses) < LEAST_MASS:
             raise ValueError(f"{shown(answer.text)} is no number from {low} to {high}")
-        return masses.index(max(masses)) / (high - low)
+        return list(masses).index(max(masses)) / (high - low)
 
 
 class SaidScoreEvaluator(Evaluator):

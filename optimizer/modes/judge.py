@@ -198,6 +198,7 @@ def judge_set_up(
         screening=None if options.judging.mode == "batched" else Screening(subject, bench.memory, soft=options.soft),
         extras=partial(judge_extras, bench, subject),
         facts={"reference": targets.kind},
+        classify=not options.paper,
     )
 
 

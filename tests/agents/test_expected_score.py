@@ -101,7 +101,8 @@ async def test_an_endpoint_without_log_probabilities_is_refused_at_once_and_in_w
     ("judging", "message"),
     [
         ({"score_scale": (5, 1)}, "5 to 1"),
-        ({"score_scale": (1, 10)}, "0 to 9"),
+        ({"score_scale": (1, 11)}, "0 to 10"),
+        ({"score_scale": (1, 10), "explain": "always"}, "without explanations"),
         ({"score_scale": (1, 5), "mode": "batched"}, "--mode batched"),
         ({"score_scale": (1, 5), "p_yes": "hard"}, "--p-yes hard"),
         ({"score_scale": (1, 5), "p_yes": "sampled", "samples": 3}, "--p-yes sampled"),
@@ -165,3 +166,31 @@ async def test_what_judging_would_take_is_known_before() -> None:
     assert (judge.estimate([EXAMPLE]).calls, judge.estimate([EXAMPLE]).stored) == (1, 0)
     await judge.judge([EXAMPLE])
     assert (judge.estimate([EXAMPLE]).calls, judge.estimate([EXAMPLE]).stored) == (0, 1)
+
+
+def tokens(*parts: tuple[str, dict[str, float]]) -> Answer:
+    """A reply of several tokens, each with what it could have been."""
+    logprobs = tuple((said, tuple((token, log(mass)) for token, mass in masses.items())) for said, masses in parts)
+    return Answer("".join(said for said, _ in parts), logprobs)
+
+
+@pytest.mark.parametrize(
+    ("reply", "mean"),
+    [
+        (tokens(("10", {"10": 0.6, "1": 0.1, "8": 0.3})), 10 * 0.6 + 1 * 0.1 + 8 * 0.3),
+        (tokens(("1", {"1": 0.7, "8": 0.3}), ("0", {"0": 0.9, ".": 0.1})), 10 * 0.63 + 1 * 0.07 + 8 * 0.3),
+        (tokens(("1", {"1": 0.8, "2": 0.2}), (".", {".": 0.75, "0": 0.25})), 10 * 0.2 + 1 * 0.6 + 2 * 0.2),
+        (tokens(("1", {"1": 0.8, "2": 0.2})), 1 * 0.8 + 2 * 0.2),
+        (tokens(("8", {"8": 0.9, "9": 0.1})), 8 * 0.9 + 9 * 0.1),
+    ],
+)
+async def test_a_10_of_one_token_or_two_counts_as_10(reply: Answer, mean: float) -> None:
+    found = await verdict(reply, judging=Judging(score_scale=(1, 10), explain="never"))
+    assert found.p_yes == pytest.approx((mean - 1) / 9, abs=1e-4)
+
+
+async def test_a_1_that_may_have_become_10_is_no_score() -> None:
+    reply = tokens(("8", {"8": 0.7, "1": 0.3}))
+    found = await verdict(reply, reply, judging=Judging(score_scale=(1, 10), explain="never"))
+    assert (found.p_yes, found.answer) == (None, None)
+    assert "cannot be told" in (found.error or "")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -258,7 +259,7 @@ def test_the_users_words_take_the_place_of_ours() -> None:
     assert criterion.question == "Is the output good as to its coherence: It must rhyme?"
 
 
-def test_random_k_draws_k_of_each_dimension_by_seed_and_ids_alone() -> None:
+def test_random_k_draws_by_seed_and_ids_alone() -> None:
     many = [Question(id=f"q{n}", text=f"Question {n}?", dimension="consistency") for n in range(20)]
 
     def drawn(questions: list[Question], **options: Any) -> set[str]:
@@ -271,6 +272,18 @@ def test_random_k_draws_k_of_each_dimension_by_seed_and_ids_alone() -> None:
     assert drawn(many) == drawn(many[::-1])
     assert drawn(many) != drawn(many, seed=7)
     assert len(drawn(many, k=50)) == 20
+
+
+def test_random_k_draws_k_in_all_and_some_of_each_dimension() -> None:
+    dimensions = ("coherence", "consistency", "fluency", "relevance")
+    many = [Question(id=f"{name}{n}", text=f"{name} {n}?", dimension=name) for n in range(9) for name in dimensions]
+    given, _ = setup(k=6)
+    given = replace(given, candidates=Checklist(questions=tuple(many)), criteria=criteria_for(dimensions))
+    drawn = JUDGES["random_k"](given).evaluator.checklist.questions  # type: ignore[attr-defined]
+    assert len(drawn) == 6
+    assert sorted(Counter(each.dimension for each in drawn).values()) == [1, 1, 2, 2]
+    with pytest.raises(InputError, match=r"draws 3 questions in all, and each of the 4 dimensions needs one"):
+        JUDGES["random_k"](replace(given, options=given.options.model_copy(update={"k": 3})))
 
 
 def test_all_candidates_asks_the_candidates_and_not_the_checklist() -> None:
@@ -431,3 +444,9 @@ def test_names_are_checked() -> None:
         check_names(["direct", "direct"])
     with pytest.raises(InputError, match="at least one"):
         check_names([])
+
+
+def test_the_ten_point_scale_is_read_by_every_judge_of_numbers() -> None:
+    said = rate("direct", setup(["10", "1", "Score: 7/10", "10/10"], points=10)[0])
+    assert [each.score for each in said] == [1.0, 0.0, pytest.approx(6 / 9), 1.0]
+    assert CompareOptions(points=10).tolerance == 2

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from askance.agents.generator import Generated
-from askance.experiments.ifbench import official
+from askance.experiments.ifbench import categories, official
 from askance.experiments.ifbench.official import CheckFailedError, constraint_types, describe, missing_data, prompts
 from askance.experiments.ifbench.run import (
     PROMPTABLE,
@@ -28,6 +28,7 @@ from askance.experiments.ifbench.run import (
 from askance.optimizer.modes.checker import load_checker, run_checker
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example, load_examples
+from askance.prompts.verdicts import Verdict, dump_verdicts
 
 installed = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("ifbench", "nltk", "emoji", "syllapy")),
@@ -310,6 +311,41 @@ def test_the_split_has_one_of_each_type_for_development_and_deals_the_rest_evenl
     assert set(split_ifbench(loaded, seed=1).development) != set(parts.development)
     with pytest.raises(InputError, match="too few"):
         split_ifbench(loaded[:5])
+
+
+@installed
+def test_prompts_that_failed_before_are_taken_for_development() -> None:
+    loaded = load_ifbench()
+    single = [each for each in loaded if len(constraints(each)) == 1]
+    usual = split_ifbench(loaded).development
+    others = {kind: each.id for each in single if each.id not in usual for kind in constraints(each)}
+    failed = set(list(others.values())[:5])
+    assert failed <= set(split_ifbench(loaded, failed=failed).development)
+    assert failed <= {each.id for each in load_ifbench(len(usual), failed=failed)}
+
+
+def verdict(name: str, question: str, answer: bool | None) -> Verdict:
+    failed = {} if answer is not None else {"status": "api_error", "error": "no verdict"}
+    return Verdict(name, question, "checker", "p", answer, None if answer is None else float(answer), "hard", **failed)
+
+
+def test_accuracy_is_told_by_category_and_by_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = [
+        verdict("a", "count:numbers", True),
+        verdict("a", "format:list", False),
+        verdict("b", "format:list", True),
+        verdict("b", "format:list#2", True),
+        verdict("c", "ratio:overlap", None),
+    ]
+    (tmp_path / "verdicts").mkdir()
+    (tmp_path / "verdicts" / "000-test.jsonl").write_text(dump_verdicts(verdicts))
+    assert categories.main([str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)["versions"]["version 0"]
+    assert found["strict"] == {"share": 0.5, "n": 2}
+    assert found["unchecked"] == 1
+    assert found["categories"] == {"count": {"share": 1.0, "n": 1}, "format": {"share": pytest.approx(2 / 3), "n": 3}}
+    assert categories.main([str(tmp_path / "none")]) == 2
+    assert "a finished run of askance tune" in capsys.readouterr().err
 
 
 # --- the command --------------------------------------------------------------------------------------------------

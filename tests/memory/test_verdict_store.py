@@ -3,10 +3,16 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from askance.memory.verdict_store import SCHEMA_VERSION, VerdictStore
 from askance.models.base import Answer
@@ -190,3 +196,65 @@ def test_an_empty_answer_of_an_earlier_version_is_as_if_it_were_not_there(tmp_pa
     with VerdictStore(tmp_path / "new.db") as store:
         store.bring(old)
         assert store.brought == {key(2)}
+
+
+def hashed(number: int) -> bytes:
+    return sha256(str(number).encode()).digest()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("whole") / "verdicts.db"
+    with VerdictStore(file) as store:
+        for number in range(2000):
+            store.put(hashed(number), Answer(f"Yes {number} " + "because " * 20))
+    return file
+
+
+@settings(max_examples=12, deadline=None)
+@given(share=st.floats(0, 1))
+def test_a_store_cut_off_anywhere_opens_with_what_is_left_or_says_that_it_is_none(whole: Path, share: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "verdicts.db"
+        path.write_bytes(whole.read_bytes()[: int(share * whole.stat().st_size)])
+        if share < 0.1:  # not one answer may be left
+            with suppress(InputError), VerdictStore(path) as store:
+                assert len(store) < 400
+            return
+        store = VerdictStore(path)
+        with store:
+            found = store.get_many([hashed(number) for number in range(2000)])
+            assert all(each.text.startswith("Yes ") for each in found.values())
+            assert (
+                len(found) == len(store) >= (share - 0.1) ** 2 * 2000
+            )  # a page that is there may hang on one that is not
+            store.put(hashed(-1), PLAIN)
+            assert store.get(hashed(-1)) == PLAIN
+
+
+def test_a_truncated_store_is_salvaged_and_kept_and_said(whole: Path, path: Path, caplog: Any) -> None:
+    path.parent.mkdir()
+    half = whole.read_bytes()[: whole.stat().st_size // 2]
+    path.write_bytes(half)
+    with VerdictStore(path) as store:
+        found = store.get_many([hashed(number) for number in range(2000)])
+        assert 400 < len(found) < 1200
+        assert all(
+            found.get(hashed(n), Answer(f"Yes {n} " + "because " * 20)).text.startswith(f"Yes {n} ")
+            for n in range(2000)
+        )
+    assert path.with_name("verdicts.db.damaged").read_bytes() == half
+    assert f"The {len(found)} answers that could be read are kept" in caplog.text
+    assert [each.name for each in path.parent.iterdir() if "salvaged" in each.name] == []
+    caplog.clear()
+    with VerdictStore(path) as store:
+        assert len(store) == len(found)
+    assert caplog.text == ""
+
+
+def test_a_store_with_a_hole_keeps_what_is_on_both_sides(whole: Path, path: Path) -> None:
+    path.parent.mkdir()
+    data = whole.read_bytes()
+    path.write_bytes(data[:8192] + bytes(4096) + data[12288:-4096])
+    with VerdictStore(path) as store:
+        assert 1800 < len(store) < 2000

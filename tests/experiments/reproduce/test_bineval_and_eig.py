@@ -135,3 +135,35 @@ def test_without_a_model_peoples_and_published_scores_are_written(tmp_path: Path
 def test_bad_data_end_in_a_sentence_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert eig.main(["qags", "--data", str(tmp_path / "none.jsonl")]) == 2
     assert "there is no such file" in capsys.readouterr().err
+
+
+def test_bineval_is_the_mean_of_both_runs_and_not_the_first(tmp_path: Path) -> None:
+    data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in summaries(6)))
+    given = parser("", "binary", temperature=0, repeat=2).parse_args(
+        ["summeval", "--data", str(data), "--resamples", "100", "-o", str(out)]
+    )
+    model = ScriptedModel(obliging, slots=1)
+    found = run(given, bineval.PAPER["summeval"], model=model, no_cache=True, further=bineval.mean_of_runs)
+    assert json.loads(out.read_text())["runs"] == json.loads(json.dumps(found["runs"]))
+    pooled = found["runs"]["binary"]["fluency"]["pooled"]["spearman"]
+    first, second = pooled["runs"]
+    assert first != second
+    assert pooled["mean"] == pytest.approx((first + second) / 2)
+    row = found["judges"][0]["dimensions"]["fluency"]
+    assert first == pytest.approx(row["pooled"]["spearman"]["value"])
+    by_document = found["runs"]["binary"]["fluency"]["per_document"]["spearman"]["runs"][0]
+    assert by_document == pytest.approx(row["per_document"]["spearman"]["value"])
+
+
+def test_a_correlation_that_one_run_lacks_has_no_mean() -> None:
+    ratings = [
+        {"example": str(n), "dimension": "d", "replicate": run, "score": n / 4 if run else 0.5}
+        for n in range(4)
+        for run in range(2)
+    ]
+    common = [str(n) for n in range(4)]
+    given = {"common": common, "dimensions": ["d"], "ratings": {"j": ratings}}
+    human = {each: {"d": float(each)} for each in common}
+    found = bineval.mean_of_runs({**given, "human": human})["runs"]["j"]["d"]["pooled"]["spearman"]
+    assert found == {"mean": None, "runs": [None, pytest.approx(1.0)]}

@@ -322,3 +322,22 @@ def test_labels_align_like_scores_and_the_same_command_goes_on_with_the_run(worl
     assert run("run", rows, labels="good=fine,bad=poor").result == done.result
     numbers = [{**row, "human": {"quality": int(row["human"]["quality"] == "FINE")}} for row in rows]
     assert run("numbers", numbers).result["baseline"] == done.result["baseline"]
+
+
+@pytest.mark.parametrize("mode", ["align", "migrate"])
+def test_a_lesson_that_needs_counting_is_reported_and_kept_out_of_the_judges_prompt(
+    world: Any, tmp_path: Path, mode: str
+) -> None:
+    reply = world.reply
+
+    def counting(messages: Any, schema: Any) -> Any:
+        said = reply(messages, schema)
+        return said.replace(HARM, "has too many syllables") if isinstance(said, str) else said
+
+    world.reply = counting
+    done = getattr(world, mode)(tmp_path / "run")
+    found = [lesson for lesson in done.result["lessons"] if "syllables" in lesson["text"]]
+    assert found
+    assert all(lesson["kind"] == "computational" and "syllables" in lesson["kind_reason"] for lesson in found)
+    assert "syllables" not in done.prompt
+    assert all(cure in done.prompt for cure in CURES)

@@ -1,0 +1,107 @@
+"""What can still be read of a verdict store that was cut off or damaged, e.g. by a copy that broke off."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.errors import AskanceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_HEADER = b"SQLite format 3\0"
+
+
+def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
+    """Put a store with what can be read in the place of a damaged one, which is kept beside it.
+
+    Args:
+        path: The damaged file.
+        schema: Makes the tables ``answers`` and ``brought``, both under a key that is a hash.
+        columns: Of ``answers``.
+        version: Of the schema; a file of another one is left alone.
+
+    Returns:
+        Whether that was done; False where not one answer can be read, and then nothing is changed.
+
+    Raises:
+        AskanceError: The new file cannot be written; the damaged one stays where it is.
+    """
+    new = path.with_name(f"{path.name}.{os.getpid()}.salvaged")
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_HEADER)) != _HEADER:
+                return False
+        with closing(sqlite3.connect(path, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
+            if not _is_readable(old, version):
+                return False
+            kept.executescript(schema)
+            for table, names in (("answers", columns), ("brought", "key")):
+                marks = ",".join("?" * len(names.split(",")))
+                for row in _rows(old, table, names):
+                    kept.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
+            kept.execute(f"PRAGMA user_version={version}")
+            kept.commit()
+            count = kept.execute("SELECT count(*) FROM answers").fetchone()[0]
+        if not count:
+            return False
+        aside = _free_name(path)
+        for end in ("-wal", "-shm"):  # they belong to the damaged file
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + end).rename(aside.with_name(aside.name + end))
+        path.rename(aside)
+        new.rename(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise AskanceError(
+            f"{path}: this file is damaged, and what it holds cannot be written anew ({error})."
+        ) from None
+    finally:
+        new.unlink(missing_ok=True)
+    logger.warning(
+        "%s was damaged. The %d answers that could be read are kept; what is missing is asked again. The damaged file "
+        "is %s.",
+        path,
+        count,
+        aside.name,
+    )
+    return True
+
+
+def _is_readable(old: sqlite3.Connection, version: int) -> bool:
+    """Whether the table can be looked into; pages that its header names and that are not there are put up with."""
+    try:
+        old.execute("PRAGMA writable_schema=ON")
+        if old.execute("PRAGMA user_version").fetchone()[0] != version:
+            return False
+        old.execute("SELECT key FROM answers WHERE 0")
+    except sqlite3.DatabaseError:
+        return False
+    return True
+
+
+def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
+    """The rows, those of each first byte of the key by themselves, up to the first hole from either side."""
+    for first in range(256):
+        bounds = bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 64
+        for order in ("ASC", "DESC"):
+            query = f"SELECT {columns} FROM {table} WHERE key >= ? AND key < ? ORDER BY key {order}"
+            try:
+                yield from old.execute(query, bounds)
+                break
+            except sqlite3.DatabaseError:
+                continue
+
+
+def _free_name(path: Path) -> Path:
+    name, number = path.with_name(f"{path.name}.damaged"), 1
+    while name.exists():
+        number += 1
+        name = path.with_name(f"{path.name}.damaged-{number}")
+    return name
