@@ -12,6 +12,8 @@ BRIDGES := .venv-bridges
 comma := ,
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
+# Tools that a judge is exported to, and that askance itself needs nothing of.
+EXPORT_TOOLS := deepeval
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/models/test_litellm_model.py
 
@@ -20,7 +22,7 @@ BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
 	@echo "make test    run the tests"
-	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, LiteLLM and data sets, with the packages"
+	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, DeepEval, LiteLLM and data sets, with the packages"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -55,12 +57,12 @@ test: $(VENV)/.dev
 $(BRIDGES)/.ready: pyproject.toml constraints-bridges.txt
 	@echo "Installing the packages that askance has bridges to into $(BRIDGES) (about 1 GB) ..."
 	@$(PYTHON) -m venv $(BRIDGES)
-	@$(BRIDGES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bridges.txt -e '.[$(BRIDGE_EXTRAS)]' pytest pytest-asyncio hypothesis || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@$(BRIDGES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bridges.txt -e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) pytest pytest-asyncio hypothesis || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
 	@touch $@
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
-	@LITELLM_LOCAL_MODEL_COST_MAP=True $(BRIDGES)/bin/python -m pytest $(BRIDGE_TESTS)
+	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(BRIDGE_TESTS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -87,4 +89,4 @@ lock: $(VENV)/.python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@{ echo "# Pinned development environment; renew with: make lock"; $(RESOLVE) --extra dev; } > constraints.txt
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
-	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
+	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt

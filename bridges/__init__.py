@@ -1,1 +1,54 @@
-"""Other tools reach askance here: GEPA, DSPy, Inspect, MLflow."""
+"""Other tools reach askance here, each name by its tool; nothing is imported before it is used.
+
+- DSPy: `checklist_metric`, `open_gateway`, `AskanceTune` (an optimiser)
+- GEPA: `generator_adapter`, `evaluator_adapter`
+- Inspect AI: `checklist_scorer`
+- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` (logs runs)
+- any: `export_judge`, `import_traces`
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+HOMES = {
+    "checklist_metric": "dspy_metric",
+    "open_gateway": "dspy_metric",
+    "AskanceTune": "dspy_optimizer",
+    "generator_adapter": "gepa_adapter",
+    "evaluator_adapter": "gepa_adapter",
+    "checklist_scorer": "inspect_scorer",
+    "AskanceAlignmentOptimizer": "mlflow_alignment",
+    "MLflowCallback": "mlflow_callback",
+    "export_judge": "exports",
+    "import_traces": "traces.import_traces",
+}
+"""Every public name, with its module here."""
+
+__all__ = list(HOMES)
+
+if TYPE_CHECKING:
+    from .dspy_metric import checklist_metric, open_gateway
+    from .dspy_optimizer import AskanceTune
+    from .exports import export_judge
+    from .gepa_adapter import evaluator_adapter, generator_adapter
+    from .inspect_scorer import checklist_scorer
+    from .mlflow_alignment import AskanceAlignmentOptimizer
+    from .mlflow_callback import MLflowCallback
+    from .traces.import_traces import import_traces
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used.
+
+    Raises:
+        MissingExtraError: The package that it is for is not installed; says which extra brings it.
+    """
+    if name not in HOMES:
+        raise AttributeError(f"module 'askance.bridges' has no attribute '{name}'")
+    return getattr(import_module(f".{HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -3,10 +3,10 @@
 .. code-block:: python
 
     import askance
-    from askance.bridges.mlflow_callback import mlflow_callback
+    from askance.bridges import MLflowCallback
 
     askance.align("data.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini", run="run",
-                  callbacks=[mlflow_callback("sqlite:///mlflow.db")])
+                  callbacks=[MLflowCallback("sqlite:///mlflow.db")])
 
 It needs the extra: ``pip install 'askance[mlflow]'``. MLflow itself sends usage figures to its makers unless
 ``MLFLOW_DISABLE_TELEMETRY=true`` is set.
@@ -25,10 +25,8 @@ from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, 
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-
-    from ..optimizer.events import Callback
 
 logger = logging.getLogger(__name__)
 
@@ -41,44 +39,43 @@ _UNNAMEABLE = re.compile(r"[^\w\-. /:]", re.ASCII)
 """What MLflow does not take in a name; dimensions may be called anything."""
 
 
-def mlflow_callback(
-    tracking_uri: str | None = None, experiment: str = "askance", run_name: str | None = None
-) -> Callback:
-    """A callback that logs a run of ``migrate``, ``align`` or ``tune``.
+class MLflowCallback:
+    """Logs a run of ``migrate``, ``align`` or ``tune`` to one MLflow run.
 
     Parameters are the run's settings. Metrics, by step: ``gain``, ``p_value``, ``accepted`` (0 or 1) and ``judged`` at each
     candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is written:
-    ``baseline.test.spearman`` and whatever else in ``result.json`` is a number, and the files as artifacts. What is
-    undefined is left out. A run that is resumed goes on in the MLflow run that it began in; one that ends without a
-    result is marked as killed when Python exits.
+    ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in ``result.json`` is
+    a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is left out. A run that
+    is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when Python
+    exits.
 
     The calls to MLflow are made between the run's own steps, which wait for them. A server that fails once is not asked
     again; the run goes on without it, and the log says so.
-
-    Args:
-        tracking_uri: As MLflow has it, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default: what MLflow
-            takes itself (``MLFLOW_TRACKING_URI``).
-        experiment: Name of the experiment; it is made where there is none.
-        run_name: Default: the name of the run's directory.
-
-    Raises:
-        MissingExtraError: MLflow is not installed.
     """
-    mlflow = import_optional("mlflow", "mlflow", "mlflow-skinny")
-    return _Logger(lambda: mlflow.MlflowClient(tracking_uri=tracking_uri), experiment, run_name)
 
+    def __init__(
+        self, tracking_uri: str | None = None, experiment: str = "askance", run_name: str | None = None
+    ) -> None:
+        """Nothing is connected to before a run begins.
 
-class _Logger:
-    """Logs to one MLflow run, from the event ``RunBegan`` on."""
+        Args:
+            tracking_uri: As MLflow has it, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default: what
+                MLflow takes itself (``MLFLOW_TRACKING_URI``).
+            experiment: Name of the experiment; it is made where there is none.
+            run_name: Default: the name of the run's directory.
 
-    def __init__(self, connect: Any, experiment: str, run_name: str | None) -> None:
-        self._connect = connect
+        Raises:
+            MissingExtraError: MLflow is not installed.
+        """
+        mlflow = import_optional("mlflow", "mlflow", "mlflow-skinny")
+        self._connect: Callable[[], Any] = lambda: mlflow.MlflowClient(tracking_uri=tracking_uri)
         self._experiment = experiment
         self._run_name = run_name
         self._client: Any = None
         self._id: str | None = None
 
     def __call__(self, event: Event) -> None:
+        """What a run tells."""
         if isinstance(event, RunBegan):
             self._begin(event)
             return
@@ -155,6 +152,10 @@ class _Logger:
         run_id, self._id = self._id, None
         if run_id is not None:
             self._client.set_terminated(run_id, status="KILLED")
+
+
+mlflow_callback = MLflowCallback
+"""Its earlier name."""
 
 
 def _parameters(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -92,7 +92,7 @@ def split(
     if min(_quotas(shares, len(ids), [0, 0, 0])) < SMALLEST_PART:
         raise InputError(
             f"{len(ids)} examples are too few for the shares {_listed(shares)}: each part needs at least "
-            f"{SMALLEST_PART}, which takes {_needed(shares)} examples. Add examples or change the shares."
+            f"{SMALLEST_PART}, which takes {fewest_examples(shares)} examples. Add examples or change the shares."
         )
     part_of = {name: _PARTS.index(part) for name, part in (kept or {}).items()}
     new = [place for place, name in enumerate(ids) if name not in part_of]
@@ -172,7 +172,8 @@ def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
     return [ordered[start : start + STRATUM] for start in range(0, len(ordered), STRATUM)]
 
 
-def _needed(shares: Sequence[float]) -> int:
+def fewest_examples(shares: Sequence[float]) -> int:
+    """How many examples give each part enough to say anything."""
     total = 3 * SMALLEST_PART
     while min(_quotas(shares, total, [0, 0, 0])) < SMALLEST_PART:
         total += 1

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import askance
+from askance import bridges
+from askance.prompts.errors import MissingExtraError
 
 ROOT = Path(askance.__file__).resolve().parent
 FLOORS = {
@@ -136,8 +138,13 @@ except SystemExit:
 
 @pytest.mark.parametrize(
     "program",
-    ["import askance", HELP.format(arguments=["--help"]), HELP.format(arguments=["--version"])],
-    ids=["import", "help", "version"],
+    [
+        "import askance",
+        "import askance.bridges",
+        HELP.format(arguments=["--help"]),
+        HELP.format(arguments=["--version"]),
+    ],
+    ids=["import", "bridges", "help", "version"],
 )
 def test_importing_and_help_load_nothing_heavy(program: str) -> None:
     loaded = loaded_after(program)
@@ -156,3 +163,21 @@ def test_every_public_name_can_be_had() -> None:
     assert set(askance.__all__) <= set(dir(askance))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = askance.nonsense
+
+
+@pytest.mark.parametrize("name", bridges.__all__)
+def test_every_name_of_a_bridge_is_had_or_says_which_extra_brings_it(name: str) -> None:
+    page = (ROOT / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in page.partition("```bash")[0] and f"`{name}`" in (bridges.__doc__ or "")
+    said = ""
+    try:
+        found = getattr(bridges, name)
+    except MissingExtraError as error:
+        said = str(error)
+    assert "pip install 'askance[" in said or (callable(found) and found.__doc__)
+
+
+def test_an_unknown_name_of_a_bridge_is_an_attribute_error() -> None:
+    assert set(bridges.__all__) <= set(dir(bridges))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = bridges.nonsense

@@ -317,6 +317,14 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         as_module(kept(), "deepeval").AskanceJudge()
 
 
+@pytest.mark.parametrize("package", ["inspect-ai", "deepeval", "mlflow-skinny"])
+def test_the_page_names_the_versions_that_the_exports_are_tested_in(package: str) -> None:
+    root = Path(__file__).parents[2]
+    pins = (root / "constraints-bridges.txt").read_text(encoding="utf-8").splitlines()
+    (version,) = (each.partition("==")[2] for each in pins if each.startswith(f"{package}=="))
+    assert f"| {package} {version} |" in (root / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
+
+
 def test_mlflow_scores_as_the_judge_does(serve: Any, tmp_path: Path) -> None:
     pytest.importorskip("mlflow.genai", exc_type=ImportError)
     serve(with_logprobs)

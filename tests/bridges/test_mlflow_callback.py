@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.bridges.mlflow_callback import mlflow_callback
+from askance.bridges.mlflow_callback import MLflowCallback, mlflow_callback
 from askance.models.base import Request
 from askance.optimizer.events import Event, RunBegan, RunWritten
 from askance.prompts.errors import MissingExtraError
@@ -96,6 +96,19 @@ def test_a_run_is_logged_with_settings_decisions_figures_and_files(world: Any, t
 
 
 @needs_mlflow
+def test_a_run_that_was_finished_without_it_is_logged_afterwards(world: Any, tmp_path: Path, store: str) -> None:
+    done = world.migrate(tmp_path / "run")
+    world.migrate(tmp_path / "run", callbacks=[MLflowCallback(store, "afterwards")])
+    (run,) = runs(store, "afterwards")
+    assert run.info.status == "FINISHED" and run.data.params["target"] == "world/target"
+    for name in ("spearman", "low", "high"):
+        assert run.data.metrics[f"best.test.{name}"] == pytest.approx(done.result["best"]["test"][name])
+    names = {each.path for each in client(store).list_artifacts(run.info.run_id)}
+    assert {"judge.yaml", "result.json", "report.html"} <= names
+    assert MLflowCallback is mlflow_callback, "its earlier name"
+
+
+@needs_mlflow
 def test_a_resumed_run_goes_on_in_the_same_mlflow_run(world: Any, tmp_path: Path, store: str) -> None:
     asked = 0
 
@@ -121,7 +134,7 @@ def test_a_run_that_ends_without_a_result_is_marked_when_python_exits(tmp_path: 
     program = f"""
 from pathlib import Path
 from askance.optimizer.events import RunBegan
-from askance.bridges.mlflow_callback import mlflow_callback
+from askance.bridges.mlflow_callback import MLflowCallback, mlflow_callback
 mlflow_callback({store!r}, "killed")(RunBegan(Path("run"), {{"seed": 1}}, "abc"))
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path)

@@ -1,0 +1,282 @@
+"""An alignment optimiser for MLflow: ``judge.align(traces, optimizer)`` by askance's ``align``.
+
+.. code-block:: python
+
+    from askance.bridges import AskanceAlignmentOptimizer
+
+    traces = mlflow.search_traces(return_type="list")
+    aligned = judge.align(traces, AskanceAlignmentOptimizer(run="polite-run", max_calls=3000))
+    mlflow.genai.evaluate(data=new_traces, scorers=[aligned])
+
+The judge's instructions become the rubric of a first question; what people wrote as rationale is read for further
+questions, which are kept if held-out traces confirm them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..evaluation.options import parse_options
+from ..optimizer.job import fewest_examples
+from ..optimizer.options import AlignOptions
+from ..prompts.checklist import Checklist, Question
+from ..prompts.errors import InputError
+from ..runs import align
+from .mlflow_judge import (
+    SHOWN,
+    AskanceJudge,
+    ValueForm,
+    as_text,
+    meaning,
+    mlflow_judges,
+    texts_of,
+    value_type_of,
+    values_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ..models.base import Model
+    from ..optimizer.events import Callback
+    from ..prompts.labels import Labels
+    from ..prompts.prompt import Prompt
+
+logger = logging.getLogger(__name__)
+
+NOT_OURS = {
+    "field": "inputs, outputs and expectations are taken from the traces",
+    "limit": "give the traces as they are to be used",
+}
+"""Settings of ``align`` that say nothing to traces, and why."""
+SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
+"""What stands before ``:/`` where MLflow or Databricks answers, and not a provider that askance reaches."""
+WHERE = ("api_base", "cache", "no_cache", "timeout", "retries", "max_concurrency")
+"""Settings that the judge goes on with; how it asks is kept with the run, whose caps end with it."""
+NOUNS = (
+    *("answer", "article", "code", "description", "draft", "email", "explanation", "letter", "message", "note", "post"),
+    *("reply", "report", "response", "review", "story", "summary", "text", "translation"),
+)
+"""What applications write."""
+_NOUN = re.compile(rf"\b({'|'.join(NOUNS)})\b", re.IGNORECASE)
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: ignore[misc]
+    """Aligns a judge of MLflow's with people's assessments, as far as held-out traces confirm it."""
+
+    def __init__(
+        self,
+        *,
+        run: str | Path,
+        model: str | Model | None = None,
+        checklist: str | Path | Checklist | None = None,
+        prompt: str | Path | Prompt | None = None,
+        callbacks: Iterable[Callback] = (),
+        **options: Any,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            run: Directory of the run; the same ``align`` on it goes on where it stopped, and a finished one is read.
+            model: askance's name of the model that judges (``provider/model``), or an object that can be asked; by
+                default the judge's own (``openai:/gpt-4o-mini`` is ``openai/gpt-4o-mini``).
+            checklist: The questions to start from; by default one, with the judge's instructions as its rubric.
+            prompt: What the model is told besides; askance's own neutral one by default.
+            callbacks: Told every event of the run, e.g. :class:`~askance.bridges.mlflow_callback.MLflowCallback`.
+            options: Settings of :class:`~askance.optimizer.options.AlignOptions`, e.g. ``max_calls``, ``api_base``,
+                ``human_scale`` or ``labels``.
+
+        Raises:
+            InputError: There is no such setting, or it says nothing to traces.
+        """
+        for name, reason in NOT_OURS.items():
+            if name in options:
+                raise InputError(f"'{name}' says nothing here: {reason}.")
+        self._settings = parse_options(AlignOptions, options)
+        self._run, self._model, self._options = run, model, options
+        self._checklist, self._prompt, self._callbacks = checklist, prompt, tuple(callbacks)
+
+    def align(self, judge: Any, traces: Sequence[Any]) -> AskanceJudge:
+        """A judge in place of ``judge`` whose questions, weights and threshold fit people's assessments better.
+
+        An assessment counts whose source is human and whose name is the judge's. Several on a trace are several raters. One
+        that was aligned by askance before goes on from its run: give another directory for this one.
+
+        Args:
+            judge: It must read the outputs, and may read inputs and expectations.
+            traces: As of ``mlflow.search_traces(return_type="list")``; those that nobody assessed are left out, and said.
+
+        Returns:
+            The judge of the run, which is that of the start where nothing was gained; its ``askance_run`` has the figures.
+
+        Raises:
+            InputError: Too few assessments, values of mixed kinds, variables that askance does not show, or another run in
+                the directory.
+            CoverageError: Fewer verdicts than ``min_coverage``.
+            AskanceError: The endpoint is down or refuses. ``align`` can be repeated.
+        """
+        _check_variables(judge)
+        earlier = judge.directory if isinstance(judge, AskanceJudge) else None
+        options = {name: each for name, each in self._options.items() if name != "labels"}
+        model = self._model
+        if model is None:
+            model, options = _model_of(judge, options)
+        labels = self._settings.labels
+        rows, values = _labelled(judge, traces, labels)
+        needed = fewest_examples(self._settings.split)
+        if earlier is None and len(rows) < needed:
+            raise InputError(
+                f"{len(rows)} of {len(traces)} traces can be learned from: they have an output and a human assessment named "
+                f"'{judge.name}'. At least {needed} are needed, for development, validation and test."
+            )
+        form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale)
+        starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
+        result = align(rows, run=self._run, model=model, callbacks=self._callbacks, **starts, **options)
+        if not result.result["accepted_edits"]:
+            logger.warning(
+                "Nothing was gained beyond noise (%s): the judge is that of the start.", result.finish_reason
+            )
+        asked = {name: options[name] for name in WHERE if name in options}
+        return AskanceJudge(judge, result, form, model, asked)
+
+    def _start(self, judge: Any, form: ValueForm) -> str | Path | Checklist:
+        """The questions to start from: those that were given, or one, with the instructions as rubric."""
+        if self._checklist is not None:
+            return self._checklist
+        rubric = _VARIABLE.sub(lambda match: SHOWN[match[1]], str(judge.instructions)).strip()
+        word = "yes" if form.good is True else form.good
+        wanted = f'the verdict "{word}"' if form.scale is None else "a high rating"
+        text = f"Does the {noun_in(str(judge.instructions))} deserve {wanted} by its rubric?"
+        question = Question(id=judge.name, text=text, rubric=rubric)
+        return Checklist(questions=(question,))
+
+
+def noun_in(instructions: str) -> str:
+    """What an output is called in a judge's instructions: the one of ``NOUNS`` nearest to ``{{ outputs }}``, or "output".
+
+    Questions that are learned call it the same.
+    """
+    places = [each.start() for each in _VARIABLE.finditer(instructions) if each[1] == "outputs"] or [0]
+    found = [
+        (min(abs(match.start() - place) for place in places), match[1].lower())
+        for match in _NOUN.finditer(instructions)
+    ]
+    return min(found)[1] if found else "output"
+
+
+def _check_variables(judge: Any) -> None:
+    """Refuse a judge that reads what askance cannot show, or no outputs."""
+    fields = [each.name for each in judge.get_input_fields()]
+    written = _VARIABLE.findall(str(judge.instructions))
+    strange = [name for name in dict.fromkeys([*fields, *written]) if name not in SHOWN]
+    if strange:
+        raise InputError(
+            f"The judge '{judge.name}' reads {', '.join('{{ ' + name + ' }}' for name in strange)}, which askance cannot show "
+            f"a model; it knows {', '.join('{{ ' + name + ' }}' for name in SHOWN)}."
+        )
+    if "outputs" not in fields:
+        raise InputError(f"The judge '{judge.name}' does not read {{{{ outputs }}}}, so there is nothing to judge.")
+
+
+def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """askance's name of a judge's model, and the options with the address that it is asked at."""
+    if isinstance(judge, AskanceJudge):
+        return judge.model, options
+    uri = str(getattr(judge, "model", None))
+    provider, found, name = uri.partition(":/")
+    if not found or not name.strip("/") or provider in SERVED_BY_MLFLOW:
+        raise InputError(
+            f"The judge '{judge.name}' asks {uri}, which askance cannot reach by that name; give the optimiser "
+            "model='provider/model' (and api_base='http://...' for a server of your own)."
+        )
+    # Not public in MLflow, but without them another endpoint would be asked than the judge's.
+    if getattr(judge, "_extra_headers", None):
+        raise InputError(
+            f"The judge '{judge.name}' sends headers of its own, which askance does not; give the optimiser a model."
+        )
+    base = getattr(judge, "_base_url", None)
+    return f"{provider}/{name.strip('/')}", {"api_base": base, **options} if base else options
+
+
+def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[dict[str, Any]], list[Any]]:
+    """The traces that people assessed as rows of examples, oldest first, and all values that people gave."""
+    fields = [each.name for each in judge.get_input_fields()]
+    rows: list[dict[str, Any]] = []
+    values: list[Any] = []
+    left: Counter[str] = Counter()
+    for trace in sorted(traces, key=_place):
+        given = [each for each in trace.info.assessments or () if _is_peoples(each, judge)]
+        ratings = [_value(each.feedback.value, trace, judge) for each in given if each.feedback.value is not None]
+        shown = values_in(trace)
+        missing = next((name for name in fields if not as_text(shown[name])), None)
+        if not ratings or missing is not None:
+            left[f"without {missing}" if ratings else f"without a human assessment '{judge.name}'"] += 1
+            continue
+        values += ratings
+        comments = [each.rationale for each in given if each.rationale]
+        human = [meaning(each, labels) if isinstance(each, (bool, str)) else each for each in ratings]
+        rows.append(
+            {"id": trace.info.trace_id, **texts_of(fields, shown), "human": {"overall": human}, "comment": comments}
+        )
+    if left:
+        said = "; ".join(f"{count} {reason}" for reason, count in left.items())
+        logger.warning("Left out: %d of %d traces (%s).", left.total(), len(traces), said)
+    _check_kinds(rows, judge)
+    return rows, values
+
+
+def _place(trace: Any) -> tuple[int, str]:
+    """When a trace began: the same traces are the same run in whatever order they come.
+
+    Raises:
+        InputError: It is no trace.
+    """
+    if not hasattr(trace, "info") or not hasattr(trace, "data"):
+        raise InputError(
+            f"A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of {type(trace).__name__}."
+        )
+    return trace.info.request_time, trace.info.trace_id
+
+
+def _is_peoples(assessment: Any, judge: Any) -> bool:
+    """Whether people gave it, about what the judge is about; names are compared as MLflow's own optimisers do."""
+    return (
+        assessment.feedback is not None
+        and assessment.valid is not False
+        and assessment.source.source_type == "HUMAN"
+        and assessment.name.strip().lower() == judge.name.strip().lower()
+    )
+
+
+def _value(value: Any, trace: Any, judge: Any) -> Any:
+    """A label or a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        if isinstance(value, bool):
+            return value
+        raise InputError(
+            f"Trace {trace.info.trace_id}: the human assessment '{judge.name}' is a {type(value).__name__}; askance learns "
+            "from labels (true, false or a word) and numbers."
+        )
+    if value_type_of(judge) is bool and value in (0, 1):
+        return bool(value)
+    named = {str(each): each for each in get_args(value_type_of(judge))}
+    return named.get(value, value) if isinstance(value, str) else value
+
+
+def _check_kinds(rows: Sequence[dict[str, Any]], judge: Any) -> None:
+    """Refuse labels beside numbers, naming a trace of each."""
+    where: dict[bool, tuple[str, Any]] = {}
+    for row in rows:
+        for each in row["human"]["overall"]:
+            where.setdefault(isinstance(each, bool), (row["id"], each))
+    if len(where) == 2:
+        (label, word), (number, score) = where[True], where[False]
+        raise InputError(
+            f"The human assessments '{judge.name}' are of mixed kinds: trace {label} has a label ({word}), trace {number} the "
+            f"number {score:g}. Give all traces labels, or all of them numbers."
+        )

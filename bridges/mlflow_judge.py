@@ -1,0 +1,263 @@
+"""A judge of askance as a judge of MLflow: it says what people said, in their words or on their scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from ..evaluation.judge_file import judge_of_parts
+from ..evaluation.options import parse_options
+from ..evaluation.pass_fail import PassThreshold
+from ..prompts.checklist import load_checklist
+from ..prompts.errors import InputError, import_optional
+from ..prompts.examples import Example
+from ..prompts.labels import MEANINGS, SIDES
+from ..prompts.messages import text_of
+from ..prompts.prompt import load_prompt
+from ..stats.threshold import HALF
+from .background_judge import BackgroundJudge, BackgroundOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ..models.base import Model
+    from ..optimizer.runner import RunResult
+    from ..prompts.labels import Labels
+
+mlflow_judges: Any = import_optional(
+    "mlflow.genai.judges.base", "mlflow", "mlflow-skinny", "Judges that can be aligned came with MLflow 3.4."
+)
+SHOWN = {"inputs": "the input", "outputs": "the output", "expectations": "the reference"}
+"""The variables of MLflow's judges that askance knows, and what they are called where a model reads them."""
+
+
+def as_text(value: Any) -> str:
+    """What a judge is shown of inputs, outputs or expectations: as ``askance import`` reads traces; empty where nothing is."""
+    return str(value) if isinstance(value, (int, float)) else text_of(value) or ""
+
+
+def texts_of(fields: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts of an example; only the variables that a judge reads are shown to it."""
+    shown = {name: as_text(values.get(name)) if name in fields else "" for name in SHOWN}
+    return {"input": shown["inputs"], "output": shown["outputs"]} | (
+        {"reference": shown["expectations"]} if shown["expectations"] else {}
+    )
+
+
+def value_type_of(judge: Any) -> Any:
+    """The type of value that a judge gives; a text before MLflow 3.6, where judges do not say."""
+    return getattr(judge, "feedback_value_type", str)
+
+
+def values_in(trace: Any) -> dict[str, Any]:
+    """Inputs and outputs of a trace's root, and its expectations by name."""
+    root = next((span for span in trace.data.spans if span.parent_id is None), None)
+    expected = {each.name: each.expectation.value for each in trace.info.assessments or () if each.expectation}
+    return {
+        "inputs": None if root is None else root.inputs,
+        "outputs": None if root is None else root.outputs,
+        "expectations": expected or None,
+    }
+
+
+@dataclass(frozen=True)
+class ValueForm:
+    """What stands for a score: one of two labels, or a number on a scale."""
+
+    good: Any = True
+    bad: Any = False
+    scale: tuple[float, float] | None = None
+    """None where values are labels."""
+    numbers: tuple[float, ...] = ()
+    """The only ones there are, where the type names them."""
+    whole: bool = False
+
+    @classmethod
+    def of(cls, given: Sequence[Any], kind: Any, labels: Labels, scale: tuple[float, float] | None) -> ValueForm:
+        """The form of the values that people gave.
+
+        Args:
+            given: Labels or numbers, not both; those on each side that are commonest are used.
+            kind: The judge's ``feedback_value_type``.
+            labels: Further words, as of :func:`~askance.prompts.labels.parse_labels`.
+            scale: Lowest and highest number; those given where it is None.
+
+        Raises:
+            InputError: All labels are on one side, or all numbers are the same.
+        """
+        named = get_args(kind) if get_origin(kind) is Literal else ()
+        if any(isinstance(each, (bool, str)) for each in given):
+            sides: dict[bool, list[Any]] = {True: [], False: []}
+            for each in given:
+                sides[meaning(each, labels)].append(each)
+            words = {side: _word(side, named, values, kind, labels) for side, values in sides.items() if values}
+            if len(words) == 1:
+                raise InputError(
+                    f"People gave no label but {next(iter(words.values()))!r}: there is nothing to tell apart."
+                )
+            return cls(words[True], words[False])
+        low, high = scale or (min(given), max(given))
+        if low == high:
+            raise InputError(f"People gave no score but {low:g}: there is nothing to tell apart.")
+        return cls(scale=(low, high), numbers=tuple(sorted(named)), whole=kind is int)
+
+    def value(self, score: float, passes: bool) -> Any:
+        """The value of an output with a score in [0, 1]."""
+        if self.scale is None:
+            return self.good if passes else self.bad
+        found = self.scale[0] + score * (self.scale[1] - self.scale[0])
+        if self.numbers:
+            return min(self.numbers, key=lambda each: abs(each - found))
+        return round(found) if self.whole else found
+
+
+def meaning(value: Any, labels: Labels) -> bool:
+    """Whether a label speaks for an output.
+
+    Raises:
+        InputError: The word is not known.
+    """
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().casefold()
+    side = next((SIDES[side] for side, words in labels.items() if word in words), MEANINGS.get(word))
+    if side is None:
+        raise InputError(
+            f"'{value}' is no label that is known; say what people's words mean with labels={{'good': [...], 'bad': [...]}}."
+        )
+    return side
+
+
+def _word(side: bool, named: Sequence[Any], seen: Sequence[Any], kind: Any, labels: Labels) -> Any:
+    """What is said for one side: as the judge's type has it, or else as people wrote it most often."""
+    if kind is bool:
+        return side
+    own = [each for each in named if isinstance(each, (bool, str)) and meaning(each, labels) is side]
+    return own[0] if own else max(dict.fromkeys(seen), key=list(seen).count)
+
+
+class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
+    """The judge of a finished run, called by MLflow; its answers are kept, capped and repeated as everywhere in askance.
+
+    ``mlflow.genai.evaluate(data=..., scorers=[judge])`` uses it; made by
+    :class:`~askance.bridges.mlflow_alignment.AskanceAlignmentOptimizer`.
+    """
+
+    def __init__(
+        self, original: Any, result: RunResult, form: ValueForm, model: str | Model, options: Mapping[str, Any]
+    ) -> None:
+        """A judge in place of ``original``.
+
+        Args:
+            original: MLflow's judge, whose name, variables and type of value it has.
+            result: The run that made it.
+            form: How its scores are said.
+            model: Who is asked; the address of a server is one of the ``options``.
+            options: Settings of :class:`~askance.bridges.background_judge.BackgroundOptions`.
+        """
+        super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
+        used = judge_of_parts(result.directory, None, model, None)
+        kept, checklist = used.kept, load_checklist(used.checklist)
+        assert kept is not None and used.prompt is not None
+        settings = parse_options(BackgroundOptions, used.with_options(options))
+        self._original, self._form, self._run = original, form, result
+        self._fields = tuple(each.name for each in original.get_input_fields())
+        self._source = kept.model
+        self._checklist = checklist
+        self._threshold = kept.pass_threshold(model, {}) or PassThreshold(HALF, "default")
+        self._judge = BackgroundJudge(used, load_prompt(used.prompt), checklist, settings)
+
+    @property
+    def askance_run(self) -> RunResult:
+        """The run that it comes from, with its figures, edits and learned questions."""
+        return self._run
+
+    @property
+    def directory(self) -> Path:
+        """That run's directory: ``askance export`` takes the judge elsewhere, ``askance report`` shows it."""
+        return self._run.directory
+
+    @property
+    def original(self) -> Any:
+        """The judge that was aligned."""
+        return self._original
+
+    @property
+    def instructions(self) -> str:
+        """Those of the judge that was aligned, and every question that is asked of an output."""
+        asked = "\n".join(f"- {each.criterion}" for each in self._checklist.questions)
+        return f"{self._original.instructions}\n\nQuestions that are asked of each output:\n{asked}"
+
+    @property
+    def model(self) -> str:
+        """As askance names it, ``provider/model``."""
+        return self._source
+
+    @property
+    def feedback_value_type(self) -> Any:
+        """That of the judge that was aligned."""
+        return value_type_of(self._original)
+
+    @property
+    def kind(self) -> Any:
+        """A class, which MLflow does not take into its registry."""
+        from mlflow.genai.scorers.base import ScorerKind
+
+        return ScorerKind.CLASS
+
+    def register(self, **options: Any) -> Any:
+        """Refused: MLflow keeps a judge's words, and this one is more than that.
+
+        Raises:
+            InputError: Says what to do instead.
+        """
+        raise InputError(
+            f"MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its run "
+            f"with MLflowCallback, or write it as a file that stands alone: askance export {self.directory} --to mlflow."
+        )
+
+    def get_input_fields(self) -> list[Any]:
+        """Those of the judge that was aligned."""
+        return list(self._original.get_input_fields())
+
+    def __call__(
+        self, *, inputs: Any = None, outputs: Any = None, expectations: dict[str, Any] | None = None, trace: Any = None
+    ) -> Any:
+        """Judge one output; what is not given is taken from the trace.
+
+        Returns:
+            MLflow's ``Feedback``: a label at the judge's threshold, or its score on people's scale. Its rationale names the
+            questions that speak against the output; its metadata has ``askance.score``, in [0, 1], and the scores by
+            dimension.
+
+        Raises:
+            InputError: There is no output, or nothing of another variable that the judge reads.
+            CoverageError: A verdict is missing, so there is no score.
+            AskanceError: A cap was reached, or the endpoint is down or refuses.
+        """
+        from mlflow.entities import AssessmentSource, Feedback
+
+        given = {"inputs": inputs, "outputs": outputs, "expectations": expectations}
+        in_trace = {} if trace is None else values_in(trace)
+        values = {name: in_trace.get(name) if value is None else value for name, value in given.items()}
+        for name in self._fields:
+            if not as_text(values[name]):
+                raise InputError(f"The judge '{self.name}' reads {name}, and there are none.")
+        name = "output" if trace is None else str(trace.info.trace_id)
+        found = self._judge.judge(Example(id=name, **texts_of(self._fields, values)))
+        score = self._threshold.score(found.score)
+        if found.missing is not None or found.score.overall is None or score is None:
+            raise found.missing or InputError(f"The judge '{self.name}' has no score on {self._threshold.dimensions}.")
+        against = "\n".join(f"- {each}" for each in found.failed)
+        scores = {
+            "score": found.score.overall,
+            **{f"score.{each}": one for each, one in found.score.dimensions.items()},
+        }
+        return Feedback(
+            name=self.name,
+            value=self._form.value(score, score >= self._threshold.value - 1e-9),
+            rationale=f"Against it:\n{against}" if against else "Every answer speaks for it.",
+            source=AssessmentSource(source_type="LLM_JUDGE", source_id=self._source),
+            metadata={f"askance.{each}": str(one) for each, one in scores.items() if one is not None},
+        )
