@@ -49,6 +49,7 @@ FIRST = {
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
+    "label": "output judges checklist rater order to_open dimension config",
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
 """Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
@@ -63,6 +64,7 @@ HEADINGS = {
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
     "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
+    "How labels are asked for": "gain port",
     "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
     "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer embedder",

@@ -10,12 +10,12 @@ import click
 
 from ...labelling.label import Labelled, label
 from ...labelling.options import LabelOptions
-from ..options import common_options, config_option, need, settings, settings_options
+from ..options import GroupedCommand, common_options, config_option, need, settings, settings_options
 from ..output import echo_json
 from ..terminal import echo
 
 
-@click.command(name="label")
+@click.command(name="label", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("-o", "--output", default=None, help="Labelled data (JSONL); default: DATA-labelled.jsonl.")
 @click.option(

@@ -51,6 +51,8 @@ def reply(request):
             return json.dumps({"quote": "q", "fact": "f", "kind": "k", "answer_yes_even_if": "the output is short"})
         if "relation" in fields:
             return json.dumps({"relation": "new", "of": 0, "merged": ""})
+        if "contradicts" in fields:
+            return json.dumps({"reason": "They are about different things.", "contradicts": False})
         lesson = asked.split("The lesson that it must say: ")[1].strip()
         return json.dumps({"part": 1, "action": "add", "text": lesson})
     if "what in the output decides" in asked:
