@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HEADER = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm")
 
 
 def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
@@ -35,17 +38,19 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         AskanceError: The new file cannot be written; the damaged one stays where it is.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.salvaged")
+    copy = path.with_name(f"{path.name}.{os.getpid()}.pages")
     try:
-        with path.open("rb") as file:
-            if file.read(len(_HEADER)) != _HEADER:
-                return False
-        with closing(sqlite3.connect(path, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
+        if not _copy_whole_pages(path, copy):
+            return False
+        with closing(sqlite3.connect(copy, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
             if not _is_readable(old, version):
                 return False
             kept.executescript(schema)
             for table, names in (("answers", columns), ("brought", "key")):
                 marks = ",".join("?" * len(names.split(",")))
                 for row in _rows(old, table, names):
+                    if table == "answers" and not _is_whole(dict(zip(names.split(", "), row, strict=True))):
+                        continue
                     kept.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
             kept.execute(f"PRAGMA user_version={version}")
             kept.commit()
@@ -53,7 +58,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         if not count:
             return False
         aside = _free_name(path)
-        for end in ("-wal", "-shm"):  # they belong to the damaged file
+        for end in _BESIDE:  # they belong to the damaged file
             with suppress(FileNotFoundError):
                 path.with_name(path.name + end).rename(aside.with_name(aside.name + end))
         path.rename(aside)
@@ -63,7 +68,8 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
             f"{path}: this file is damaged, and what it holds cannot be written anew ({error})."
         ) from None
     finally:
-        new.unlink(missing_ok=True)
+        for made in (new, *(copy.with_name(copy.name + end) for end in ("", *_BESIDE))):
+            made.unlink(missing_ok=True)
     logger.warning(
         "%s was damaged. The %d answers that could be read are kept; what is missing is asked again. The damaged file "
         "is %s.",
@@ -72,6 +78,37 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         aside.name,
     )
     return True
+
+
+def _copy_whole_pages(path: Path, copy: Path) -> bool:
+    """Copy a database without the part of a page that it may end with; False where it is none.
+
+    SQLite reads what a page lacks as zeros: the end of an answer would be lost, and nobody would know.
+    """
+    with path.open("rb") as file:
+        head = file.read(18)
+    if not head.startswith(_HEADER) or len(head) < 18:
+        return False
+    size = int.from_bytes(head[16:18], "big")
+    page = 65536 if size == 1 else size
+    if page < 512:
+        return False
+    shutil.copyfile(path, copy)
+    os.truncate(copy, path.stat().st_size // page * page)
+    with suppress(FileNotFoundError):
+        shutil.copyfile(path.with_name(f"{path.name}-wal"), copy.with_name(f"{copy.name}-wal"))
+    return True
+
+
+def _is_whole(row: dict[str, Any]) -> bool:
+    """Whether an answer holds what one holds, and no zeros where a page was lost."""
+    text, logprobs = row["text"], row["logprobs"]
+    if not isinstance(text, str) or "\0" in text or not isinstance(row["finish"], str) or "\0" in row["finish"]:
+        return False
+    try:
+        return logprobs is None or isinstance(json.loads(logprobs), list)
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_readable(old: sqlite3.Connection, version: int) -> bool:

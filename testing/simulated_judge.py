@@ -170,6 +170,8 @@ def _reply(
         return {"rules": _batch(world, case, chance)}
     if "relation" in fields:
         return _relation(world, case, chance)
+    if fields.keys() == {"reason", "kind"}:  # of lessons: none of these worlds' has a program do what a model cannot
+        return {"reason": "It has to look for one thing.", "kind": "promptable"}
     if "contradicts" in fields:
         first, second = re.findall(r"instruction: (.*)", case)[:2]
         return {"reason": "One calls fine what the other forbids, or not.", "contradicts": contradict(first, second)}

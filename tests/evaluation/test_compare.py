@@ -357,7 +357,7 @@ def test_bad_names_and_settings_are_refused_before_anything_is_bought() -> None:
         ({"judges": ["binery"]}, "Did you mean 'binary'"),
         ({"judges": []}, "at least one judge"),
         ({"judges": ["binary"], "pointes": 5}, "Did you mean 'points'"),
-        ({"judges": ["binary"], "points": 10}, "points"),
+        ({"judges": ["binary"], "points": 11}, "points"),
         ({"judges": ["direct", "checkeval"]}, "--checklist"),
     ):
         with pytest.raises(InputError, match=words):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from askance.memory.verdict_store import SCHEMA_VERSION, VerdictStore
@@ -212,19 +212,21 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=12, deadline=None)
+@example(share=0.125)
+@example(share=0.736931746969146)
 @given(share=st.floats(0, 1))
 def test_a_store_cut_off_anywhere_opens_with_what_is_left_or_says_that_it_is_none(whole: Path, share: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "verdicts.db"
         path.write_bytes(whole.read_bytes()[: int(share * whole.stat().st_size)])
-        if share < 0.1:  # not one answer may be left
+        if share < 0.2:  # not one answer may be left
             with suppress(InputError), VerdictStore(path) as store:
-                assert len(store) < 400
+                assert len(store) < 600
             return
         store = VerdictStore(path)
         with store:
             found = store.get_many([hashed(number) for number in range(2000)])
-            assert all(each.text.startswith("Yes ") for each in found.values())
+            assert all(each.text.endswith("because " * 20) for each in found.values())
             assert (
                 len(found) == len(store) >= (share - 0.1) ** 2 * 2000
             )  # a page that is there may hang on one that is not
