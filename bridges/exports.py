@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ..agents.asking import EachAsking, each_format
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import judge_settings
+from ..models.embedded_models import EMBEDDED
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.text import TAGS, fill
 from . import exported_judge
@@ -95,7 +96,7 @@ def _served(kept: KeptJudge) -> str:
 
 def _model_name(kept: KeptJudge) -> str:
     provider, _, name = kept.model.partition("/")
-    return Path(name).stem if provider == "local" and name.endswith(".gguf") else name
+    return Path(name).stem if provider in EMBEDDED and name.endswith(".gguf") else name
 
 
 def _asking(kept: KeptJudge) -> EachAsking:
