@@ -34,6 +34,7 @@ _HOMES = {
     "weigh": ".optimizer.weights.weigh",
     "migrate": ".runs",
     "resume": ".runs",
+    "run_difference": ".evaluation.compare.run_difference",
     "select": ".optimizer.selection.select",
     "evaluate_adaptively": ".evaluation.adaptive",
     "Selection": ".optimizer.selection.selected",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from .bridges.traces.import_traces import import_traces
     from .evaluation.adaptive import evaluate_adaptively
     from .evaluation.compare.compare import compare
+    from .evaluation.compare.run_difference import run_difference
     from .evaluation.diagnose import diagnose
     from .evaluation.diagnosis import Diagnosis
     from .evaluation.evaluate import evaluate

@@ -31,6 +31,7 @@ SUMMARIES = {
     "resume": "Go on with a run that was interrupted, or make it longer.",
     "watch": "Follow a run from a second terminal.",
     "show": "Show the result of a run.",
+    "diff": "Say what changed from one run to another, and what it did.",
     "lessons": "List, search and correct what runs have learned.",
     "report": "Write the report of a run or another result as one HTML file.",
     "export": "Write a run's judge as a file for another tool.",
@@ -42,7 +43,7 @@ SUMMARIES = {
 RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
-FILES = {"import": "exchange.import_traces", "export": "exchange.export", "label": "exchange.label"}
+FILES = {each: f"exchange.{each}" for each in ("diff", "export", "label")} | {"import": "exchange.import_traces"}
 """Files of the commands that are not where their names say."""
 
 

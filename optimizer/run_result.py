@@ -4,7 +4,6 @@ version; and what there is to see of it, in a notebook and as data frames.
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
     from ..memory.run_directory import RunDirectory
     from ..models.budget import RoleLedger
-    from ..prompts.prompt import Prompt
     from .modes.bench import Bench
     from .modes.mode import SetUp
     from .signals import Signal
@@ -175,14 +173,6 @@ def entering(start: Draft, accepted: Draft) -> list[str]:
         now = (line for each in accepted.checklist.questions for line in question_block(each).splitlines())
         lines += [line for line in now if line not in asked]
     return ["".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line) for line in lines]
-
-
-def prompt_diff(before: Prompt, after: Prompt) -> str:
-    """Unified diff of two prompts; empty where they are the same."""
-    lines = difflib.unified_diff(
-        before.text.splitlines(keepends=True), after.text.splitlines(keepends=True), "before", "after"
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def keep_verdicts(

@@ -15,6 +15,7 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import count
 from ..models.session import run_sync, session
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
+from ..prompts.text import prompt_diff
 from .earlier import read_earlier
 from .effects import instruction_effects
 from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
@@ -25,7 +26,7 @@ from .modes.mode import mode_of
 from .modes.remembering import memory_for
 from .paper import PaperLoop
 from .questions.account import learned_rows, revised_rows, why_no_questions
-from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, prompt_diff, run_view
+from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, run_view
 from .subject import Outcome
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ async def _finish(
             raise UnapprovedError(shown)
         events.say(shown)
     run.write("prompt.md", outcome.best.prompt.text)
-    run.write("changes.diff", prompt_diff(outcome.baseline.prompt, outcome.best.prompt))
+    run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
     bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
     if result.mode in JUDGES:

@@ -6,6 +6,7 @@ example, not the task, so what it copied is looked for.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from hashlib import sha256
@@ -260,3 +261,9 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
 
 def _stem(word: str) -> str:
     return word.removesuffix("'s").removesuffix("s")
+
+
+def prompt_diff(before: str, after: str) -> str:
+    """Unified diff of two prompts, as ``patch`` reads it; empty where they are the same."""
+    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), "before", "after")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

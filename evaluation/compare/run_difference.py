@@ -1,0 +1,304 @@
+"""What changed from one run's judge or generator to another's, and what that did to the outputs that both were tested on.
+
+Nothing is asked of a model: prompts, questions and the scores of the test examples are what the runs keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from ...memory.run_directory import RunDirectory
+from ...prompts.checklist import marked
+from ...prompts.errors import InputError
+from ...prompts.examples import documents
+from ...prompts.rows import read_rows, validate_row
+from ...prompts.text import prompt_diff
+from ...prompts.words import Figure, number
+from ...stats.correlation import correlate
+from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
+from ...stats.resampling import Resampling
+from ..shown import View
+from ..slices import SMALL, slice_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ...memory.result_parts import SideRecord
+    from ...prompts.examples import Example
+    from ..shown import Rows
+
+ALL = "all"
+"""Name of the slice that holds every shared example."""
+
+
+class _Score(BaseModel):
+    """A line of ``verdicts/scores.jsonl``."""
+
+    version: int
+    example: str
+    score: float | None
+    wanted: float | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """A judge or generator as a run has it, with its scores of the test examples."""
+
+    name: str
+    mode: str
+    model: str | None
+    prompt: str
+    questions: Mapping[str, Mapping[str, Any]]
+    """By id, as they are written in a checklist."""
+    threshold: float | None
+    scores: Mapping[str, float | None]
+    """In [0, 1], by example."""
+    wanted: Mapping[str, float | None]
+    """What people or the source say of the same examples."""
+    reference: str | None
+    """Who that is: ``human`` or ``source``."""
+    examples: Mapping[str, Example]
+
+
+@dataclass(frozen=True)
+class SliceChange:
+    """What changed on the examples with one value of a field."""
+
+    value: str
+    n: int
+    before: float
+    """Mean score in [0, 1]."""
+    after: float
+    score: Difference
+    agreement: tuple[float | None, float | None] | None = None
+    """Spearman with people, or with the source, before and after; None where nothing is known that both were held to."""
+    gain: Difference | None = None
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """Everything that differs between two runs, or between the start of a run and what it accepted."""
+
+    before: str
+    after: str
+    patch: str
+    """Unified diff of the prompts, for ``patch``; empty where they are the same."""
+    questions: tuple[dict[str, Any], ...]
+    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and what there was ``before``."""
+    settings: Mapping[str, tuple[Any, Any]]
+    """Model and threshold, where they differ."""
+    field: str | None
+    slices: tuple[SliceChange, ...]
+    """The first holds all examples that were test examples of both."""
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "patch": self.patch,
+            "questions": list(self.questions),
+            "settings": {name: {"before": old, "after": new} for name, (old, new) in self.settings.items()},
+            "field": self.field,
+            "slices": [
+                {
+                    "value": each.value,
+                    "n": each.n,
+                    "before": each.before,
+                    "after": each.after,
+                    "difference": difference_dict(each.score),
+                    "spearman": None if each.agreement is None else list(each.agreement),
+                    "spearman_difference": difference_dict(each.gain),
+                }
+                for each in self.slices
+            ],
+            "remarks": list(self.remarks),
+        }
+
+    def view(self) -> View:
+        """What there is to see."""
+        lines = [f"{name}: {_said(old)} → {_said(new)}" for name, (old, new) in self.settings.items()]
+        lines.append(self.patch.rstrip() if self.patch else "The prompt is the same.")
+        tables = {"questions": self._question_rows, "slices": self._slice_rows}
+        captions = {
+            "questions": "questions that changed",
+            "slices": "test examples that both were measured on, 95% intervals",
+        }
+        return View(f"{self.before} → {self.after}", [*lines, *self.remarks], tables, captions=captions)
+
+    def _question_rows(self) -> Rows:
+        return [
+            {"question": each["id"], "change": each["change"], "text": each["text"], "before": each["before"]}
+            for each in self.questions
+        ]
+
+    def _slice_rows(self) -> Rows:
+        return [
+            {
+                self.field or "examples": each.value,
+                "n": each.n,
+                "score": f"{number(each.before)} → {number(each.after)}",
+                "difference": Figure.of(each.score, "+.3f"),
+                "Spearman": None if each.agreement is None else " → ".join(map(number, each.agreement)),
+                "gain": None if each.gain is None else Figure.of(each.gain, "+.3f"),
+                "": "small" if each.n < SMALL else None,
+            }
+            for each in self.slices
+        ]
+
+
+def run_difference(before: str | Path, after: str | Path | None = None, *, by: str | None = None) -> RunDifference:
+    """What changed from one finished run to another, or with one alone, from its start to what it accepted.
+
+    Scores are compared on the examples that were test examples of both runs, whose texts are the same: neither has learned
+    from them.
+
+    Args:
+        before: A run's directory.
+        after: Another's.
+        by: A metadata field whose values are compared one by one, too.
+
+    Raises:
+        InputError: A run is not finished, or is of another kind than the other; no example has the field; or a file is
+            damaged.
+    """
+    first = _side(RunDirectory(before), accepted=after is not None)
+    second = _side(RunDirectory(before if after is None else after), accepted=True)
+    if (first.mode == "tune") != (second.mode == "tune"):
+        raise InputError(
+            f"{before} is a run of {first.mode} and {after} one of {second.mode}: a judge and a generator have nothing in common."
+        )
+    shared = [name for name in first.scores if name in second.scores and _same(first, second, name)]
+    shared = [name for name in shared if first.scores[name] is not None and second.scores[name] is not None]
+    examples = [second.examples[name] for name in shared]
+    slices, remarks = _slices(first, second, examples, by), []
+    if not shared:
+        remarks.append("No example was a test example of both, so nothing can be said of what the change does.")
+    elif after is not None and len(shared) < max(len(first.scores), len(second.scores)):
+        remarks.append(
+            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}); on the "
+            "others one of them has learned."
+        )
+    pairs = {"model": (first.model, second.model), "threshold": (first.threshold, second.threshold)}
+    return RunDifference(
+        first.name,
+        second.name,
+        prompt_diff(first.prompt, second.prompt),
+        tuple(_changes(first.questions, second.questions)),
+        {name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+        by,
+        tuple(slices),
+        tuple(remarks),
+    )
+
+
+def _side(run: RunDirectory, *, accepted: bool) -> Side:
+    """A run's start, or what it accepted."""
+    config = run.read_config()["config"]
+    result = run.read_result()
+    examples, checklist, _ = run.read_inputs()
+    chosen: SideRecord = result.best if accepted else result.baseline
+    asked = chosen.checklist or (checklist if result.mode != "tune" else None)
+    file = run.path / "verdicts" / "scores.jsonl"
+    numbered = read_rows(file) if file.is_file() else ()
+    rows = [validate_row(_Score, row, f"{file}, line {number}") for number, row in numbered]
+    version = max((row.version for row in rows), default=0) if accepted else 0
+    mine = [row for row in rows if row.version == version]
+    return Side(
+        f"{run.path}" if accepted else f"{run.path} at its start",
+        result.mode,
+        next((str(config[name]) for name in ("model", "target", "generator") if config.get(name)), None),
+        chosen.prompt,
+        {} if asked is None else {each.id: _fields(each) for each in asked.questions},
+        None if chosen.threshold is None else chosen.threshold.value,
+        {row.example: row.score for row in mine},
+        {row.example: row.wanted for row in mine},
+        result.reference,
+        {each.id: each for each in examples},
+    )
+
+
+def _same(first: Side, second: Side, name: str) -> bool:
+    """Whether an example is the same in both; what a generator writes is not part of it."""
+    one, other = first.examples.get(name), second.examples.get(name)
+    if one is None or other is None or one.input != other.input:
+        return False
+    return first.mode == "tune" or one.output == other.output
+
+
+def _slices(first: Side, second: Side, examples: Sequence[Example], by: str | None) -> list[SliceChange]:
+    if not examples:
+        return []
+    held = first.reference == second.reference and all(
+        first.wanted.get(each.id) == second.wanted.get(each.id) for each in examples
+    )
+    found = [_change(ALL, first, second, examples, held=held)]
+    if by is None:
+        return found
+    values = slice_values(examples, by)
+    parts = {value: [each for each, own in zip(examples, values, strict=True) if own == value] for value in values}
+    ordered = sorted(parts.items(), key=lambda part: -len(part[1]))
+    return [*found, *(_change(value, first, second, part, held=held) for value, part in ordered)]
+
+
+def _change(value: str, first: Side, second: Side, examples: Sequence[Example], *, held: bool) -> SliceChange:
+    """``held``: whether both were held to the same scores of people or of the source."""
+    resampling = Resampling(documents(examples))
+    before, after = ([side.scores[each.id] for each in examples] for side in (first, second))
+    wanted = [second.wanted.get(each.id) for each in examples]
+    means = [sum(each for each in some if each is not None) / len(some) for some in (before, after)]
+    change = SliceChange(value, len(examples), means[0], means[1], mean_difference(before, after, resampling))
+    if not held or all(each is None for each in wanted):
+        return change
+    return replace(
+        change,
+        agreement=(
+            correlate(before, wanted, resampling).spearman.value,
+            correlate(after, wanted, resampling).spearman.value,
+        ),
+        gain=paired_difference(before, after, wanted, resampling),
+    )
+
+
+def _changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The questions that are not the same in both, in the order of the second checklist."""
+    rows = []
+    for name in dict.fromkeys([*after, *before]):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if old is None or new is None:
+            asked = new or old or {}
+            rows.append(_row(name, "left out" if new is None else "added", asked, None))
+        elif old["text"] != new["text"]:
+            rows.append(_row(name, "reworded", new, _text(old)))
+        elif old["good"] != new["good"]:
+            rows.append(_row(name, "turned round", new, _text(old)))
+        else:
+            other = [field for field in dict.fromkeys([*new, *old]) if old.get(field) != new.get(field)]
+            said = ", ".join(f"{field} {_said(old.get(field))}" for field in other)
+            rows.append(_row(name, f"other {', '.join(other)}", new, said))
+    return rows
+
+
+def _fields(question: BaseModel) -> dict[str, Any]:
+    """What is set of a question; ``good: yes`` is how it is where nothing is said."""
+    fields = question.model_dump(mode="json", exclude_none=True)
+    return {"good": "yes"} | {name: "yes" if value is True else value for name, value in fields.items()}
+
+
+def _row(name: str, change: str, asked: Mapping[str, Any], before: str | None) -> dict[str, Any]:
+    return {"id": name, "change": change, "text": _text(asked), "before": before}
+
+
+def _text(question: Mapping[str, Any]) -> str:
+    return marked(str(question["text"]), str(question["good"]))
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else number(value, 3) if isinstance(value, float) else str(value)
