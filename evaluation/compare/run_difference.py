@@ -20,7 +20,7 @@ from ...prompts.words import Figure, number
 from ...stats.correlation import correlate
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling
-from ..shown import View
+from ..shown import Shown, View
 from ..slices import SMALL, slice_values
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class SliceChange:
     gain: Difference | None = None
 
 
-@dataclass(frozen=True)
-class RunDifference:
+@dataclass(frozen=True, repr=False)
+class RunDifference(Shown):
     """Everything that differs between two runs, or between the start of a run and what it accepted."""
 
     before: str
@@ -120,8 +120,7 @@ class RunDifference:
             "remarks": list(self.remarks),
         }
 
-    def view(self) -> View:
-        """What there is to see."""
+    def _view(self) -> View:
         lines = [f"{name}: {_said(old)} → {_said(new)}" for name, (old, new) in self.settings.items()]
         lines.append(self.patch.rstrip() if self.patch else "The prompt is the same.")
         tables = {"questions": self._question_rows, "slices": self._slice_rows}
@@ -129,7 +128,15 @@ class RunDifference:
             "questions": "questions that changed",
             "slices": "test examples that both were measured on, 95% intervals",
         }
-        return View(f"{self.before} → {self.after}", [*lines, *self.remarks], tables, captions=captions)
+        asked = f"{len(self.questions)} questions changed" if self.questions else "the questions are the same"
+        prompt = "another prompt" if self.patch else "the same prompt"
+        return View(
+            f"{self.before} → {self.after}",
+            [*lines, *self.remarks],
+            tables,
+            brief=f"{asked}, {prompt}",
+            captions=captions,
+        )
 
     def _question_rows(self) -> Rows:
         return [
