@@ -24,7 +24,7 @@ SUMMARIES = {
     "diagnose": "Say which questions of a checklist are worth asking.",
     "select": "Choose the questions that tell most about how good outputs are.",
     "migrate": "Improve a judge's prompt until it judges like another model.",
-    "align": "Improve a judge's prompt until it scores like people.",
+    "align": "Have a judge learn to score like people: questions from comments, edits.",
     "tune": "Improve a generator's prompt against a judge or a checker.",
     "compare": "Have several judges rate the same data, and compare them.",
     "weigh": "Learn from preferences or ratings how question scores add up.",

@@ -95,7 +95,7 @@ def align(
     callbacks: Iterable[Callback] = (),
     **options: Any,
 ) -> RunResult:
-    """Improve a judge's prompt until it scores like people, as far as held-out data confirms it.
+    """Have a judge learn to score like people, as far as held-out data confirms it.
 
     Args:
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.

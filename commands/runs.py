@@ -226,7 +226,7 @@ def migrate(**given: Any) -> None:
 @click.command(name="align", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--model", default=None, help="The judge whose prompt is improved, as provider/model.")
+@click.option("--model", default=None, help="The judge, as provider/model.")
 @click.option("--prompt", default=None, help="Its starting prompt; default: a neutral one.")
 @click.option(
     "--from",
@@ -237,9 +237,9 @@ def migrate(**given: Any) -> None:
 )
 @run_options(AlignOptions)
 def align(**given: Any) -> None:
-    """Improve a judge's prompt on DATA until it scores like people.
+    """Have a judge learn to score the outputs in DATA like people: questions from their comments, edits of its prompt.
 
-    An edit is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
+    A change is kept only if held-out correlation with the human scores in DATA says so. --from improves the judge of an
     earlier run by what DATA has in further examples and comments, and pays for those alone.
     """
     run_mode(AlignOptions, alignment.prepare, ("data", "checklist", "model"), **given)
