@@ -93,6 +93,7 @@ def test_commands_print_through_the_terminal_alone() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "print", "Console"):
                 other.append(f"{path.name}: {ast.unparse(node)}")
     assert sorted(other) == [
+        "diff.py: click.echo(found.patch, nl=False)",
         "export.py: click.echo(made.text, nl=False)",
         "import_traces.py: click.echo(found.to_jsonl(), nl=False)",
         "models.py: Console(stderr=True)",
