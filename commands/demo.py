@@ -51,7 +51,9 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
 
     Held-out examples say whether it is worth anything. Nothing leaves this machine.
     """
-    provider, name = model.split("/", 1) if model.startswith(tuple(f"{each}/" for each in EMBEDDED)) else ("", model)
+    provider, _, name = model.partition("/")
+    if provider not in EMBEDDED:
+        provider, name = "", model
     wanted = resolve(name)
     if not isinstance(wanted, RegisteredModel):
         raise InputError("The demo runs on a registered model; see: askance models")

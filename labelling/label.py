@@ -16,7 +16,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions, load_examples
 from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
-from .desk import Desk
+from .desk import Desk, RaterCount
 from .figures import agreement, agreement_line, enough_for
 from .labels_file import LabelsFile, known_entries
 from .opinions import load_opinions
@@ -35,23 +35,16 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """What a session of labelling came to."""
+class Labelled(RaterCount):
+    """What a session of labelling came to; the rater's counts are those of earlier sessions, too."""
 
     output: Path
     """The labelled data."""
     labels: Path
     """What each rater said."""
     rater: str
-    labelled: int
-    """Outputs that this rater has labelled, in earlier sessions too."""
-    passed: int
-    failed: int
-    answers: int
-    comments: int
-    skipped: int
     added: int
-    """Of these, labelled in this session."""
+    """Outputs labelled in this session."""
     outputs: int
     """That there are to label."""
     more: int
@@ -117,10 +110,10 @@ def label(
                 write_whole(target, desk.to_jsonl())
         count, needed = desk.count(), enough_for(desk, opinions, settings.gain)
         return Labelled(
-            target,
-            file.path,
-            settings.rater,
             **vars(count),
+            output=target,
+            labels=file.path,
+            rater=settings.rater,
             added=count.labelled - before,
             outputs=len(asked),
             more=needed.more,

@@ -107,10 +107,6 @@ class Queue:
         why = list(self._signals)[int(values[:, best].argmax())]
         return int(chosen[best]), why
 
-    def is_random_sample(self, why: Why) -> bool:
-        """Whether an output that was asked about for this reason belongs to a random sample of all."""
-        return why == "random"
-
     def _signals_of(self, order: Order) -> dict[Why, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]:
         found = self._opinions
         if found is None:

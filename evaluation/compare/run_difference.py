@@ -17,7 +17,7 @@ from ...prompts.examples import documents
 from ...prompts.rows import read_rows, validate_row
 from ...prompts.text import prompt_diff
 from ...prompts.words import Figure, number
-from ...stats.correlation import correlate
+from ...stats.correlation import spearman
 from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
 from ...stats.resampling import Resampling
 from ..shown import Shown, View
@@ -264,10 +264,7 @@ def _change(value: str, first: Side, second: Side, examples: Sequence[Example], 
         return change
     return replace(
         change,
-        agreement=(
-            correlate(before, wanted, resampling).spearman.value,
-            correlate(after, wanted, resampling).spearman.value,
-        ),
+        agreement=(spearman(before, wanted).value, spearman(after, wanted).value),
         gain=paired_difference(before, after, wanted, resampling),
     )
 
@@ -295,8 +292,7 @@ def _changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mappin
 
 def _fields(question: BaseModel) -> dict[str, Any]:
     """What is set of a question; ``good: yes`` is how it is where nothing is said."""
-    fields = question.model_dump(mode="json", exclude_none=True)
-    return {"good": "yes"} | {name: "yes" if value is True else value for name, value in fields.items()}
+    return {"good": "yes"} | question.model_dump(mode="json", exclude_none=True)
 
 
 def _row(name: str, change: str, asked: Mapping[str, Any], before: str | None) -> dict[str, Any]:

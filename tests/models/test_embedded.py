@@ -18,8 +18,6 @@ from typing import Any
 import pytest
 
 from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
-from askance.models.embedded_models import RegisteredModel, resolve
-from askance.models.files import cache_directory
 from askance.models.kept_prefixes import TwoSlots
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 
@@ -268,21 +266,7 @@ def test_settings_llama_cannot_use_are_refused(wrong: dict[str, int]) -> None:
         ServerSettings(**wrong)
 
 
-def _weights() -> Path | None:
-    given = os.environ.get("ASKANCE_TEST_GGUF")
-    if given:
-        return Path(given)
-    small = resolve("smollm2-135m-instruct")
-    assert isinstance(small, RegisteredModel)
-    pulled = cache_directory() / "models" / small.file
-    return pulled if pulled.exists() else None
-
-
-WEIGHTS = _weights()
-needs_weights = pytest.mark.skipif(
-    WEIGHTS is None or importlib.util.find_spec("xllamacpp") is None,
-    reason="needs xllamacpp and a model: set ASKANCE_TEST_GGUF or pull smollm2-135m-instruct",
-)
+needs_llama = pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="needs xllamacpp")
 
 
 def _ask(url: str, **body: Any) -> tuple[int, dict[str, Any]]:
@@ -296,14 +280,13 @@ def _ask(url: str, **body: Any) -> tuple[int, dict[str, Any]]:
         return error.code, json.loads(error.read())
 
 
-@needs_weights
+@needs_llama
 @pytest.mark.asyncio
 async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_prompt_is_too_long(
-    tmp_path: Path,
+    tmp_path: Path, weights: Path
 ) -> None:
-    assert WEIGHTS is not None
     async with EmbeddedServerPool(ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path) as pool:
-        url = await pool.url_for(WEIGHTS)
+        url = await pool.url_for(weights)
         question = [{"role": "user", "content": "Is water wet? Answer yes or no."}]
         status, reply = await asyncio.to_thread(
             _ask, url, messages=question, max_tokens=1, logprobs=True, top_logprobs=5
@@ -316,16 +299,15 @@ async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_promp
         assert reply["error"]["n_ctx"] == 256 and reply["error"]["n_prompt_tokens"] > 400
 
 
-@needs_weights
+@needs_llama
 @pytest.mark.asyncio
-async def test_a_real_model_reads_an_example_once_whatever_was_read_since(tmp_path: Path) -> None:
-    assert WEIGHTS is not None
+async def test_a_real_model_reads_an_example_once_whatever_was_read_since(tmp_path: Path, weights: Path) -> None:
     head = "Answer the question about the reply to a customer with one word, yes or no. " * 2
     replies = ["We are open.", "Bring it on Monday.", "That is our mistake.", "No.", "We are closed on Sunday."]
     examples = [f"{head}Reply: {reply} Question: " for reply in replies]
     settings = ServerSettings(context_per_slot=256, threads=1)
     async with EmbeddedServerPool(settings, log_directory=tmp_path) as pool:
-        url, slots = await pool.url_for(WEIGHTS), TwoSlots()
+        url, slots = await pool.url_for(weights), TwoSlots()
 
         async def tokens_read(example: str, question: str) -> int:
             slot = slots.slot_for(example)
@@ -344,12 +326,11 @@ async def test_a_real_model_reads_an_example_once_whatever_was_read_since(tmp_pa
     assert max(again) <= most
 
 
-@needs_weights
+@needs_llama
 @pytest.mark.asyncio
-async def test_a_real_model_cut_short_is_refused_with_what_llama_said(tmp_path: Path) -> None:
-    assert WEIGHTS is not None
+async def test_a_real_model_cut_short_is_refused_with_what_llama_said(tmp_path: Path, weights: Path) -> None:
     cut = tmp_path / "cut.gguf"
-    with WEIGHTS.open("rb") as file:
+    with weights.open("rb") as file:
         cut.write_bytes(file.read(20_000_000))
     with pytest.raises(AskanceError, match=r"could not load .*cut\.gguf.*corrupted or incomplete"):
         await EmbeddedServer(cut, log_directory=tmp_path / "logs").start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
-from askance.models.embedded_models import RegisteredModel, resolve
-from askance.models.files import cache_directory, sha256_of_file
+from askance.models.files import sha256_of_file
 from askance.models.openvino_model import BLOCK, CONTEXT, OpenVinoModel, load_reader
 from askance.models.probabilities import p_yes_at
 from askance.models.resolve import Models
@@ -129,23 +127,10 @@ def test_a_file_that_it_cannot_read_leaves_nothing_behind(tmp_path: Path, monkey
     assert not list((tmp_path / "cache" / "openvino").iterdir())
 
 
-def _weights() -> Path | None:
-    given = os.environ.get("ASKANCE_TEST_GGUF")
-    if given:
-        return Path(given)
-    small = resolve("smollm2-135m-instruct")
-    assert isinstance(small, RegisteredModel)
-    pulled = cache_directory() / "models" / small.file
-    return pulled if pulled.exists() else None
-
-
-WEIGHTS = _weights()
-
-
 @needs_openvino
-@pytest.mark.skipif(WEIGHTS is None, reason="needs a model: set ASKANCE_TEST_GGUF or pull smollm2-135m-instruct")
-async def test_what_is_kept_of_an_example_changes_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert WEIGHTS is not None
+async def test_what_is_kept_of_an_example_changes_no_verdict(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
     head = "Answer the question about the reply with yes or no. " * 9
     examples = [f"{head}\n\nReply: the bicycle number {n} will be ready on Monday.\n\n" for n in range(3)]
@@ -156,7 +141,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(tmp_path: Path, mon
     ]
     answers = {}
     for order in (requests, requests[::-1]):
-        model = OpenVinoModel("openvino/m", WEIGHTS, "0", Writer())
+        model = OpenVinoModel("openvino/m", weights, "0", Writer())
         for request in order:
             answer = await model.answer(request)
             assert answers.setdefault(request.key, answer) == answer
@@ -164,7 +149,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(tmp_path: Path, mon
         assert (await model.answer(order[0])) == answers[order[0].key]
         await model.close()
     async with Models() as models:  # llama.cpp, with the same weights
-        local = models.get(f"local/{WEIGHTS}")
+        local = models.get(f"local/{weights}")
         theirs = await local.answer(make_request(local.identity, requests[0].messages, VERDICT))
     ours = answers[requests[0].key]
     assert ours.prompt_tokens == theirs.prompt_tokens
