@@ -76,8 +76,8 @@ FINISH_SENTENCES: dict[str, str] = {
 
 
 CROSSED = (
-    "Crossed: the validation examples judged with what development taught, and the development examples with what "
-    "validation taught, in ranks within each half. The new judge has learned from both."
+    "Crossed: each fold of the development and validation examples judged with what the others taught, in ranks within "
+    "each fold. The new judge has learned from all."
 )
 """Said where figures are cross-fitted."""
 

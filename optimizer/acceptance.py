@@ -94,7 +94,7 @@ class PairedGate:
         return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare the two by their ranks within each half; drift is looked for in the scores as they are."""
+        """Compare the two by their ranks within each fold; drift is looked for in the scores as they are."""
         by = crossed.ranked()
         gain = self.yardstick.difference(by.before, by.after, crossed.examples)
         whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")

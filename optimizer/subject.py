@@ -156,7 +156,7 @@ class PrunedEdit:
 
 
 @dataclass(frozen=True)
-class Half:
+class Fold:
     """What a judge, and one that was learned from other examples, say of some examples, in their order."""
 
     examples: Sequence[Example]
@@ -166,29 +166,29 @@ class Half:
 
 @dataclass(frozen=True)
 class Crossed:
-    """A way of learning that was tested on two halves of the examples, each time on those that taught nothing."""
+    """A way of learning that was tested on every part of the examples, each time on those that taught nothing."""
 
-    halves: tuple[Half, ...]
+    folds: tuple[Fold, ...]
 
     @property
     def examples(self) -> list[Example]:
-        """Of all halves."""
-        return [example for half in self.halves for example in half.examples]
+        """Of all folds."""
+        return [example for fold in self.folds for example in fold.examples]
 
     @property
     def before(self) -> list[ExampleScore]:
         """The first judge's scores."""
-        return [score for half in self.halves for score in half.before]
+        return [score for fold in self.folds for score in fold.before]
 
     @property
     def after(self) -> list[ExampleScore]:
-        """The scores of the judges that were learned from the other half."""
-        return [score for half in self.halves for score in half.after]
+        """The scores of the judges that were learned from the others."""
+        return [score for fold in self.folds for score in fold.after]
 
     def ranked(self) -> Crossed:
-        """The same with every score as its rank in its half, in (0, 1]: two judges need not use one scale."""
+        """The same with every score as its rank in its fold, in (0, 1]: two judges need not use one scale."""
         return Crossed(
-            tuple(replace(half, before=ranked(half.before), after=ranked(half.after)) for half in self.halves)
+            tuple(replace(fold, before=ranked(fold.before), after=ranked(fold.after)) for fold in self.folds)
         )
 
 

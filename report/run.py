@@ -228,12 +228,11 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
     found, questions, notes, trials, stated = (
         events.get(name, []) for name in ("disagreements", "question", "lesson", "trial", "requirement")
     )
-    last_said = {each["id"]: each for each in questions}  # by one half of the examples, by the other, by all
     were_read = not stated or "reasons" in events
     return Iteration(
         number=number,
-        proposed=len(last_said),
-        withstood=sum(each["problem"] is None for each in last_said.values()),
+        proposed=len(questions),
+        withstood=sum(each["problem"] is None for each in questions),
         found=sum(each["found"] for each in found) if found else None,
         stated=len(stated),
         read=sum(len(each["read"]) for each in found) if were_read else 0,

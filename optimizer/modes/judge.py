@@ -21,7 +21,7 @@ from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
-from ..questions.proposers import BesideProposer, CommentProposer, KindProposer
+from ..questions.proposers import CommentProposer, KindProposer
 from ..subject import Draft, Observation, Pair
 from ..trial import Screening
 from ..yardsticks import CorrelationYardstick, SeverityDrift
@@ -233,6 +233,7 @@ def _finder(
     read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
     comments = CommentProposer(
         CommentReader(*writer, seed=options.seed),
+        BesideReader(*writer, seed=options.seed) if options.max_iterations > 1 else None,
         Generaliser(*writer, seed=options.seed),
         examples,
         bench.embedder,
@@ -241,11 +242,9 @@ def _finder(
         workers,
         read,
     )
-    found = Finder(Chooser(subject, targets, examples, events, most), bench.embedder, events, options.max_iterations)
-    beside = BesideProposer(BesideReader(*writer, seed=options.seed), comments, found.standing_comments)
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    found.proposers = ((comments, beside), (kinds,))
-    return found
+    chooser = Chooser(subject, targets, examples, events, most)
+    return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
 
 
 def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:

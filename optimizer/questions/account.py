@@ -122,7 +122,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
     if not remarks:
         return "none of the comments is on a rejected development example"
     if finish_reason in ("max_calls", "max_tokens", "max_cost"):
-        return "the run ended before it came to the comments"
+        return "the run ended before it had tried any question"
     one = len(remarks) == 1
     which = "the one comment" if one else f"all {len(remarks)} different comments"
     return f"{which} on rejected development examples came to no usable question"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS
 from ...prompts.comments import one_line
 from .choice import OWN_CASES
+from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
 from .racing import FEWEST_REJECTED, SCREENED, SPARE, STEPS, left_after
 
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 
     from ...prompts.examples import Example
 
-WRITTEN, CANDIDATES, CASES, RACED = 4.0, 3.5, 9.0, 0.4
+WRITTEN, CANDIDATES, CASES, RACED = 7.0, 5.0, 9.0, 0.5
 """Calls of the writer for a comment, candidates that come of it, first examples that each is tried on, and the share of the
 candidates that are raced, as measured on the made-up data of ``experiments/measured/learned_questions.py``."""
+SHARED = 1.5
+"""Verdicts that the folds of a cross-fitted run ask for together, for each that one race on all examples would."""
 REJECTED = 0.4
 """Share of the examples that people like less than most, as a rule."""
 
@@ -29,7 +32,7 @@ def calls_at_most(
     """Calls beyond which learning cannot go.
 
     Args:
-        halves: The examples that questions are learned from, each half by itself; another one only tests.
+        halves: The examples that questions are learned from: two are cross-fitted, one is tested on others.
         test: Examples on which the questions that are kept are judged besides.
         most: Questions that may join.
         rounds: How often comments are read.
@@ -38,34 +41,26 @@ def calls_at_most(
         asked: Calls for one question on one example.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
-    calls = 0.0
+    every = sum(map(len, halves))
+    writing, candidates = 0.0, 0.0
     for examples in halves:
         read = min(len(_comments(examples)), READ_FOR_ONE * most * rounds)
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
-        writing = (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
-        candidates = (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
-        first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), len(examples))
-        races = rounds + 1 + dimensions
-        calls += writing + asked * (
-            candidates * first + races * _raced(min(candidates, SPARE * most), len(examples), most, dimensions)
-        )
-    return ceil(calls) + asked * most * (_crossed(halves) + test)
+        writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
+        candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
+    first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
+    race = candidates * first + _raced(min(candidates, SPARE * most), every, most, dimensions)
+    races = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
+    return ceil(writing + asked * min(races * race, candidates * every)) + asked * most * test
 
 
 def usual_calls(halves: Sequence[Sequence[Example]], test: int, *, most: int, asked: int) -> float:
     """Calls that learning takes as a rule where people have commented; arguments as of :func:`calls_at_most`."""
-    calls = 0.0
-    for examples in halves:
-        read = len(_comments(examples))
-        candidates = CANDIDATES * read
-        raced = min(RACED * candidates, SPARE * most)
-        calls += WRITTEN * read + asked * (CASES * candidates + _raced(raced, len(examples), most, 1, REJECTED))
-    return calls + asked * most * (_crossed(halves) + test)
-
-
-def _crossed(halves: Sequence[Sequence[Example]]) -> int:
-    """Examples on which the questions of the other half are tested."""
-    return sum(map(len, halves)) if len(halves) > 1 else 0
+    read = sum(len(_comments(examples)) for examples in halves)
+    candidates = CANDIDATES * read
+    race = _raced(min(RACED * candidates, SPARE * most), sum(map(len, halves)), most, 1, REJECTED)
+    shared = 1.0 if len(halves) == 1 else SHARED
+    return WRITTEN * read + asked * (CASES * candidates + shared * race + most * test)
 
 
 def _raced(candidates: float, examples: int, most: int, dimensions: int, rejected: float = 1.0) -> float:

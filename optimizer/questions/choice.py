@@ -78,10 +78,10 @@ class Chooser:
     events: Teller
     most: int
     """Questions that may join in one round."""
+    told: bool = True
+    """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far."""
-    stood: set[str] = field(default_factory=set, init=False)
-    """Ids of those that were chosen before, on many examples: a few of them say nothing more."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
         """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
@@ -114,9 +114,9 @@ class Chooser:
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
         logits = await self._own_cases(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
-        able = [name for name, each in found.items() if name in self.stood or _is_able(each)]
+        able = [name for name, each in found.items() if _is_able(each)]
         ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
-        left, unused = self._cut(ranked, SPARE * self.most, NO_ROOM[0])
+        left, unused = _cut(ranked, SPARE * self.most, NO_ROOM[0])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
                 break
@@ -128,9 +128,9 @@ class Chooser:
             found |= {name: self._standing(name, named[name], logits, sides) for name in left}
             ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
             if all_rejected:  # further accepted ones change little; before, a rare fault may not have been seen
-                ranked = [name for name in ranked if _is_able(found[name]) or (part is not None and name in self.stood)]
+                ranked = [name for name in ranked if _is_able(found[name])]
             if part is not None:
-                left, out = self._cut(ranked, room, NO_ROOM[1])
+                left, out = _cut(ranked, room, NO_ROOM[1])
                 unused |= out
         remarks = {name: _remark(each) for name, each in named.items()}
         last = joining(ranked if left else (), logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
@@ -141,13 +141,7 @@ class Chooser:
                 chosen[twin] = chosen[twin].with_sources_of(named[name])
         for name, candidate in named.items():
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
-        self.stood = set(chosen)
         return Chosen(chosen, {name: logits[name] for name in chosen})
-
-    def _cut(self, ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
-        """Those that there is room for, and of the others why not; what was chosen before comes first."""
-        ranked = sorted(ranked, key=lambda name: name not in self.stood)
-        return ranked[:room], dict.fromkeys(ranked[room:], why)
 
     async def draft(self, best: Draft, chosen: Chosen, seen: Observation) -> Draft:
         """The judge with the chosen questions, its verdicts read against accepted examples.
@@ -233,6 +227,8 @@ class Chooser:
         good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
         self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
         self.learned.append(Learned(name, candidate, good, found, problem, iteration))
+        if not self.told:
+            return
         effect = None if found is None else found.effect
         self.events.emit(
             QuestionJudged(
@@ -266,7 +262,7 @@ class Chooser:
             each.id for each in best.questions.questions if fates[each.id] == "dropped" and each.dimension in left
         }
         flipped = {name for name, fate in fates.items() if fate == "flipped"}
-        for name in sorted(flipped | dropped):
+        for name in sorted(flipped | dropped) if self.told else ():
             what = "turned round" if name in flipped else "left out"
             self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
         return flipped, dropped
@@ -283,6 +279,11 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
 
 def _rank(found: Standing | None) -> tuple[float, float]:
     return (-1.0, 0.0) if found is None else found.rank
+
+
+def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
+    """Those that there is room for, and of the others why not."""
+    return list(ranked[:room]), dict.fromkeys(ranked[room:], why)
 
 
 def _is_able(found: Standing | None) -> bool:

@@ -1,4 +1,4 @@
-"""Finds questions that some examples speak for: proposers name candidates, and the examples choose among them."""
+"""Finds questions that some examples may speak for: proposers name candidates, each question once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...memory.neighbours import ROUNDING, greedy_unique
 from .candidates import Candidate, id_for, unite
-from .choice import Chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,11 +14,13 @@ if TYPE_CHECKING:
     from ...memory.embedders import Embedder
     from ...prompts.checklist import Checklist
     from ..events import Teller
-    from ..subject import Draft, Observation
+    from ..subject import Draft
     from .choice import Chooser
 
 SAME_MEANING = 0.9
 """Cosine from which two candidates are taken for one before they are judged."""
+ENOUGH_FOR_ONE = 2
+"""Candidates for each question that may join from which a later proposer is not asked."""
 
 
 class Proposer(Protocol):
@@ -30,7 +31,7 @@ class Proposer(Protocol):
 
         Args:
             best: The judge so far.
-            rejected: By dimension, the development examples that people like less than most, the least liked first.
+            rejected: By dimension, the examples that people like less than most, the least liked first.
             iteration: From 1.
 
         Raises:
@@ -46,7 +47,7 @@ class Proposer(Protocol):
 
 @dataclass
 class Finder:
-    """Finds questions by what people wrote of some examples, and by what the judge says of them."""
+    """Finds questions by what people wrote of some examples, or by what their outputs do."""
 
     chooser: Chooser
     """Knows the examples."""
@@ -54,9 +55,8 @@ class Finder:
     events: Teller
     rounds: int
     """How often a proposer is asked for more at most."""
-    proposers: Sequence[Sequence[Proposer]] = ()
-    """Groups, what promises most first: a group is read to its end, and the next one asked where nothing came of it. In a run
-    of one round the rest of a group is left where its first has something."""
+    proposers: Sequence[Proposer] = ()
+    """What promises most first; the next one is asked where there are few candidates."""
     waiting: Sequence[Candidate] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
@@ -64,51 +64,44 @@ class Finder:
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Finds questions from other examples of the same run: the same question has the same id, another one another."""
+    """Has found questions from other examples of the same run: the same question has the same id, another one another."""
+    found: dict[str, Candidate] = field(default_factory=dict, init=False)
+    """The candidates by their ids."""
     _spared: set[str] = field(default_factory=set, init=False)
-    """Dimensions on which a later group was not needed."""
+    """Dimensions on which a later proposer was not needed."""
 
-    async def find(self, best: Draft, seen: Observation, iteration: int) -> Chosen:
-        """The questions that are worth asking beside those of ``best``, which does ``seen`` on the examples.
+    async def propose(self, best: Draft, iteration: int) -> Mapping[str, Candidate]:
+        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for.
 
         Raises:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call.
         """
-        chosen = Chosen()
         rejected = {name: both[1] for name, both in self.chooser.sides().items()}
         if not rejected:
-            return chosen
+            return {}
         self.events.phase(f"iteration {iteration}: writing questions")
-        for group in self.proposers:
-            for proposer in group:
-                if chosen.candidates and self.rounds == 1:
-                    break
-                for _ in range(self.rounds):
-                    named = await self._new(best, proposer, rejected, iteration)
-                    if not named:
-                        break
-                    both = {**chosen.candidates, **named}
-                    chosen = await self.chooser.choose(best, both, seen, iteration)
-            if chosen.candidates:
+        for proposer in self.proposers:
+            if len(self.found) >= ENOUGH_FOR_ONE * self.chooser.most:
                 self._spared.update(rejected)
                 break
-        return chosen
-
-    def standing_comments(self) -> set[str]:
-        """The comments from which a question came that the examples speak for."""
-        return {text for each in self.chooser.learned if each.problem is None for text in each.candidate.comments}
+            for _ in range(self.rounds):
+                new = await self._new(best, proposer, rejected, iteration)
+                self.found |= new
+                if not new:
+                    break
+        return self.found
 
     @property
     def read(self) -> dict[str, list[Any]]:
         """As under ``read`` in ``result.json``."""
-        read = {name: value for group in self.proposers for each in group for name, value in each.read().items()}
+        read = {name: value for each in self.proposers for name, value in each.read().items()}
         return read | {"contrasted": sorted({*read.get("contrasted", ()), *self._spared})}
 
     async def _new(
         self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> dict[str, Candidate]:
-        """Candidates that were not asked before; empty where a proposer has nothing more."""
+        """Candidates that were not named before; empty where a proposer has nothing more."""
         while True:  # what was asked before is no reason to leave the rest of the evidence unread
             proposed = await proposer.propose(best, rejected, iteration)
             proposed, self.waiting = [*self.waiting, *proposed], ()
@@ -118,7 +111,7 @@ class Finder:
 
     def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
         """Candidates by their new ids, each question once, without those that are or were there."""
-        known = {each.text for each in checklist.questions} | {each.candidate.text for each in self.chooser.learned}
+        known = {each.text for each in (*checklist.questions, *self.found.values())}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
         new = self._without_removed(new)
         if not new:
@@ -127,9 +120,8 @@ class Finder:
         kept = greedy_unique(vectors, SAME_MEANING)
         near = {place: max(kept, key=lambda each: float(vectors[place] @ vectors[each])) for place in range(len(new))}
         near |= {place: place for place in kept}
-        beside = {} if self.beside is None else {each.candidate.text: each.id for each in self.beside.chooser.learned}
-        taken = {each.id for each in checklist.questions} | {each.id for each in self.chooser.learned}
-        taken |= set(beside.values())
+        beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
+        taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
         named: dict[str, Candidate] = {}
         for candidate in unite(new, near):
             named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate

@@ -1,30 +1,38 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-The proof is cross-fitted: questions that were learned from the development examples are tested on validation, as always, and
-questions that are learned from validation in the same way on the development examples. Every example tests a judge that
-it has taught nothing, and the gate has twice as many of them to decide by. What is kept is learned from all (the idea of
-Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
+Questions that were learned from the development examples are looked at on validation first. Where that is worth going on,
+the proof is cross-fitted: all examples but a fold of them teach a judge in the same way, and the fold tests it, one fold after
+the other. So every example tests a judge that it has taught nothing, nearly as many teach as in the end, and the gate has all of
+them to decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
+Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
-The gate thus decides about the way of learning: the judge that is kept has read more than each of the two that were tested.
-With ``--learn-from development`` validation only tests.
+The gate thus decides about the way of learning: the judge that is kept has read a little more than each of those that were
+tested. With ``--learn-from development`` validation only tests.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..subject import Crossed, Half, Observation
+from ..subject import Crossed, Fold, Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from ...prompts.examples import Example
     from ..contest import Contest, Race
     from ..events import Teller
-    from ..subject import Subject, Version
+    from ..subject import Draft, Subject, Version
     from .candidates import Candidate
     from .choice import Chooser, Learned
     from .finder import Finder
+
+    Candidates = Mapping[str, Candidate]
+    """By their ids."""
+
+FOLDS = 3
+"""Parts of the development examples, and of validation, that test what all others taught."""
 
 
 @dataclass
@@ -61,56 +69,78 @@ class QuestionLearner:
         if self._done:
             return start
         self._done = True
-        if not self.finder.chooser.sides():
-            self.events.say("no questions are learned: there are too few accepted or rejected development examples")
+        if not (self.both if self.crossed else self.finder.chooser).sides():
+            self.events.say("no questions are learned: there are too few accepted or rejected examples")
             return start
         try:
             raced = await self._race(start, seen, contest, iteration)
         finally:
-            told: dict[str, Learned] = {}
-            for each in (*self.both.learned, *self.finder.chooser.learned, *self.mirror.chooser.learned):
-                told.setdefault(each.id, each)
-            self.learned = list(told.values())
+            self.learned = (self.both if self.crossed else self.finder.chooser).learned
         return start if raced is None else contest.conclude(start, raced, (), iteration)
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """What the gate says; None where there is nothing that it could decide about."""
-        mine = await self.finder.find(start.draft, seen, iteration)
-        draft = await self.finder.chooser.draft(start.draft, mine, seen)
-        if draft is start.draft:
-            return None
-        raced = await contest.race(start, draft, (), ())
-        if raced.version is None or not self.crossed:  # without a version: hopeless on a part of validation
-            return raced
-        if raced.decision.gain is not None and (raced.decision.gain.value or 0) <= 0:
-            return raced  # the other half would have to outweigh it: not worth as many calls again
-        held_out = Observation(contest.validation, start.verdicts, start.scores, start.draft.checklist)
-        theirs = await self.mirror.find(start.draft, held_out, iteration)
-        mirrored = await self.mirror.chooser.draft(start.draft, theirs, held_out)
-        if mirrored is start.draft:
-            return raced
-        self.events.phase("judging the development examples with what validation has taught")
-        back = await self.subject.observe(mirrored, seen.examples, self.events.advance)
-        crossed = Crossed(
-            (
-                Half(contest.validation, start.scores, raced.version.scores),
-                Half(seen.examples, seen.scores, back.scores),
-            )
-        )
+        if self.crossed:
+            return await self._cross_fit(start, seen, contest, iteration)
+        chooser = self.finder.chooser
+        found = await self.finder.propose(start.draft, iteration)
+        draft = await chooser.draft(start.draft, await chooser.choose(start.draft, found, seen, iteration), seen)
+        return None if draft is start.draft else await contest.race(start, draft, (), ())
+
+    async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
+        """The folds of validation come first: where they show no gain, the others would have to outweigh them, and are left."""
+        mine = await self.finder.propose(start.draft, iteration)
+        theirs = await self.mirror.propose(start.draft, iteration)
         every = Observation(
             [*seen.examples, *contest.validation],
             [*seen.verdicts, *start.verdicts],
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
-        named = _united(mine.candidates, theirs.candidates)
-        self.both.stood = set(named)
-        chosen = await self.both.choose(start.draft, named, every, iteration)
+        chosen = await self.both.choose(start.draft, _united(mine, theirs), every, iteration)
         kept = await self.both.draft(start.draft, chosen, every)
         if kept is start.draft:
             self.events.say("no question stands on the development and the validation examples together")
             return None
-        return await contest.cross(start, kept, crossed)
+
+        async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[Fold, ...]:
+            return tuple(
+                [
+                    await self._fold(start.draft, every, tested, _taught_by_others(tested, own, others), iteration)
+                    for tested in self._parts(examples)
+                ]
+            )
+
+        crossed = Crossed(await folds(contest.validation, theirs, mine))
+        if not contest.gains(crossed):
+            return contest.give_up(kept, crossed)
+        return await contest.cross(start, kept, Crossed(crossed.folds + await folds(seen.examples, mine, theirs)))
+
+    def _parts(self, examples: Sequence[Example]) -> list[list[Example]]:
+        """Parts of the examples, each with as many of those that people like as the others."""
+        wanted = {each.id: self.both.targets.overall(each.id) or 0.0 for each in examples}
+        ranked = sorted(examples, key=lambda each: wanted[each.id])
+        parts = ({each.id for each in ranked[place::FOLDS]} for place in range(FOLDS))
+        return [[each for each in examples if each.id in ids] for ids in parts if ids]
+
+    async def _fold(
+        self, start: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
+    ) -> Fold:
+        """What the judge that all others of the examples teach says of those that test it."""
+        ids = {each.id for each in tested}
+        before = [score for score in every.scores if score.example in ids]
+        seen = Observation(
+            [each for each in every.examples if each.id not in ids],
+            [each for each in every.verdicts if each.example not in ids],
+            [each for each in every.scores if each.example not in ids],
+            every.checklist,
+        )
+        chooser = replace(self.both, examples=seen.examples, told=False)
+        learned = await chooser.draft(start, await chooser.choose(start, named, seen, iteration), seen)
+        if learned is start:
+            return Fold(tested, before, before)
+        self.events.phase(f"judging {len(tested)} examples with what the others have taught")
+        return Fold(tested, before, (await self.subject.observe(learned, tested, self.events.advance)).scores)
 
     @property
     def read(self) -> dict[str, Any]:
@@ -119,7 +149,24 @@ class QuestionLearner:
         return {name: sorted({*mine[name], *theirs[name]}) for name in mine}
 
 
-def _united(mine: Mapping[str, Candidate], theirs: Mapping[str, Candidate]) -> dict[str, Candidate]:
+def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> Candidates:
+    """Candidates that none of the tested examples had a part in.
+
+    Args:
+        tested: Part of the examples that ``mine`` come from. One that comes from no comment comes from all of these.
+        mine: Their candidates, by their ids. The first source is the one that the words come from.
+        others: Those that come from other examples.
+    """
+    ids = {each.id for each in tested}
+    left = {
+        name: replace(each, sources=tuple(source for source in each.sources if source not in ids))
+        for name, each in mine.items()
+        if each.sources and each.sources[0] not in ids
+    }
+    return _united(left, others)
+
+
+def _united(mine: Candidates, theirs: Candidates) -> dict[str, Candidate]:
     """The candidates of both by their ids, under which both know the same question."""
     named = dict(mine)
     for name, candidate in theirs.items():

@@ -13,7 +13,7 @@ from ...prompts.comments import WHOLE, one_line
 from .candidates import Candidate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Mapping, Sequence
 
     from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
     from ...memory.embedders import Embedder
@@ -37,9 +37,15 @@ LIKE_ANOTHER = 0.7
 
 @dataclass
 class CommentProposer:
-    """Has every comment on a rejected output turned into questions; the same comment is read once."""
+    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is about.
+
+    Alone a remark is easier to read as a rule, beside its output what it leaves unsaid is there. Which of the two is right no
+    label is asked, as that would take it from those that test.
+    """
 
     reader: CommentReader
+    beside: BesideReader | None
+    """None where comments are read alone."""
     wider: Generaliser
     """A remark names one case; the rule behind it is more general."""
     development: Sequence[Example]
@@ -64,16 +70,16 @@ class CommentProposer:
         candidates: list[Candidate] = []
         while not candidates and (found := self._new(best.questions, rejected)):
             texts = self._different_first(list(dict.fromkeys(text for text, _ in found)))[: READ_FOR_ONE * self.most]
-            self.done |= {key: names for key, names in found.items() if key[0] in texts}
+            read = {key: names for key, names in found.items() if key[0] in texts}
+            self.done |= read
             self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
-            written = await all_together(texts, self._questions, self.workers, self.events.advance)
-            candidates = [
-                Candidate(question, dimension, "comment", tuple(found[text, dimension]), (text,))
-                for text, questions in zip(texts, written, strict=True)
-                for (said, dimension) in found
-                if said == text
-                for question in questions
-            ]
+            alone = await all_together(texts, self._alone, self.workers, self.events.advance)
+            of_text = dict(zip(texts, alone, strict=True))
+            of_pair = await self._read_beside(read, iteration)
+            for (text, dimension), names in read.items():
+                written = [(question, tuple(names)) for question in of_text[text]]
+                written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
+                candidates += [Candidate(question, dimension, "comment", own, (text,)) for question, own in written]
         return candidates
 
     def read(self) -> dict[str, Any]:
@@ -81,10 +87,25 @@ class CommentProposer:
         read = {(name, text) for (text, _), names in self.done.items() for name in names}
         return {"comments": sorted({*self.before, *read})}
 
-    async def _questions(self, text: str) -> list[str]:
-        return await self.read_and_widened(self.reader.questions(text), text)
+    async def _alone(self, text: str) -> list[str]:
+        return await self._widened(self.reader.questions(text), text)
 
-    async def read_and_widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
+    async def _read_beside(
+        self, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
+    ) -> dict[tuple[str, str], list[str]]:
+        """The questions by comment and output."""
+        if (reader := self.beside) is None:
+            return {}
+        pairs = list(dict.fromkeys((text, name) for (text, _), names in read.items() for name in names[:BESIDE_EACH]))
+        outputs = {each.id: each.output or "" for each in self.development}
+
+        async def ask(pair: tuple[str, str]) -> list[str]:
+            return await self._widened(reader.questions(pair[0], outputs[pair[1]]), pair[0])
+
+        self.events.phase(f"iteration {iteration}: reading {len(pairs)} comments beside their outputs")
+        return dict(zip(pairs, await all_together(pairs, ask, self.workers, self.events.advance), strict=True))
+
+    async def _widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
         """What was made of a comment, and what is more general; nothing, which is said, where a call failed."""
         what = f"the comment “{text[:60]}”"
         found = await _or_none(asked, what, self.events)
@@ -123,46 +144,6 @@ class CommentProposer:
             return texts
         kept = set(greedy_unique(self.embedder.embed(texts), LIKE_ANOTHER))
         return [texts[each] for each in sorted(range(len(texts)), key=lambda place: (place not in kept, place))]
-
-
-@dataclass
-class BesideProposer:
-    """Has the comments that no question came from, or none that stood, read again beside the outputs they are about."""
-
-    reader: BesideReader
-    first: CommentProposer
-    """Which read them alone."""
-    stands: Callable[[], Collection[str]]
-    """Gives the comments from which a question came that is in the checklist or waits."""
-    _done: bool = field(default=False, init=False)
-
-    def read(self) -> dict[str, Any]:
-        """Nothing but what was read alone; see :class:`~.finder.Proposer`."""
-        return {}
-
-    async def propose(self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int) -> list[Candidate]:
-        """Candidates from comments, each read beside its outputs once; see :class:`~.finder.Proposer`."""
-        if self._done:
-            return []
-        first, known = self.first, self.stands()
-        left = {key: names for key, names in first.done.items() if names and key[0] not in known}
-        pairs = [(text, dimension, name) for (text, dimension), names in left.items() for name in names[:BESIDE_EACH]]
-        if not pairs:
-            return []
-        self._done = True
-        outputs = {each.id: each.output or "" for each in first.development}
-        first.events.phase(f"iteration {iteration}: reading {len(pairs)} comments beside their outputs")
-
-        async def ask(pair: tuple[str, str, str]) -> list[str]:
-            text, _, name = pair
-            return await first.read_and_widened(self.reader.questions(text, outputs[name]), text)
-
-        written = await all_together(pairs, ask, first.workers, first.events.advance)
-        return [
-            Candidate(question, dimension, "comment", (name,), (text,))
-            for (text, dimension, name), questions in zip(pairs, written, strict=True)
-            for question in questions
-        ]
 
 
 @dataclass

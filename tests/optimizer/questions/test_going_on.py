@@ -52,7 +52,7 @@ def parts(run: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> First:
     """Too few examples for the gate to let a question through."""
-    return First(Desk(60), tmp_path_factory.mktemp("small") / "run")
+    return First(Desk(44), tmp_path_factory.mktemp("small") / "run")
 
 
 @pytest.fixture(scope="module")
@@ -175,17 +175,17 @@ def test_a_killed_run_goes_on_when_the_earlier_one_is_gone(
 
 
 def test_an_estimate_counts_only_what_is_new(small: First) -> None:
-    desk = Desk(75)
+    desk = Desk(59)
     job = prepare(desk.rows, None, desk.model(), None, SETTINGS, small.run)
     found = estimate_run(job)
-    assert (found.fixed.calls, found.fixed.stored) == (15, 60)
+    assert (found.fixed.calls, found.fixed.stored) == (15, 44)
     assert found.last_calls >= 1
-    same = prepare(Desk(60).rows, None, desk.model(), None, SETTINGS, small.run)
+    same = prepare(Desk(44).rows, None, desk.model(), None, SETTINGS, small.run)
     assert estimate_run(same).fixed.calls == 0
 
 
 def test_another_checklist_or_prompt_beside_it_is_refused(small: First) -> None:
-    desk = Desk(60)
+    desk = Desk(44)
     with pytest.raises(InputError, match="brings its own checklist"):
         prepare(desk.rows, desk.checklist, None, None, {}, small.run)
     with pytest.raises(InputError, match="brings its own prompt"):
@@ -200,7 +200,7 @@ def test_a_calibrated_judge_cannot_have_its_prompt_edited(learned: First) -> Non
 
 def test_a_split_of_the_examples_own_must_not_learn_from_what_was_tested_on(small: First) -> None:
     names = parts(small.run)
-    rows = [{**row, "split": names[row["id"]]} for row in Desk(60).rows]
+    rows = [{**row, "split": names[row["id"]]} for row in Desk(44).rows]
     prepare(rows, None, None, None, SETTINGS, small.run)
     tested = next(row for row in rows if row["split"] == "test")
     tested["split"] = "development"
@@ -210,20 +210,20 @@ def test_a_split_of_the_examples_own_must_not_learn_from_what_was_tested_on(smal
 
 def test_an_example_is_known_by_its_texts_too(small: First) -> None:
     names = parts(small.run)
-    rows = [{**row, "id": f"new-{row['id']}"} for row in Desk(60).rows]
+    rows = [{**row, "id": f"new-{row['id']}"} for row in Desk(44).rows]
     job = prepare(rows, None, None, None, SETTINGS, small.run)
     assert job.earlier is not None
     assert job.earlier.parts(job.examples) == {f"new-{name}": part for name, part in names.items()}
 
 
 def test_a_run_that_is_not_finished_or_has_no_judge_is_refused(small: First, tmp_path: Path) -> None:
-    rows = Desk(60).rows
+    rows = Desk(44).rows
     copy = tmp_path / "copy"
     shutil.copytree(small.run, copy)
     alone = shutil.copy(copy / "judge.yaml", tmp_path / "judge.yaml")
     with pytest.raises(InputError, match="without its run"):
         prepare(rows, None, None, None, {}, alone)
-    assert prepare(rows, None, None, None, {}, copy / "judge.yaml").prompt == Desk(60).prompt
+    assert prepare(rows, None, None, None, {}, copy / "judge.yaml").prompt == Desk(44).prompt
     (copy / "result.json").unlink()
     with pytest.raises(InputError, match=r"not finished.*askance resume"):
         prepare(rows, None, None, None, {}, copy)
@@ -235,7 +235,7 @@ def test_a_run_that_is_not_finished_or_has_no_judge_is_refused(small: First, tmp
 
 
 def test_damaged_files_of_the_earlier_run_are_named(small: First, tmp_path: Path) -> None:
-    rows, copy = Desk(60).rows, tmp_path / "copy"
+    rows, copy = Desk(44).rows, tmp_path / "copy"
     shutil.copytree(small.run, copy)
     journal = copy / "journal.jsonl"
     journal.write_text(
@@ -250,7 +250,7 @@ def test_damaged_files_of_the_earlier_run_are_named(small: First, tmp_path: Path
 
 
 def test_data_that_the_judge_cannot_be_held_against_are_refused(small: First) -> None:
-    rows = [{**row, "human": {"humour": 3 + len(row["output"]) % 2}} for row in Desk(60).rows]
+    rows = [{**row, "human": {"humour": 3 + len(row["output"]) % 2}} for row in Desk(44).rows]
     with pytest.raises(InputError, match="humour"):
         prepare(rows, None, None, None, {}, small.run)
 

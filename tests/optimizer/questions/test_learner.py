@@ -148,8 +148,9 @@ def test_every_example_tests_a_judge_that_it_has_taught_nothing(
     silent = make_desk()
     rows = [{**row, "comment": []} if row["id"] in split["validation"] else row for row in desk.rows]
     alone = silent.align(tmp_path / "run", rows=rows).record
-    assert alone.learned and not alone.crossed, "nobody wrote why, so validation decides as it is"
-    assert alone.gain.validation is not None and alone.gain.validation.n == len(split["validation"])
+    assert alone.learned and alone.crossed, "where nobody wrote why, the others teach and it tests as well"
+    assert alone.gain.validation is not None and alone.gain.validation.n == record.gain.validation.n
+    assert not {name for row in alone.questions for name in row.sources} - set(split["development"])
 
 
 def test_where_validation_only_tests_it_teaches_nothing(make_desk: type[Desk], tmp_path: Path) -> None:
@@ -162,27 +163,28 @@ def test_where_validation_only_tests_it_teaches_nothing(make_desk: type[Desk], t
     assert all("validation" in row["worth"] for row in done.result["questions"] if row["joined"])
 
 
-def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_both_halves(
+def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_all_examples(
     make_desk: type[Desk], tmp_path: Path
 ) -> None:
-    """Halves of 20 or so examples: each judge is tested on what the other one learned from."""
+    """Folds of seven or so examples: each tests what all others have taught, those of validation first."""
     from askance.optimizer.acceptance import PairedGate
 
-    decided: list[tuple[float, float]] = []
+    decided: dict[int, dict[int, float]] = {}
     decide = PairedGate.decide_crossed
 
-    def watched(gate: PairedGate, crossed: Any) -> Any:
-        first = crossed.halves[0]
-        alone = gate.yardstick.difference(first.before, first.after, first.examples)
-        found = decide(gate, crossed)
-        assert alone.p_value is not None and found.gain is not None and found.gain.p_value is not None
-        assert found.gain.n == sum(len(half.examples) for half in crossed.halves)
-        decided.append((alone.p_value, found.gain.p_value))
-        return found
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PairedGate, "decide_crossed", watched)
         for seed in range(8):
+
+            def watched(gate: PairedGate, crossed: Any, seed: int = seed) -> Any:
+                found = decide(gate, crossed)
+                assert found.gain is not None and found.gain.p_value is not None
+                assert found.gain.n == sum(len(fold.examples) for fold in crossed.folds)
+                assert len({each.id for each in crossed.examples}) == found.gain.n, "every example tests once"
+                decided.setdefault(seed, {})[len(crossed.folds)] = found.gain.p_value
+                return found
+
+            patch.setattr(PairedGate, "decide_crossed", watched)
             make_desk(70).align(tmp_path / str(seed), seed=seed)
-    assert len(decided) > 4
-    assert sum(both < alone for alone, both in decided) > len(decided) / 2
+    went_on = [both for both in decided.values() if len(both) == 2]
+    assert all(set(both) == {3, 6} for both in went_on) and len(went_on) > 4
+    assert sum(both[6] < both[3] for both in went_on) > len(went_on) / 2
