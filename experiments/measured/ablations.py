@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from ...optimizer.questions import choice, racing
+from ...optimizer.questions import choice, learner, racing
 from ...optimizer.questions.candidates import Standing
-from ...optimizer.questions.choice import Chooser, Chosen
-from ...optimizer.questions.finder import Finder
+from ...optimizer.questions.choice import Chooser
+from ...optimizer.questions.learner import QuestionLearner
+from ...optimizer.questions.proposers import CommentProposer
 from ..command_line import RESULTS, write_result
 from .simulated_world import ARMS, FIRST_SEED, run_once, summarise
 
@@ -31,16 +32,19 @@ ARM = replace(ARMS["house rules: auto"], options={"update": "questions"})
 NEVER = 2.0
 """No rank correlation reaches it."""
 MANY = 10_000
-_find = Finder.find
 
 
-async def _first_half_alone(self: Finder, *arguments: Any) -> Chosen:
-    return Chosen() if self.beside is not None else await _find(self, *arguments)
+async def _not_beside(*_: Any) -> dict[Any, Any]:
+    return {}
 
 
 PARTS: dict[str, Callable[[], list[Any]]] = {
     "everything": list,
-    "validation alone decides and teaches nothing": lambda: [patch.object(Finder, "find", _first_half_alone)],
+    "validation alone decides and teaches nothing": lambda: [
+        patch.object(QuestionLearner, "crossed", property(lambda _: False, lambda *_: None))
+    ],
+    "two folds that test each other": lambda: [patch.object(learner, "FOLDS", 1)],
+    "comments are read alone": lambda: [patch.object(CommentProposer, "_read_beside", _not_beside)],
     "yes is always the good answer": lambda: [patch.object(Standing, "good", property(lambda _: "yes"))],
     "all candidates are judged on all examples": lambda: [
         patch.object(choice, "SPARE", MANY),

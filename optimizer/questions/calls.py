@@ -49,7 +49,7 @@ def calls_at_most(
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
     first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = candidates * first + _raced(min(candidates, SPARE * most), every, most, dimensions)
+    race = candidates * first + _raced(min(candidates, SPARE * most * len(halves)), every, most, dimensions)
     races = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
     return ceil(writing + asked * min(races * race, candidates * every)) + asked * most * test
 
@@ -58,7 +58,7 @@ def usual_calls(halves: Sequence[Sequence[Example]], test: int, *, most: int, as
     """Calls that learning takes as a rule where people have commented; arguments as of :func:`calls_at_most`."""
     read = sum(len(_comments(examples)) for examples in halves)
     candidates = CANDIDATES * read
-    race = _raced(min(RACED * candidates, SPARE * most), sum(map(len, halves)), most, 1, REJECTED)
+    race = _raced(min(RACED * candidates, SPARE * most * len(halves)), sum(map(len, halves)), most, 1, REJECTED)
     shared = 1.0 if len(halves) == 1 else SHARED
     return WRITTEN * read + asked * (CASES * candidates + shared * race + most * test)
 

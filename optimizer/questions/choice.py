@@ -78,6 +78,8 @@ class Chooser:
     events: Teller
     most: int
     """Questions that may join in one round."""
+    spare: int = SPARE
+    """Candidates that are raced for each of them."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[Learned] = field(default_factory=list, init=False)
@@ -116,7 +118,7 @@ class Chooser:
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
         ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
-        left, unused = _cut(ranked, SPARE * self.most, NO_ROOM[0])
+        left, unused = _cut(ranked, self.spare * self.most, NO_ROOM[0])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
                 break

@@ -111,7 +111,7 @@ class Finder:
 
     def _named(self, checklist: Checklist, proposed: Sequence[Candidate]) -> dict[str, Candidate]:
         """Candidates by their new ids, each question once, without those that are or were there."""
-        known = {each.text for each in (*checklist.questions, *self.found.values())}
+        known = {each.text for each in checklist.questions} | {each.text for each in self.found.values()}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
         new = self._without_removed(new)
         if not new:
