@@ -35,7 +35,13 @@ RESULT = "selection.json"
 @click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
-@click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
+@click.option(
+    "--dimension",
+    "--criterion",
+    "dimensions",
+    multiple=True,
+    help="Allowed dimension (criterion); may be given several times.",
+)
 @buying_options
 @settings_options(SelectOptions, without=UNUSED)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:

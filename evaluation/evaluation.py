@@ -171,7 +171,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "slices": lambda: slice_table(data["by"]) if "by" in data else [],
     }
     captions = {
-        "means": f"mean score, from {low:g} to {high:g}",
+        "means": f"mean score by dimension (criterion), from {low:g} to {high:g}",
         "yes_rates": "yes rate",
         "agreement": "agreement with people",
         "per_document": "agreement with people inside documents; mean over those where it is defined",

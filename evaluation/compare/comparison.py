@@ -336,7 +336,7 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     lines = [f"compared on {_on(data)}"]
     told = ", ".join(f"{name} {number_text(value)}" for name, value in means)
     captions = {
-        "judges": "the judges; correlations with people are means over the dimensions",
+        "judges": "the judges; correlations with people are means over the dimensions (criteria)",
         "agreement": "agreement with people",
         "per_document": "agreement with people inside documents; mean over those where it is defined",
         "per_system": "agreement with people of systems' means",

@@ -2,10 +2,10 @@
 
 The proof is cross-fitted: questions that were learned from the development examples are tested on validation, as always, and
 questions that are learned from validation in the same way on the development examples. Every example tests a judge that
-it has taught nothing, and the gate has twice as many of them to decide by. What is kept is learned from all (the idea of
+it has taught nothing, and the acceptance test has twice as many of them to decide by. What is kept is learned from all (the idea of
 Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
-The gate thus decides about the way of learning: the judge that is kept has read more than each of the two that were tested.
+The acceptance test thus decides about the way of learning: the judge that is kept has read more than each of the two that were tested.
 With ``--learn-from development`` validation only tests.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class QuestionLearner:
-    """Learns questions, and lets the gate decide about a judge that asks them."""
+    """Learns questions, and lets the acceptance test decide about a judge that asks them."""
 
     subject: Subject
     finder: Finder
@@ -46,12 +46,12 @@ class QuestionLearner:
     _done: bool = field(default=False, init=False)
 
     async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Learn, once in a run; returns the version with new questions where the gate takes it, else ``start``.
+        """Learn, once in a run; returns the version with new questions where the acceptance test takes it, else ``start``.
 
         Args:
             start: The judge that the run began with: of one that was chosen by the validation examples they say too much good.
             seen: What it does on the development examples.
-            contest: Knows the validation examples and the gate.
+            contest: Knows the validation examples and the acceptance test.
             iteration: From 1.
 
         Raises:
@@ -74,7 +74,7 @@ class QuestionLearner:
         return start if raced is None else contest.conclude(start, raced, (), iteration)
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """What the gate says; None where there is nothing that it could decide about."""
+        """What the acceptance test says; None where there is nothing that it could decide about."""
         mine = await self.finder.find(start.draft, seen, iteration)
         draft = await self.finder.chooser.draft(start.draft, mine, seen)
         if draft is start.draft:

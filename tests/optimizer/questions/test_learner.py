@@ -166,12 +166,12 @@ def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_both_h
     make_desk: type[Desk], tmp_path: Path
 ) -> None:
     """Halves of 20 or so examples: each judge is tested on what the other one learned from."""
-    from askance.optimizer.acceptance import PairedGate
+    from askance.optimizer.acceptance import PairedAcceptance
 
     decided: list[tuple[float, float]] = []
-    decide = PairedGate.decide_crossed
+    decide = PairedAcceptance.decide_crossed
 
-    def watched(gate: PairedGate, crossed: Any) -> Any:
+    def watched(gate: PairedAcceptance, crossed: Any) -> Any:
         first = crossed.halves[0]
         alone = gate.yardstick.difference(first.before, first.after, first.examples)
         found = decide(gate, crossed)
@@ -181,7 +181,7 @@ def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_both_h
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PairedGate, "decide_crossed", watched)
+        patch.setattr(PairedAcceptance, "decide_crossed", watched)
         for seed in range(8):
             make_desk(70).align(tmp_path / str(seed), seed=seed)
     assert len(decided) > 4
