@@ -310,7 +310,7 @@ def _calibration(out: Console, result: RunRecord) -> None:
     sides = {"start": baseline} if best == baseline else {"start": baseline, "accepted": best}
     rows = [
         {result.thing: name, "reading": reading, "Spearman": _measure(row)}
-        | {"MAE": Figure(row.errors.mean_absolute), "bias": Figure(row.errors.bias, form="+.3f")}
+        | {"MAE": Figure(row.errors.mean_absolute), "bias": Figure(row.errors.drift, form="+.3f")}
         for name, side in sides.items()
         for reading, row in side.items()
     ]

@@ -77,6 +77,6 @@ def test_a_criterion_is_a_dimension_in_options_files_and_checklists(tmp_path: Pa
     file.write_text("criterion: tone\ndimension: tone\n")
     with pytest.raises(InputError, match="criterion is another name of dimension"):
         load_config(file)
-    assert parse_checklist("questions: [{id: a, text: Kind?, criterion: tone}]", "c.yaml").dimensions == ["tone"]
+    assert parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone}]", "c.yaml").dimensions == ["tone"]
     with pytest.raises(InputError, match=r"c\.yaml.*criterion is another name of dimension"):
-        parse_checklist("questions: [{id: a, text: Kind?, criterion: tone, dimension: tone}]", "c.yaml")
+        parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone, dimension: tone}]", "c.yaml")
