@@ -273,6 +273,7 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         {
             "questions": "question by question; yes rate, and how "
             f"{'the probability of the good answer' if faults else 'the probability of yes'} and the answers agree with people (Spearman)",
+            "dimensions": "dimensions (criteria)",
             "least_related": "least related, within a dimension (criterion)",
         },
     )
