@@ -168,7 +168,7 @@ def log_evaluation(
     """Log what ``evaluate`` gave, and the judge that gave it, to one MLflow run.
 
     Parameters are the model and the hash of the prompt, metrics every figure of ``evaluate --json`` (``means.overall``,
-    ``agreement.overall.pooled.spearman``, ``pass_rate``, ``coverage.share``, ``calls``, …), undefined ones left out, and
+    ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …), undefined ones left out, and
     ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
 
     Args:

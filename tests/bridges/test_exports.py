@@ -273,7 +273,9 @@ def test_promptfoo_itself_gives_the_judge_s_scores(serve: Any, tmp_path: Path) -
     for each, score in zip(judged, here.scores, strict=True):
         assert each["namedScores"] == pytest.approx(dict(score.dimensions))
         _, *parts = each["gradingResult"]["componentResults"]
-        assert [one["reason"] for one in parts] == [question.text for question in QUESTIONS], "each question is shown with its answer"
+        assert [one["reason"] for one in parts] == [question.text for question in QUESTIONS], (
+            "each question is shown with its answer"
+        )
     assert strict["score"] == pytest.approx(here.scores[0].overall) and not strict["success"], "its config counts"
     assert not silent["success"] and "neither yes nor no" in silent["error"], "a verdict that is missing is said"
 

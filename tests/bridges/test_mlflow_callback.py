@@ -146,8 +146,9 @@ def test_an_evaluation_is_logged_with_its_figures_verdicts_and_judge(tmp_path: P
     assert run.data.params["model"] == "openai/judge"
     assert run.data.metrics["means.overall"] == pytest.approx(said["means"]["overall"])
     assert run.data.metrics["means.tone _all_"] == pytest.approx(said["means"]["tone (all)"])
-    assert (
-        run.data.metrics["pass_rate"] == pytest.approx(said["pass_rate"]["value"]) or said["pass_rate"]["value"] is None
+    assert run.data.metrics["pass_rate.value"] == pytest.approx(said["pass_rate"]["value"])
+    assert run.data.metrics["agreement.overall.pooled.spearman"] == pytest.approx(
+        said["agreement"]["overall"]["pooled"]["spearman"]
     )
     assert (run.data.metrics["calls"], run.data.metrics["examples"]) == (12, 12)
     log = client(store)
