@@ -259,7 +259,7 @@ def selection_view(data: Mapping[str, Any]) -> View:
         "candidates": "what each candidate tells about the rating; in bits, in the order in which they were chosen",
         "growth": "how the information grows; measured on halves of the sample that did not choose them; Spearman with "
         f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
-        "agreement": "agreement with people; on the sample that chose the questions, which flatters them a little",
+        "agreement": "human agreement; on the sample that chose the questions, which flatters them a little",
         "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
         "rounds": "how the candidates came together",
     }
