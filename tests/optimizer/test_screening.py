@@ -117,7 +117,7 @@ async def test_a_good_candidate_buys_each_verdict_once_and_is_decided_on_all_of_
     assert winner.scores[0].overall == pytest.approx((0.5 + 0.6 + 0.5) / 3)
 
 
-async def test_harm_to_the_other_questions_is_seen_by_the_gate(tmp_path: Path) -> None:
+async def test_harm_to_the_other_questions_is_seen_by_the_acceptance_test(tmp_path: Path) -> None:
     arena = Arena(tmp_path)
     assert await arena.settle([add("b+ a- c-", "b")]) is arena.start
     assert arena.subject.asked[-1] == ("ac", 30)

@@ -144,7 +144,7 @@ def test_questions_written_anew_have_to_pass_the_gate_and_known_ones_are_not_jud
     done = world.align(tmp_path / "run", seen.append, regenerate_questions=True)
     decisions = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if event["event"] == "decision"]
     pairs = [event for event in decisions if event["reason"].endswith(ANEW)]
-    assert pairs, "the new questions went through the gate"
+    assert pairs, "the new questions went through the acceptance test"
     assert all(event["lessons"] for event in pairs), "together with the prompt that they were written from"
     assert len(seen) == len({request.key for request in seen})
     accepted = [event for event in pairs if event["accepted"]]
