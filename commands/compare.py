@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--criterion",
     "dimensions",
     multiple=True,
-    help="Compare on this one only; may be given several times.",
+    help="Compare on this dimension (criterion) only; may be given several times.",
 )
 @click.option("--panel", default=None, help="Models of poll, with commas; default: the one model several times.")
 @click.option(

@@ -1,4 +1,4 @@
-"""``askance select``: choose the questions that tell most about how good outputs are."""
+"""``askance select``: choose the most informative questions about how good outputs are."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RESULT = "selection.json"
 @buying_options
 @settings_options(SelectOptions, without=UNUSED)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
-    """Choose the few questions whose answers tell most about how good the outputs in DATA are.
+    """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 
     Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
     number of questions what they tell and how they correlate with people beside the whole checklist.

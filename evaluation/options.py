@@ -389,7 +389,7 @@ class SelectOptions(JudgeOptions, Where):
     k: int = Field(5, ge=1, description="Questions to keep.")
     choice: Literal["joint", "top"] = Field(
         "joint",
-        description="joint: the k that tell most together; top: the k best one by one, as in the paper.",
+        description="joint: the k most informative together; top: the k best one by one, as in the paper.",
     )
     sample: int = Field(200, ge=4, description="Examples that the candidates are answered on.")
     sampling: Literal["uniform", "clustered"] = Field(

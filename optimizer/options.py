@@ -140,7 +140,9 @@ class MigrateOptions(LoopOptions):
         0.3, gt=0, le=1, description="Difference in probability from which judges disagree although both say the same."
     )
     tolerance: float = Field(
-        0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
+        0.02,
+        ge=0,
+        description="Stop when mean scores of target and source differ by less on every dimension (criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
