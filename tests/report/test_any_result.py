@@ -109,7 +109,7 @@ KINDS = {
     "rating_weights.json": "weights",
     "comparison.json": "direct agrees better with people than binary",
     "printed_comparison.json": "direct agrees better with people than binary",
-    "evaluation.json": "Human agreement|Spearman",
+    "evaluation.json": "Agreement with people|Spearman",
     "diagnosis.json": "worth acting on|change",
     "verdicts.jsonl": "yes|score",
     "selected/selection.json": "questions keep",
