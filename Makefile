@@ -14,15 +14,21 @@ RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
+# promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
+PROMPTFOO := promptfoo@0.123.1
+PROMPTFOO_PLACE := .promptfoo
+NODE_BIN := $(CURDIR)/$(PROMPTFOO_PLACE)/node_modules/.bin
+NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit --no-fund --loglevel=error
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/models/test_litellm_model.py
 
-.PHONY: help demo test test-bridges lint types check docs lock clean
+.PHONY: help demo test test-bridges test-promptfoo lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
 	@echo "make test    run the tests"
 	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, DeepEval, LiteLLM and data sets, with the packages"
+	@echo "make test-promptfoo  run an exported judge in promptfoo itself (half a gigabyte from npm)"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -64,6 +70,18 @@ test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
 	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(BRIDGE_TESTS)
 
+$(PROMPTFOO_PLACE)/.ready: Makefile
+	@command -v npm >/dev/null || { echo "askance: npm is not installed; on Debian or Ubuntu: apt install npm"; exit 1; }
+	@echo "Installing $(PROMPTFOO) into $(PROMPTFOO_PLACE) ..."
+	@mkdir -p $(PROMPTFOO_PLACE) && $(NPM) node@22
+	@$(NPM) --ignore-scripts --omit=optional $(PROMPTFOO)
+	@native=$$($(NODE_BIN)/node -p 'process.platform + "-" + process.arch + (process.platform == "linux" ? "-gnu" : "") + "@" + require("./$(PROMPTFOO_PLACE)/node_modules/libsql/package.json").version') && \
+	  $(NPM) --ignore-scripts --omit=optional @libsql/$$native
+	@touch $@
+
+test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
+	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py -k promptfoo
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -82,7 +100,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) $(DEMO_RUN)
+	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(DEMO_RUN)
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
 
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
+REASON_TOKENS = 80
+"""Most tokens of the reason that is asked for after an answer."""
 NO_LOGPROBS_FOR_SCORES = "Use --scores soft or hard if the endpoint gives none."
 
 
@@ -201,7 +203,7 @@ class Evaluator:
             ("assistant", said),
             ("user", template("explain_answer")),
         ]
-        parameters = replace(ask.parameters, max_tokens=80)
+        parameters = replace(ask.parameters, max_tokens=REASON_TOKENS)
         request: Request = make_request(
             self.model.identity, messages, parameters, verdict.replicate, prefix=ask.framing.prefix
         )

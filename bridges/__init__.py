@@ -3,7 +3,7 @@
 - DSPy: `checklist_metric`, `open_gateway`, `AskanceTune` (an optimiser)
 - GEPA: `generator_adapter`, `evaluator_adapter`
 - Inspect AI: `checklist_scorer`
-- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` (logs runs)
+- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` and `log_evaluation` (log runs and evaluations)
 - any: `export_judge`, `import_traces`
 """
 
@@ -21,6 +21,7 @@ HOMES = {
     "checklist_scorer": "inspect_scorer",
     "AskanceAlignmentOptimizer": "mlflow_alignment",
     "MLflowCallback": "mlflow_callback",
+    "log_evaluation": "mlflow_callback",
     "export_judge": "exports",
     "import_traces": "traces.import_traces",
 }
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .gepa_adapter import evaluator_adapter, generator_adapter
     from .inspect_scorer import checklist_scorer
     from .mlflow_alignment import AskanceAlignmentOptimizer
-    from .mlflow_callback import MLflowCallback
+    from .mlflow_callback import MLflowCallback, log_evaluation
     from .traces.import_traces import import_traces
 
 

@@ -181,7 +181,9 @@ def _verdict(system: str | None, content: str, source: str, replicate: int) -> t
         problem = f"{_shown(text)} is neither yes nor no"
         if source == "logprob":
             if not logprobs:
-                raise JudgeError("An answer came without log-probabilities, from which P(yes) is taken.")
+                raise JudgeError(
+                    "An answer came without log-probabilities, from which the probability of yes is taken."
+                )
             token, alternatives = logprobs[0]
             yes, no = (sum(math.exp(p) for word, p in alternatives if _spelt(word) is side) for side in (True, False))
             if yes + no > 0 and (yes + no >= 0.1 or _spelt(token) is not None):

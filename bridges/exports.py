@@ -143,7 +143,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
     """
     if kept.calibration is not None:
         raise InputError(
-            "This judge has a calibration, which is about P(yes), and OpenAI's graders know only labels. Export it --to "
+            "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "
             "python instead."
         )
     shown = {"input": "{{item.input}}", "context": "{{item.context}}", "reference": "{{item.reference}}"}
@@ -180,7 +180,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         "calculate_output": f"({total}) / {sum(weights.values()):g}",
     }
     notices.append(
-        "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not means of P(yes), "
+        "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not mean probabilities of yes, "
         f"and the texts stand between fixed tags. {'There is no threshold in it.' if kept.threshold is None else ''}"
         f"{'' if kept.threshold is None else f'An output passes from {kept.threshold:g} on (pass_threshold).'}"
     )

@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..agents.evaluator import REASON_TOKENS
 from ..evaluation.options import parse_options
 from ..optimizer.job import fewest_examples
 from ..optimizer.options import AlignOptions
@@ -55,6 +56,8 @@ NOT_OURS = {
 """Settings of ``align`` that say nothing to traces, and why."""
 SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
 """What stands before ``:/`` where MLflow or Databricks answers, and not a provider that askance reaches."""
+REPLIES = ("max_tokens", "max_completion_tokens")
+"""Parameters of a judge that say how long a reply may be."""
 WHERE = ("api_base", "cache", "no_cache", "timeout", "retries", "max_concurrency")
 """Settings that the judge goes on with; how it asks is kept with the run, whose caps end with it."""
 NOUNS = (
@@ -126,6 +129,12 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         model = self._model
         if model is None:
             model, options = _model_of(judge, options)
+            options = {**_parameters_of(judge, self._settings), **options}
+        elif getattr(judge, "inference_params", None):
+            logger.warning(
+                "The inference_params of the judge '%s' are for its own model: the one that was given is asked without.",
+                judge.name,
+            )
         labels = self._settings.labels
         rows, values = _labelled(judge, traces, labels)
         needed = fewest_examples(self._settings.split)
@@ -201,6 +210,37 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
         )
     base = getattr(judge, "_base_url", None)
     return f"{provider}/{name.strip('/')}", {"api_base": base, **options} if base else options
+
+
+def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
+    """The settings that a judge's ``inference_params`` are.
+
+    Raises:
+        InputError: One cannot hold where askance asks.
+    """
+    found: dict[str, Any] = {}
+    for name, value in (getattr(judge, "inference_params", None) or {}).items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is None or (name in ("n", "top_p") and value == 1):
+            continue  # what is asked anyway
+        if name == "temperature" and number and value >= 0:
+            found[name] = float(value)
+        elif name == "seed" and isinstance(value, int) and number:
+            found[name] = value
+        elif name in REPLIES and number and settings.mode == "each" and value >= REASON_TOKENS:
+            continue  # a judge's reply is shorter: yes or no, or a reason
+        else:
+            why = (
+                f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} tokens, or more "
+                "in a batch"
+                if name in REPLIES
+                else "askance sets temperature and seed alone"
+            )
+            raise InputError(
+                f"The judge '{judge.name}' has inference_params {name}={value!r}, which cannot hold: {why}. Make the judge "
+                "without it, or give the optimiser model='provider/model', which is asked without inference_params."
+            )
+    return found
 
 
 def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[dict[str, Any]], list[Any]]:

@@ -1,4 +1,4 @@
-"""A run in MLflow: a callback that logs settings, decisions, final figures and files.
+"""Runs, evaluations and judges in MLflow: a callback for runs, and a function for what ``evaluate`` gives.
 
 .. code-block:: python
 
@@ -7,6 +7,8 @@
 
     askance.align("data.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini", run="run",
                   callbacks=[MLflowCallback("sqlite:///mlflow.db")])
+    found = askance.evaluate("later.jsonl", judge="run")
+    log_evaluation(found, "run", tracking_uri="sqlite:///mlflow.db")
 
 It needs the extra: ``pip install 'askance[mlflow]'``. MLflow itself sends usage figures to its makers unless
 ``MLFLOW_DISABLE_TELEMETRY=true`` is set.
@@ -15,11 +17,13 @@ It needs the extra: ``pip install 'askance[mlflow]'``. MLflow itself sends usage
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.judge_file import load_judge
 from ..memory.run_directory import RunDirectory
 from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
 from ..prompts.errors import import_optional
@@ -28,12 +32,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from ..evaluation.evaluation import Evaluation
+    from ..evaluation.kept_judge import KeptJudge
+
 logger = logging.getLogger(__name__)
 
 FILES = ("config.yaml", "prompt.md", "judge.yaml", "changes.diff", "result.json", "lessons.jsonl", "report.html")
 """Artifacts, those of them that are there."""
 LONGEST_PARAMETER = 500
 """Characters; the least that any MLflow server takes. ``config.yaml`` has every setting whole."""
+MOST_METRICS = 900
+"""In one call; a server takes 1,000 things."""
 TAG = "askance.run"
 _UNNAMEABLE = re.compile(r"[^\w\-. /:]", re.ASCII)
 """What MLflow does not take in a name; dimensions may be called anything."""
@@ -93,8 +102,7 @@ class MLflowCallback:
 
         self._id = None
         self._client = self._connect()
-        found = self._client.get_experiment_by_name(self._experiment)
-        experiment = found.experiment_id if found else self._client.create_experiment(self._experiment)
+        experiment = _experiment(self._client, self._experiment)
         key = f"{event.fingerprint[:16]}-{sha256(str(event.directory.resolve()).encode()).hexdigest()[:16]}"
         known = self._client.search_runs([experiment], filter_string=f"tags.`{TAG}` = '{key}'", max_results=1)
         if known:
@@ -135,17 +143,7 @@ class MLflowCallback:
         atexit.unregister(self._give_up)
 
     def _metrics(self, values: Mapping[str, float | None], step: int) -> None:
-        from mlflow.entities import Metric
-        from mlflow.utils.time import get_current_time_millis
-
-        now = get_current_time_millis()
-        metrics = [
-            Metric(_UNNAMEABLE.sub("_", name), float(value), now, step)
-            for name, value in values.items()
-            if value is not None
-        ]
-        if metrics:
-            self._client.log_batch(self._id, metrics=metrics)
+        _log_metrics(self._client, self._id, values, step)
 
     def _give_up(self) -> None:
         """Python ends and the run was not written."""
@@ -156,6 +154,76 @@ class MLflowCallback:
 
 mlflow_callback = MLflowCallback
 """Its earlier name."""
+
+
+def log_evaluation(
+    found: Evaluation,
+    judge: str | Path | KeptJudge | None = None,
+    *,
+    tracking_uri: str | None = None,
+    experiment: str = "askance",
+    run_name: str | None = None,
+    run_id: str | None = None,
+) -> str:
+    """Log what ``evaluate`` gave, and the judge that gave it, to one MLflow run.
+
+    Parameters are the model and the hash of the prompt, metrics every figure of ``evaluate --json`` (``means.overall``,
+    ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …), undefined ones left out, and
+    ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
+
+    Args:
+        found: As ``askance.evaluate`` or a judge's ``evaluate`` returns it.
+        judge: A run's directory, a ``judge.yaml`` or a judge.
+        tracking_uri: As of :class:`MLflowCallback`.
+        experiment: Name of the experiment; it is made where there is none.
+        run_name: Name of the run; MLflow makes one up otherwise.
+        run_id: An MLflow run to log to, e.g. ``mlflow.active_run().info.run_id``, which stays open; otherwise one is made.
+
+    Returns:
+        The id of the MLflow run.
+
+    Raises:
+        InputError: There is no such judge.
+        MissingExtraError: MLflow is not installed.
+    """
+    kept = None if judge is None else load_judge(judge)
+    client = import_optional("mlflow", "mlflow", "mlflow-skinny").MlflowClient(tracking_uri=tracking_uri)
+    from mlflow.entities import Param
+
+    used = run_id or str(client.create_run(_experiment(client, experiment), run_name=run_name).info.run_id)
+    data = found.to_dict()
+    figures = dict(_numbers({name: each for name, each in data.items() if not isinstance(each, list)}))
+    client.log_batch(used, params=[Param(name, data[name]) for name in ("model", "prompt")])
+    _log_metrics(client, used, figures | {"examples": len(found.scores)}, 0)
+    client.log_dict(used, data, "evaluation.json")
+    verdicts = "".join(json.dumps(each.to_dict(), ensure_ascii=False) + "\n" for each in found.verdicts)
+    client.log_text(used, verdicts, "verdicts.jsonl")
+    if kept is not None:
+        client.log_text(used, kept.to_yaml(), "judge.yaml")
+    if run_id is None:
+        client.set_terminated(used)
+    return used
+
+
+def _experiment(client: Any, name: str) -> str:
+    """Its id; it is made where there is none."""
+    found = client.get_experiment_by_name(name)
+    return str(found.experiment_id if found else client.create_experiment(name))
+
+
+def _log_metrics(client: Any, run_id: str | None, values: Mapping[str, float | None], step: int) -> None:
+    """Log those that are defined, as many at once as a server takes."""
+    from mlflow.entities import Metric
+    from mlflow.utils.time import get_current_time_millis
+
+    now = get_current_time_millis()
+    metrics = [
+        Metric(_UNNAMEABLE.sub("_", name), float(value), now, step)
+        for name, value in values.items()
+        if value is not None
+    ]
+    for start in range(0, len(metrics), MOST_METRICS):
+        client.log_batch(run_id, metrics=metrics[start : start + MOST_METRICS])
 
 
 def _parameters(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

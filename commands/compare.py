@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     help="Prompt of the judges that ask questions; given several times, each of them with each. Default: a neutral one.",
 )
 @click.option("--criteria", default=None, help="What counts, in words, for the judges that need no checklist.")
-@click.option("--dimension", "dimensions", multiple=True, help="Compare on this one only; may be given several times.")
+@click.option(
+    "--dimension",
+    "--criterion",
+    "dimensions",
+    multiple=True,
+    help="Compare on this dimension (criterion) only; may be given several times.",
+)
 @click.option("--panel", default=None, help="Models of poll, with commas; default: the one model several times.")
 @click.option(
     "--dataset", type=click.Choice(list(RATED)), default=None, help="DATA is this, as its authors publish it."

@@ -57,7 +57,7 @@ def learned_questions(out: Console, result: RunRecord) -> None:
     if left:
         out.print("\nProposed, and not learned:", style="dim")
     for each in left[:MOST_SET_ASIDE]:
-        why = "it went to the gate, see below" if each.was_tried and result.rejected_edits else each.reason
+        why = "it went to the acceptance test, see below" if each.was_tried and result.rejected_edits else each.reason
         tell(f"{each.criterion} [{each.id}]: {why}", 2, "dim")
     if more := len(left[MOST_SET_ASIDE:]):
         tell(f"and {more} more; all of them are in result.json and report.html", 2, "dim")
@@ -123,7 +123,7 @@ def folded(text: str, indent: int, width: int) -> str:
 
 
 def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
-    """The history of a question, as paragraphs with their indents: comments, development examples, gate, worth."""
+    """The history of a question, as paragraphs with their indents: comments, development examples, acceptance test, worth."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."
@@ -145,7 +145,7 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
     for version in story.measured:
         verb = "accepted" if version.accepted else "rejected"
         others = f", together with {', '.join(version.together)}" if version.together else ""
-        yield 2, f"Gate, version {version.version} {verb}{others}: {version.reason}{_interval(version.gain)}"
+        yield 2, f"Acceptance test, version {version.version} {verb}{others}: {version.reason}{_interval(version.gain)}"
     for split, gain in story.worth.items():
         yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import click
 
 from ..evaluation.options import (
+    ALSO,
     FILE,
     MODEL,
     RENAMED,
@@ -306,6 +307,9 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         return click.option(flag, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+    if name in ALSO.values():
+        other = next("--" + also.replace("_", "-") for also, ours in ALSO.items() if ours == name)
+        return click.option(flag, other, name, type=kind, default=None, help=help_text)
     if name in NEW_NAMES:
         return click.option(NEW_NAMES[name], flag, name, cls=RenamedOption, type=kind, default=None, help=help_text)
     return click.option(flag, name, type=kind, default=None, help=help_text)

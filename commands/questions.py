@@ -30,7 +30,13 @@ from .terminal import echo
 @click.option("--model", default=None, help="The question writer, as provider/model.")
 @click.option("--writer", default=None, help="The same as --model.")
 @click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
-@click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
+@click.option(
+    "--dimension",
+    "--criterion",
+    "dimensions",
+    multiple=True,
+    help="Allowed dimension (criterion); may be given several times.",
+)
 @no_cache_option
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,19 @@ import click
 
 from ..evaluation.options import ScoreOptions
 from ..prompts.labels import parse_labels
-from ..report.any_result import write_report_of
+from ..report.any_result import recognise, write_report_of
 from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
 from .terminal import echo
+
+logger = logging.getLogger(__name__)
 
 
 @click.command(name="report")
 @click.argument("path", metavar="PATH")
 @click.option("-o", "--output", default=None, help="File to write; default: beside PATH, in a run report.html.")
 @click.option("--data", default=None, help="Of verdicts: the examples, for their texts and human scores.")
-@click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions.")
+@click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions (criteria).")
 @click.option("--model", default=None, help="Of verdicts by several models: whose.")
 @config_option
 @settings_options(ScoreOptions, only=("field", "human_scale", "labels"))
@@ -28,11 +31,19 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
 
     PATH is the directory of a finished run, or a file that evaluate, diagnose, weigh, select or compare wrote.
     """
+    named = [f"--{name}" for name in ("data", "checklist", "model") if given[name] is not None]
     model = given.pop("model")
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     echo(str(write_report_of(path, output, beside)))
+    if named and Path(path).is_file() and (kind := recognise(Path(path)).kind) != "verdicts":
+        logger.warning(
+            "%s: not used, as this is no file of verdicts but %s; evaluate -o verdicts.jsonl writes one, whose report "
+            "shows the examples' texts.",
+            " ".join(named),
+            kind,
+        )
 
 
 def _pair(scale: Any) -> tuple[float, float] | None:

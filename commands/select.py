@@ -1,4 +1,4 @@
-"""``askance select``: choose the questions that tell most about how good outputs are."""
+"""``askance select``: choose the most informative questions about how good outputs are."""
 
 from __future__ import annotations
 
@@ -35,11 +35,17 @@ RESULT = "selection.json"
 @click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
-@click.option("--dimension", "dimensions", multiple=True, help="Allowed dimension; may be given several times.")
+@click.option(
+    "--dimension",
+    "--criterion",
+    "dimensions",
+    multiple=True,
+    help="Allowed dimension (criterion); may be given several times.",
+)
 @buying_options
 @settings_options(SelectOptions, without=UNUSED)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
-    """Choose the few questions whose answers tell most about how good the outputs in DATA are.
+    """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 
     Human scores are used where there are some, and are not needed, except with --verdicts. With those it says for every
     number of questions what they tell and how they correlate with people beside the whole checklist.

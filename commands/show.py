@@ -189,7 +189,7 @@ class _Telling:
 
 
 def _effect(story: EditStory) -> Iterator[str]:
-    """What its trial, the gate and pruning said of it."""
+    """What its trial, the acceptance test and pruning said of it."""
     if trial := story.trial:
         turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
         harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
@@ -198,7 +198,7 @@ def _effect(story: EditStory) -> Iterator[str]:
         verb = "accepted" if each.accepted else "rejected"
         others = ", ".join(map(str, each.with_edits))
         together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
-        yield f"Gate, version {each.version} {verb}{together}: {each.reason}{_interval(each.gain)}"
+        yield f"Acceptance test, version {each.version} {verb}{together}: {each.reason}{_interval(each.gain)}"
     if pruning := story.pruning:
         verb = "taken out again" if pruning["removed"] else "not taken out"
         yield f"Pruning, {verb}: {pruning['reason']}{_interval(pruning['gain'])}"
@@ -237,7 +237,7 @@ def _interval(gain: dict[str, Any] | None) -> str:
 
 def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
     if p_yes is not None:
-        answer = f"{'yes' if p_yes >= 0.5 else 'no'}, P(yes) {p_yes:.2f}"
+        answer = f"{'yes' if p_yes >= 0.5 else 'no'}, probability of yes {p_yes:.2f}"
     elif yes is not None:
         answer = f"towards {'yes' if yes else 'no'}"
     else:

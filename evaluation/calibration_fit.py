@@ -85,8 +85,7 @@ def fit_platt(
 
     The prior is a ~ N(1, 1), b ~ N(0, 1), an example counting as one trial (Platt 1999 has none); with fewer than 8
     examples a question keeps a = 1 and b = 0. The map is monotone: with one question Spearman cannot change (unless a
-    is 0, where the judge runs against the wanted scores), but errors can, the mean absolute one and the drift of the
-    mean. With several questions it weighs them anew: one that tells little gets a small slope.
+    is 0, where the judge runs against the wanted scores), but errors can, the mean absolute one and the bias. With several questions it weighs them anew: one that tells little gets a small slope.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -142,7 +141,7 @@ def _fit(
 
 def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
     """A fit on the P(good) of a question that looks for a fault, said to be one."""
-    reason = fit.reason and fit.reason.replace("P(yes)", "P(no)")
+    reason = fit.reason and fit.reason.replace("of yes", "of no")
     return fit.model_copy(update={"good": "no", "reason": reason})
 
 
@@ -154,7 +153,7 @@ def _threshold(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibr
 
     if reason := _too_little(p_good, wanted, dimension):
         return kept(reason)
-    for values, name in ((p_good, "values of P(yes)"), (wanted, f"wanted scores on '{dimension}'")):
+    for values, name in ((p_good, "probabilities of yes"), (wanted, f"wanted scores on '{dimension}'")):
         if reason := constant_reason(values, name):
             return kept(reason)
     cut = best_cut(p_good, wanted)
@@ -178,9 +177,11 @@ def _platt(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibratio
     slope, shift = platt(p_good, wanted)
     reason = None
     if np.ptp(logit(p_good)) == 0:
-        reason = f"the values of P(yes) are constant (all {p_good[0]:.6g}), so only the shift is fitted"
+        reason = f"the probabilities of yes are constant (all {p_good[0]:.6g}), so only the shift is fitted"
     elif slope == 0:
-        reason = "P(yes) runs against the wanted scores, so the question gives their mean and ranks nothing"
+        reason = (
+            "the probability of yes runs against the wanted scores, so the question gives their mean and ranks nothing"
+        )
     return QuestionCalibration(slope=slope, shift=shift, n=n, reason=reason)
 
 

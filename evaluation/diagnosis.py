@@ -272,8 +272,9 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
         said[0] if said else NOTHING_FOUND,
         {
             "questions": "question by question; yes rate, and how "
-            f"{'P(the good answer)' if faults else 'P(yes)'} and the answers agree with people (Spearman)",
-            "least_related": "least related, within a dimension",
+            f"{'the probability of the good answer' if faults else 'the probability of yes'} and the answers agree with people (Spearman)",
+            "dimensions": "dimensions (criteria)",
+            "least_related": "least related, within a dimension (criterion)",
         },
     )
 
@@ -362,7 +363,7 @@ def _constant(found: Diagnosis) -> Iterator[Finding]:
     yield from _finding("never_varies", still, found, text)
     soft = [question for question in constant if question not in still]
     text = (
-        f"{_verb(soft, 'is', 'are')} answered alike every time, but P(yes) differs from example to example: "
+        f"{_verb(soft, 'is', 'are')} answered alike every time, but the probability of yes differs from example to example: "
         f"{_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
     )
     yield from _finding("varies_in_p_yes_only", soft, found, text)

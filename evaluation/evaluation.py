@@ -171,11 +171,11 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "slices": lambda: slice_table(data["by"]) if "by" in data else [],
     }
     captions = {
-        "means": f"mean score, from {low:g} to {high:g}",
+        "means": f"mean score by dimension (criterion), from {low:g} to {high:g}",
         "yes_rates": "yes rate",
-        "agreement": "agreement with people",
-        "per_document": "agreement with people inside documents; mean over those where it is defined",
-        "per_system": "agreement with people of systems' means",
+        "agreement": "human agreement",
+        "per_document": "human agreement inside documents; mean over those where it is defined",
+        "per_system": "human agreement of systems' means",
         "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
     }
     mean = number_text(means["overall"])

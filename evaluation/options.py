@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -15,6 +16,8 @@ from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.labels import parse_labels
 from ..prompts.yaml_files import read_yaml
+
+logger = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
@@ -30,8 +33,10 @@ def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
     return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
-RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold"}
+RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold", "max_bias": "max_drift"}
 """New names of settings, by which they can be given; files of runs keep the old ones. For one version both work."""
+ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
+"""Other names of settings, which stay: a dimension is a criterion."""
 
 
 class Where(BaseModel):
@@ -77,15 +82,17 @@ class JudgeOptions(ModelOptions):
         "needed", description="Buy explanations with every verdict, where they are read, or never."
     )
     p_yes: Literal["auto", "logprob", "sampled", "hard"] = Field(
-        "auto", description="Where P(yes) comes from; auto: log-probabilities, else samples, else the answer itself."
+        "auto",
+        description="Where the probability of yes comes from; auto: log-probabilities, else samples, else the answer itself.",
     )
-    samples: int = Field(1, ge=1, description="Answers per question where P(yes) is counted from samples.")
+    samples: int = Field(1, ge=1, description="Answers per question where the probability is counted from samples.")
     temperature: float = Field(
         0.0, ge=0, description="Temperature of the judges; samples are drawn at 1 where it is not given."
     )
     repeat: int = Field(1, ge=1, description="Replicates of every verdict.")
     scores: Literal["soft", "hard", "expected"] = Field(
-        "soft", description="Score from P(yes), from the yes/no answers, or the expected number on --score-scale."
+        "soft",
+        description="Score from probabilities of yes, from the yes/no answers, or the expected number on --score-scale.",
     )
     score_scale: tuple[int, int] = Field(
         (1, 5), description="Lowest and highest number that the judge gives, for --scores expected."
@@ -200,15 +207,20 @@ def parse_options(
 
 
 def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Settings by the names that records have.
+    """Settings by the names that records have; a list of criteria is ``dimensions``.
 
     Raises:
         InputError: One is there under both of its names.
     """
-    for new, old in RENAMED.items():
+    known = RENAMED | ALSO
+    if not isinstance(values.get("criterion", ""), str):
+        known["criterion"] = "dimensions"
+    for new, old in known.items():
         if new in values and old in values:
-            raise InputError(f"{where}: {new} is the new name of {old}; give one of them.")
-    return {RENAMED.get(name, name): value for name, value in values.items()}
+            raise InputError(
+                f"{where}: {new} is {'the new' if new in RENAMED else 'another'} name of {old}; give one of them."
+            )
+    return {known.get(name, name): value for name, value in values.items()}
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
@@ -231,7 +243,11 @@ def load_config(path: str | Path) -> dict[str, Any]:
     for key, value in data.items():
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{path}: {key}: there is a NUL character in it.")
-    return by_old_names({str(key).replace("-", "_"): value for key, value in data.items()}, path)
+    given = {str(key).replace("-", "_"): value for key, value in data.items()}
+    for new, old in RENAMED.items():
+        if old in given:
+            logger.warning("%s: %s is now %s; the old name works in this version.", path, old, new)
+    return by_old_names(given, path)
 
 
 class PassOptions(ScoreOptions):
@@ -299,7 +315,9 @@ class EvaluateOptions(PassOptions):
 class RegressionOptions(PassOptions):
     """Settings of a check against a baseline."""
 
-    dimension: str | None = Field(None, description="Compare this dimension's scores; default: the overall ones.")
+    dimension: str | None = Field(
+        None, description="Compare this dimension's (criterion's) scores; default: the overall ones."
+    )
     tolerance: float = Field(0.0, description="A drop of the mean up to this, in [0, 1], is never called one.")
     min_coverage: float = Field(1.0, ge=0, le=1, description="Smallest share of the verdicts that must be there.")
 
@@ -371,7 +389,7 @@ class SelectOptions(JudgeOptions, Where):
     k: int = Field(5, ge=1, description="Questions to keep.")
     choice: Literal["joint", "top"] = Field(
         "joint",
-        description="joint: the k that tell most together; top: the k best one by one, as in the paper.",
+        description="joint: the k most informative together; top: the k best one by one, as in the paper.",
     )
     sample: int = Field(200, ge=4, description="Examples that the candidates are answered on.")
     sampling: Literal["uniform", "clustered"] = Field(
@@ -390,14 +408,14 @@ class SelectOptions(JudgeOptions, Where):
     answer_levels: Literal[2, 3, 5] = Field(2, description="Answers: yes/no, or a scale of 3 or 5 steps.")
     answers: Literal["soft", "hard", "split"] = Field(
         "soft",
-        description="P(yes) as a probability, the yes/no answer, or above/below the question's own median P(yes), for "
+        description="The probability of yes, the yes/no answer, or above/below the question's own median probability, for "
         "a judge that says yes to nearly everything.",
     )
     rated_by: Literal["auto", "people", "judge"] = Field(
         "auto", description="Where overall ratings come from; auto: people, where they rated half of the sample."
     )
     rating_dimension: str | None = Field(
-        None, description="Human dimension to be told; default: 'overall', else the mean of all."
+        None, description="Human dimension (criterion) to be told; default: 'overall', else the mean of all."
     )
     rating_levels: int = Field(5, ge=2, le=9, description="Levels of the rating.")
     estimate: Literal["pooled", "per-example"] = Field(
@@ -456,7 +474,7 @@ class WeighOptions(ScoreOptions):
         "partial", description="Whether small data sets and sections lean on the whole."
     )
     rating_dimension: str | None = Field(
-        None, description="Human dimension that is the rating; default: the only one, or overall."
+        None, description="Human dimension (criterion) that is the rating; default: the only one, or overall."
     )
     pair_share: float = Field(
         0.5, ge=0, le=1, description="Share of the pairs in what is maximised, where ratings are given too."

@@ -216,7 +216,7 @@ class ScoreErrors:
 
     mean_absolute: float | None
     """Mean of |score - wanted|, in [0, 1]."""
-    drift: float | None
+    bias: float | None
     """Mean score minus mean wanted score, in [-1, 1]; negative is too severe."""
     n: int
     """Examples with both."""
@@ -225,7 +225,7 @@ class ScoreErrors:
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``result.json``."""
-        row: dict[str, Any] = {"mean_absolute": self.mean_absolute, "drift": self.drift, "n": self.n}
+        row: dict[str, Any] = {"mean_absolute": self.mean_absolute, "drift": self.bias, "n": self.n}
         return row | {"reason": self.reason} if self.reason else row
 
 

@@ -64,7 +64,7 @@ class Enough:
         """What that rests on."""
         if not self.has_room:
             return "A smaller gain takes more labels: --gain."
-        level, (development, validation, _) = _gate()
+        level, (development, validation, _) = _acceptance()
         return (
             f"{self.wanted} in all. Assumed: a judge at Spearman {self.start:.2f}, a pass rate of {self.pass_rate:.0%}, the "
             f"paired test at level {level:g} on the {development + validation:.0%} of the labels that align tests learned "
@@ -74,7 +74,7 @@ class Enough:
 
 
 def enough(labelled: int, passed: int, *, gain: float, start: float | None = None) -> Enough:
-    """How many labels let the paired one-sided test of the gate find a gain with :data:`POWER`.
+    """How many labels let the paired one-sided acceptance test find a gain with :data:`POWER`.
 
     Scores are normal among passed and among failed outputs (the binormal model), shifted so that Spearman is ``start``
     before and ``start + gain`` after, and correlated by :data:`ALIKE` within each. The spread of the difference of
@@ -93,14 +93,14 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     before = max(0.0, START if start is None else round(start, 2))
     if before + gain > most:
         return Enough(0, labelled, gain, before, rate, has_room=False)
-    level, (development, validation, _) = _gate()
+    level, (development, validation, _) = _acceptance()
     spread = _spread(round(rate, 2), shift_of(before, rate), shift_of(before + gain, rate))
     reach = _NORMAL.inv_cdf(1 - level) + _NORMAL.inv_cdf(POWER)
     tested = math.ceil((reach * spread / gain) ** 2)
     return Enough(math.ceil(tested / (development + validation)), labelled, gain, before, rate)
 
 
-def _gate() -> tuple[float, tuple[float, float, float]]:
+def _acceptance() -> tuple[float, tuple[float, float, float]]:
     """The level and the split of ``align`` as they are by default."""
     defaults = AlignOptions.model_fields
     return defaults["accept_level"].default, defaults["split"].default

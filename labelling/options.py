@@ -20,7 +20,7 @@ class LabelOptions(BaseModel):
         "me", min_length=1, max_length=80, description="Who labels; the labels of each rater are kept apart."
     )
     dimension: str = Field(
-        "overall", min_length=1, description="What pass and fail are about: a dimension, or overall."
+        "overall", min_length=1, description="What pass and fail are about: a dimension (criterion), or overall."
     )
     order: Order = Field(
         "auto",

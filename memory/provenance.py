@@ -22,7 +22,7 @@ It is read from a run directory, finished or not. Nodes are named ``kind:name`` 
   ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set aside``, ``waiting``),
   ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is finished.
 
-Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the gate with it), ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
+Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the acceptance test with it), ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
 (lesson → edit, with the words and the evidence that the lesson had then), ``applied`` and ``taken out`` (edit →
 version), ``parent`` (version → the version made from it).
 
@@ -221,7 +221,7 @@ class _Builder:
             self._graph.add_edge(self._comments[text], node, kind="proposed")
 
     def _decide_questions(self, version: int, event: Row) -> None:
-        """What became of the questions that waited for the gate."""
+        """What became of the questions that waited for the acceptance test."""
         for node, row in self._graph.nodes(data=True):
             if row["kind"] == "question" and row["status"] == "waiting":
                 taken = event["accepted"]

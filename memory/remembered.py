@@ -54,7 +54,7 @@ class LessonInRun(InRun):
 
     @property
     def was_tried(self) -> bool:
-        """Whether an edit of it came to a trial or to the gate."""
+        """Whether an edit of it came to a trial or to the acceptance test."""
         return self.status in ("applied", "rejected", "retired") and not (self.reason or "").startswith("no edit")
 
 

@@ -14,8 +14,8 @@ from ..models.budget import count, spending_of
 from ..prompts.shown import ShownExamples
 from ..prompts.words import percent
 from .result_parts import (
+    BiasRecord,
     CalibratedRecord,
-    DriftRecord,
     GainRecord,
     GainsRecord,
     InstructionRecord,
@@ -146,7 +146,7 @@ class RunRecord(ResultPart):
     """How often the test examples were judged before the run was made longer."""
     calibration: dict[str, dict[str, CalibratedRecord]] = Field(default_factory=dict)
     """By side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
-    drift: dict[str, DriftRecord] = Field(default_factory=dict)
+    drift: dict[str, BiasRecord] = Field(default_factory=dict)
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
@@ -173,7 +173,7 @@ class RunRecord(ResultPart):
 
     @property
     def not_shown(self) -> list[ShowingRecord]:
-        """The ways of showing examples that did not come as far as the gate."""
+        """The ways of showing examples that did not come as far as the acceptance test."""
         at_gate = {each.shows for each in (*self.accepted_edits, *self.rejected_edits)}
         return [each for each in self.examples if not each.accepted and each.name not in at_gate]
 
@@ -196,7 +196,7 @@ class RunRecord(ResultPart):
         return self.baseline.prompt == self.best.prompt
 
     def questions_of(self, tried: TriedRecord) -> list[LearnedRecord]:
-        """The learned questions that a candidate brought to the gate; none where it is one of edits."""
+        """The learned questions that a candidate brought to the acceptance test; none where it is one of edits."""
         if tried.edits or tried.shows:
             return []
         return [each for each in self.questions if each.was_tried and each.iteration == tried.iteration]
@@ -220,7 +220,7 @@ class RunRecord(ResultPart):
             proposed = f"{count(questions, 'question')} {'was' if questions == 1 else 'were'} proposed"
             said.append(f"{proposed} and none withstood the development examples")
         elif went and not tried:
-            said.append(f"the run ended before the gate could decide on {count(went, 'question')}")
+            said.append(f"the run ended before the acceptance test could decide on {count(went, 'question')}")
         if failed and not tried:
             lessons = (
                 f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"

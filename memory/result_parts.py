@@ -97,7 +97,7 @@ class CalibratedRecord(MeasureRecord):
     """Beyond the verdicts as they are; None for those themselves."""
 
 
-class DriftRecord(ResultPart):
+class BiasRecord(ResultPart):
     """Mean score less the wanted mean by dimension, and the share of yes by question."""
 
     mean_errors: dict[str, float | None]
@@ -159,7 +159,7 @@ class SideRecord(ResultPart):
 
 
 NOT_ACCEPTED = "not accepted: "
-"""How the reason of a question begins that the gate refused."""
+"""How the reason of a question begins that the acceptance test refused."""
 
 
 class WorthRecord(ResultPart):
@@ -191,7 +191,7 @@ class LearnedRecord(ResultPart):
     reason: str | None = None
     """Why not."""
     may_return: bool = False
-    """Whether nothing but the gate or a lack of room kept it out, so that new evidence may bring it back."""
+    """Whether nothing but the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
     effect: float | None = None
     """How much more it speaks against rejected outputs that it does not come from than against accepted ones."""
     iteration: int = 1
@@ -209,7 +209,7 @@ class LearnedRecord(ResultPart):
 
     @property
     def was_tried(self) -> bool:
-        """Whether it came as far as the gate."""
+        """Whether it came as far as the acceptance test."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
 
 
@@ -250,7 +250,7 @@ class EditRecord(Edit):
 
 
 class TriedRecord(ResultPart):
-    """A candidate that went through the gate."""
+    """A candidate that went through the acceptance test."""
 
     edits: tuple[EditRecord, ...]
     reason: str
@@ -310,7 +310,7 @@ class QuestionWordingsRecord(ResultPart):
     question: str
     before: WordingRecord
     after: WordingRecord | None = None
-    """What replaced it, or would have, had the gate taken it."""
+    """What replaced it, or would have, had the acceptance test taken it."""
     reason: str
     gain: float | None = None
     bias: float | None = None

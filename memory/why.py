@@ -94,7 +94,7 @@ class LessonStory:
 
 @dataclass(frozen=True)
 class VersionStory:
-    """A version that had the edit and went through the gate."""
+    """A version that had the edit and went through the acceptance test."""
 
     version: int
     accepted: bool

@@ -1,4 +1,4 @@
-"""Why a judge asks a question: the comments that it comes from, what the examples said of it, the gate, its worth."""
+"""Why a judge asks a question: the comments that it comes from, what the examples said of it, the acceptance test, its worth."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class CommentStory:
 
 
 @dataclass(frozen=True)
-class GateStory:
-    """A version with the question that went through the gate."""
+class AcceptanceStory:
+    """A version with the question that went through the acceptance test."""
 
     version: int
     accepted: bool
@@ -59,7 +59,7 @@ class QuestionStory:
     """Examples that it comes from."""
     effect: float | None = None
     """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
-    measured: tuple[GateStory, ...] = ()
+    measured: tuple[AcceptanceStory, ...] = ()
     worth: Row = field(default_factory=dict)
     """By split: what the accepted judge gains by it, over the same judge without it."""
 
@@ -118,7 +118,9 @@ def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
     for there in graph[node]:
         version = graph.nodes[there]
         others = tuple(each.removeprefix("question:") for each in linked(graph, there, "asked") if each != node)
-        measured.append(GateStory(version["number"], version["accepted"], version["reason"], version["gain"], others))
+        measured.append(
+            AcceptanceStory(version["number"], version["accepted"], version["reason"], version["gain"], others)
+        )
     return QuestionStory(
         question,
         row["criterion"],

@@ -138,7 +138,7 @@ class Gateway:
             self.provenance[model.identity] = provenance
             if provenance != "logprob" and self.on_notice:
                 instead = "is the yes or no itself, 1 or 0" if provenance == "hard" else "is counted from samples"
-                self.on_notice(f"{model.name} gives no log-probabilities, so P(yes) {instead}.")
+                self.on_notice(f"{model.name} gives no log-probabilities, so the probability of yes {instead}.")
         return self.provenance[model.identity]
 
     def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:

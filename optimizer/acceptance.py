@@ -1,4 +1,4 @@
-"""The gate: a version is accepted only if a paired test on validation says that it is better."""
+"""The acceptance test: a version is accepted only if a paired test on validation says that it is better."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..stats.differences import Difference
     from .subject import Crossed
-    from .yardsticks import Drift, Yardstick
+    from .yardsticks import Guard, Yardstick
 
 HOPELESS = 0.1
 """One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.
@@ -52,7 +52,7 @@ class Acceptance(Protocol):
         ...
 
     def at_look(self, number: int, most: int) -> Acceptance:
-        """The gate for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
+        """The acceptance test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
         ...
 
     def hopeless(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision | None:
@@ -64,7 +64,7 @@ class Acceptance(Protocol):
 
 
 @dataclass(frozen=True)
-class PairedGate:
+class PairedAcceptance:
     """Accept when the yardstick rises and a paired one-sided test reaches the level.
 
     The level is that of one candidate. Dropping candidates early can only turn acceptances into rejections, so it
@@ -79,13 +79,13 @@ class PairedGate:
     """Share of useless edits let through."""
     min_gain: float = 0.0
     """Smallest gain, in units of its standard error."""
-    drift: Drift | None = None
+    guard: Guard | None = None
     """Refuses what the yardstick does not see."""
     where: str = "validation"
     """The examples, as reasons name them."""
 
-    def at_look(self, number: int, most: int) -> PairedGate:
-        """The gate at half of what is left of the level, or at all of it where this is the last look."""
+    def at_look(self, number: int, most: int) -> PairedAcceptance:
+        """The acceptance test at half of what is left of the level, or at all of it where this is the last look."""
         left = self.level * (1 - SPENT) ** (number - 1)
         return replace(self, level=left if number >= most else SPENT * left)
 
@@ -94,7 +94,7 @@ class PairedGate:
         return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare the two by their ranks within each fold; drift is looked for in the scores as they are."""
+        """Compare the two by their ranks within each fold; bias is looked for in the scores as they are."""
         by = crossed.ranked()
         gain = self.yardstick.difference(by.before, by.after, crossed.examples)
         whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")
@@ -107,9 +107,9 @@ class PairedGate:
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
         if gain.value <= 0:
             return Decision(False, f"no gain on {self.where} ({found})", gain)
-        drifted = self.drift.problem(best, candidate, self.examples) if self.drift else None
-        if drifted:
-            return Decision(False, f"{drifted} ({found})", gain)
+        refused = self.guard.problem(best, candidate, self.examples) if self.guard else None
+        if refused:
+            return Decision(False, f"{refused} ({found})", gain)
         if gain.p_value > self.level:
             return Decision(False, f"a gain within noise ({found}; p must be at most {self.level:g})", gain, True)
         if gain.standard_error is not None and gain.value < self.min_gain * gain.standard_error:
@@ -138,14 +138,14 @@ class PairedGate:
 
 
 @dataclass(frozen=True)
-class HeldOutGate:
+class HeldOutAcceptance:
     """The papers' way, for comparison: a version is kept unless the held-out figure falls; no test, no second look."""
 
     yardstick: Yardstick
     examples: Sequence[Example]
     """The validation examples; the paper itself looked at the test set."""
 
-    def at_look(self, number: int, most: int) -> HeldOutGate:
+    def at_look(self, number: int, most: int) -> HeldOutAcceptance:
         """The same at every look."""
         return self
 

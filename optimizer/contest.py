@@ -57,11 +57,11 @@ class Race:
 
 @dataclass
 class Contest:
-    """Measures versions on the validation examples and lets the gate decide."""
+    """Measures versions on the validation examples and lets the acceptance test decide."""
 
     subject: Subject
     """What is improved."""
-    gate: Acceptance
+    acceptance: Acceptance
     validation: Sequence[Example]
     """In an order in which any first part of them is a fair sample."""
     run: RunDirectory
@@ -92,9 +92,9 @@ class Contest:
     _tries: int = field(default=0, init=False)
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
-    """What the gate said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
+    """What the acceptance test said of edits on a version: where one half of a bundle waits, the other makes the bundle again."""
     _look: tuple[int, int] | None = field(default=None, init=False)
-    """Which of the looks that share the gate's level the edits of this round have, where a pair was tried before them."""
+    """Which of the looks that share the acceptance test's level the edits of this round have, where a pair was tried before them."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -123,7 +123,7 @@ class Contest:
         ``refused`` rejected, those in ``waiting`` or ``untried`` neither.
 
         Where questions are written anew, all edits with the questions that their prompt leads to are the first
-        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the gate's level.
+        candidate (BinEval App. B, steps 4 and 5); the prompt alone is the second, and the two share the acceptance test's level.
 
         Returns the best version afterwards.
         """
@@ -138,7 +138,7 @@ class Contest:
         return await self._settle(winner, edits, iteration)
 
     async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: QuestionsAgain) -> Version:
-        """Send edits through the gate together with the questions that are written from their prompt."""
+        """Send edits through the acceptance test together with the questions that are written from their prompt."""
         draft = edited(best.draft, edits)
         pair = await again.propose(draft, iteration)
         if pair is None:
@@ -208,10 +208,10 @@ class Contest:
         look: tuple[int, int] | None = None,
         shows: str | None = None,
     ) -> Version:
-        """Send one candidate through the gate; returns it where it is accepted, else ``best``.
+        """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
 
         ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look`` where
-        it is the how manieth of how many candidates of a kind that share the gate's level; ``shows`` names the
+        it is the how manieth of how many candidates of a kind that share the acceptance test's level; ``shows`` names the
         examples that it shows the judge, where it does.
         """
         return (await self._decide(best, edits, iteration, draft, look, shows))[1]
@@ -225,7 +225,7 @@ class Contest:
         look: tuple[int, int] | None = None,
         shows: str | None = None,
     ) -> tuple[Decision, Version]:
-        """What the gate says of a candidate, and which version is the best afterwards."""
+        """What the acceptance test says of a candidate, and which version is the best afterwards."""
         draft = draft or edited(best.draft, edits)
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return raced.decision, self.conclude(best, raced, edits, iteration, shows)
@@ -245,13 +245,16 @@ class Contest:
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
         version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, crossed)
         return Race(
-            number, self._complete(self.gate.decide_crossed(crossed), best, version), len(crossed.examples), version
+            number,
+            self._complete(self.acceptance.decide_crossed(crossed), best, version),
+            len(crossed.examples),
+            version,
         )
 
     def conclude(
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
     ) -> Version:
-        """Say what became of a candidate, and keep it where the gate takes it; returns the best version afterwards."""
+        """Say what became of a candidate, and keep it where the acceptance test takes it; returns the best version afterwards."""
         found, lessons = raced.decision, [lesson for edit in edits for lesson in edit.lessons]
         self.tried.append(
             TriedEdits(tuple(edits), found.accepted, found.reason, found.gain, iteration, raced.judged, shows)
@@ -297,18 +300,18 @@ class Contest:
 
         The questions that the changed edits' lessons come from are asked first, the best version's verdicts standing in
         for the others: a candidate that gains nothing where it was meant to is not worth the other questions. Such
-        mixed scores only ever drop a candidate; they are in no version, and the gate sees whole ones alone.
+        mixed scores only ever drop a candidate; they are in no version, and the acceptance test sees whole ones alone.
 
         Args:
             best: The version that it is held against.
             draft: The candidate.
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
-            stop: Says after a part of the verdicts whether the rest is worth its price; by default the gate does.
-            look: The how manieth of how many of its kind it is, where these share the gate's level.
+            stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance test does.
+            look: The how manieth of how many of its kind it is, where these share the acceptance test's level.
         """
-        gate = self.gate if look is None else self.gate.at_look(*look)
-        stop = stop or gate.hopeless
+        acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)
+        stop = stop or acceptance.hopeless
         number = self._new_version(draft)
         self.events.phase(f"judging validation with version {number}")
         examples, screening = self.validation, self.screening if self.racing else None
@@ -335,7 +338,9 @@ class Contest:
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
         version = Version(number, draft, scores, edits, best.number, verdicts)
-        return Race(number, self._complete(gate.decide(best.scores, scores), best, version), len(examples), version)
+        return Race(
+            number, self._complete(acceptance.decide(best.scores, scores), best, version), len(examples), version
+        )
 
     def _rungs(self) -> list[int]:
         """How many validation examples are judged before each look."""

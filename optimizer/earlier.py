@@ -75,7 +75,7 @@ class Remembered(BaseModel):
     """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where they
     came from."""
     waiting: tuple[WaitingQuestion, ...] = ()
-    """Questions that the gate refused, or for which there was no room: with further examples it may say otherwise."""
+    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say otherwise."""
     disputed: tuple[tuple[str, str], ...] = ()
     """Example and question of the disagreements of this judge that were read."""
     lessons: tuple[Lesson, ...] = ()

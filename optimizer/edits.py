@@ -176,7 +176,7 @@ class Waiting:
     edits: tuple[Edit, ...] = ()
     gain: float = 0.0
     reason: str = ""
-    """What the gate said."""
+    """What the acceptance test said."""
 
     @property
     def lessons(self) -> set[str]:

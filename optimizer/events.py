@@ -181,7 +181,7 @@ class LessonTried(Event):
 
 @dataclass(frozen=True)
 class VersionDecided(Event):
-    """A candidate went through the gate."""
+    """A candidate went through the acceptance test."""
 
     kind = "decision"
     version: int
@@ -214,7 +214,7 @@ class QuestionJudged(Event):
     effect: float | None
     """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
     problem: str | None
-    """Why it does not join the checklist; None where it is sent to the gate with others."""
+    """Why it does not join the checklist; None where it is sent to the acceptance test with others."""
     iteration: int
 
 
@@ -337,7 +337,7 @@ def _sentence(event: Event) -> str | None:
             verb = "accepted" if event.accepted else "rejected"
             return f"version {event.version} with {', '.join(event.lessons) or event.shows or 'a changed checklist'} {verb}: {event.reason}"
         case QuestionJudged():
-            fate = f"is set aside, as {event.problem}" if event.problem else "goes to the gate"
+            fate = f"is set aside, as {event.problem}" if event.problem else "goes to the acceptance test"
             return f"question {event.id} {fate}: {marked(event.text, event.good or 'yes')}{_origin(event)}"
         case EditPruned():
             verb = "is taken out again" if event.removed else "stays"

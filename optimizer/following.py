@@ -113,7 +113,7 @@ class RunProgress:
 
     @property
     def questions(self) -> tuple[int, int]:
-        """Questions that were proposed, and those of them that went to the gate."""
+        """Questions that were proposed, and those of them that went to the acceptance test."""
         problems = {row["id"]: row["problem"] for row in self.events if row["event"] == "question"}
         return len(problems), list(problems.values()).count(None)
 
@@ -177,7 +177,7 @@ class RunProgress:
         most = self.config.get("max_iterations")
         parts = [f"iteration {self.iteration}{f' of {most}' if most else ''}" if self.iteration else "at the start"]
         proposed, tried = self.questions
-        asked = [f"{proposed} questions proposed, {tried} to the gate"] if proposed else []
+        asked = [f"{proposed} questions proposed, {tried} to the acceptance test"] if proposed else []
         gain = "" if self.gain is None else f", validation {self.gain:+.3f}"
         parts += [self.doing, *asked, f"{accepted} accepted, {rejected} rejected{gain}"]
         bought = self.bought()

@@ -231,9 +231,9 @@ class LessonDesk:
 
         Args:
             lessons: Ids of those that are about to be written, the strongest first.
-            strength: What speaks for a lesson, largest first; one that is in the prompt already has passed the gate
+            strength: What speaks for a lesson, largest first; one that is in the prompt already has passed the acceptance test
                 and does not give way.
-            overwritten: Ids of lessons whose lines the new edits take out: the gate decides between them.
+            overwritten: Ids of lessons whose lines the new edits take out: the acceptance test decides between them.
 
         Raises:
             ModelError: An endpoint refuses every call.

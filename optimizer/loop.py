@@ -1,4 +1,4 @@
-"""The improvement loop: signal → lessons → edits → trial → gate, until nothing is gained (Algorithm 1, three splits).
+"""The improvement loop: signal → lessons → edits → trial → acceptance test, until nothing is gained (Algorithm 1, three splits).
 
 One loop for all modes: what differs is the subject, the signal and the yardstick. The best version so far is what a
 user gets, whatever happens later.
@@ -14,7 +14,7 @@ from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
-from .acceptance import PairedGate
+from .acceptance import PairedAcceptance
 from .contest import Contest
 from .edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
@@ -167,7 +167,7 @@ class Loop:
     ) -> Version:
         """Lessons that helped earlier runs, and what fails in its own words, all together first; returns the best version.
 
-        The gate decides on these lines as on any edit. They have no trial before it: there are few of them, and each is
+        The acceptance test decides on these lines as on any edit. They have no trial before it: there are few of them, and each is
         tried once.
         """
         plain, waiting, memory = self._set_up.plain_lines, self.contest.waiting, self._desk.memory
@@ -299,10 +299,10 @@ def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:
     options, validation = bench.job.options, bench.splits.validation
-    gate = PairedGate(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.drift)
+    acceptance = PairedAcceptance(set_up.yardstick, validation, options.accept_level, options.min_gain, set_up.guard)
     return Contest(
         set_up.subject,
-        gate,
+        acceptance,
         validation,
         bench.run,
         bench.events,

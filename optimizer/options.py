@@ -64,7 +64,10 @@ class LoopOptions(JudgeOptions, Where):
     )
     min_gain: float = Field(0.0, ge=0, description="Smallest gain on validation, in units of its standard error.")
     max_drift: float = Field(
-        0.15, gt=0, description="How far a mean score may move the wrong way, in units of the score."
+        0.15,
+        gt=0,
+        description="How much the bias (mean score less the wanted mean) may grow without better ranking; a generator: how far a "
+        "pass rate may fall.",
     )
     patience: int = Field(2, ge=1, description="Iterations without an accepted edit before the run ends.")
     paper: bool = Field(
@@ -134,10 +137,12 @@ class MigrateOptions(LoopOptions):
         "auto", description="What held-out scores are correlated with; auto: human scores where there are some."
     )
     margin: float = Field(
-        0.3, gt=0, le=1, description="Difference in P(yes) from which judges disagree although both say the same."
+        0.3, gt=0, le=1, description="Difference in probability from which judges disagree although both say the same."
     )
     tolerance: float = Field(
-        0.02, ge=0, description="Stop when mean scores of target and source differ by less on every dimension."
+        0.02,
+        ge=0,
+        description="Stop when mean scores of target and source differ by less on every dimension (criterion).",
     )
 
     as_in_the_papers: ClassVar[dict[str, object]] = {
@@ -149,7 +154,9 @@ class MigrateOptions(LoopOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         *LoopOptions.idle,
         Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
-        Idle(("margin",), where(scores="hard"), "scores come from the answers, whatever P(yes) is (scores hard)"),
+        Idle(
+            ("margin",), where(scores="hard"), "scores come from the answers, whatever their probability (scores hard)"
+        ),
         Idle(("writer",), where(update=("edits", "rewrite")), "no question is worded anew (update auto or questions)"),
         Idle(("max_questions",), lambda _: True, "questions are worded anew, and none is added"),
     )
@@ -181,7 +188,7 @@ class AlignOptions(LoopOptions):
     writer: ModelName = Field(None, description="Model that writes the questions anew.")
     regenerate_questions: bool = Field(
         False,
-        description="Write the questions anew from every changed prompt; the gate decides on the two together, and on the "
+        description="Write the questions anew from every changed prompt; the acceptance test decides on the two together, and on the "
         "prompt alone where it refuses them. --dry-run takes the questions to be as many as before.",
     )
     learn_from: Literal["both", "development"] = Field(

@@ -18,7 +18,7 @@ from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import CallError
 from ..prompts.errors import BudgetExceededError
-from .acceptance import HeldOutGate
+from .acceptance import HeldOutAcceptance
 from .contest import Contest, edited
 from .edits import EditByEdit, WholeRewrite
 from .events import DisagreementsFound, LessonKept, LessonLearned, LoopStopped, NoteFailed, ReasonsGiven
@@ -57,7 +57,7 @@ class PaperLoop:
             self._writer = WholeRewrite(rewriter, bench.events)
         self.contest = Contest(
             set_up.subject,
-            HeldOutGate(set_up.yardstick, bench.splits.validation),
+            HeldOutAcceptance(set_up.yardstick, bench.splits.validation),
             bench.splits.validation,
             bench.run,
             bench.events,

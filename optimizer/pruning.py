@@ -27,7 +27,7 @@ async def prune(
     """Try the prompt without each of its edits, the latest first, going on from what is left.
 
     An edit whose text a later one has changed cannot be taken out and stays. So does the last one: a prompt that
-    passed the gate is not given up for the start, which it beat.
+    passed the acceptance test is not given up for the start, which it beat.
 
     Args:
         best: The version to be shortened.

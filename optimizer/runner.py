@@ -14,6 +14,7 @@ from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import count
 from ..models.session import run_sync, session
+from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
 from ..prompts.text import prompt_diff
 from .earlier import read_earlier
@@ -296,7 +297,9 @@ async def _finish(
     bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
     keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
     if result.mode in JUDGES:
-        run.write(JUDGE_FILE, judge_of_run(result, bench.job.config, bench.job.questions).to_yaml())
+        kept = judge_of_run(result, bench.job.config, bench.job.questions)
+        run.write(JUDGE_FILE, kept.to_yaml())
+        run.write("checklist.yaml", dump_checklist(kept.checklist))
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
     run.save_result(result)
     if report is not None:

@@ -2,7 +2,7 @@
 
 Fixed examples are chosen among the development examples for what they teach: both answers, near the boundary between
 accepted and rejected ones, and unlike each other. Retrieved ones are the nearest of all that are remembered (METHOD part
-4). A few development examples that are not shown say first whether it helps at all; then the gate decides, as on any
+4). A few development examples that are not shown say first whether it helps at all; then the acceptance test decides, as on any
 candidate.
 """
 
@@ -51,7 +51,7 @@ ShowMode = Literal["fixed", "retrieved"]
 
 @dataclass
 class ShowExamples:
-    """Chooses the examples, tries them on development, and sends them to the gate; each way of showing once."""
+    """Chooses the examples, tries them on development, and sends them to the acceptance test; each way of showing once."""
 
     subject: Subject
     signal: Signal
@@ -63,13 +63,13 @@ class ShowExamples:
     at_once: int
     """Cases that are shown with one output."""
     modes: Sequence[ShowMode]
-    """The ways of showing that are tried, in this order, until one is accepted; they share the gate's level."""
+    """The ways of showing that are tried, in this order, until one is accepted; they share the acceptance test's level."""
     soft: bool
     shown: list[dict[str, Any]] = field(default_factory=list, init=False)
     """What became of each, as under ``examples`` in ``result.json``."""
 
     async def challenge(self, best: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Try each way of showing; returns the version that shows examples where the gate takes it.
+        """Try each way of showing; returns the version that shows examples where the acceptance test takes it.
 
         A judge that shows some already is left as it is.
 
@@ -127,7 +127,7 @@ class ShowExamples:
         )
 
     async def _tried(self, before: Draft, shows: Shows, seen: Observation) -> tuple[Draft | None, str | None]:
-        """The judge that is shown these examples, or why it is not worth sending to the gate."""
+        """The judge that is shown these examples, or why it is not worth sending to the acceptance test."""
         draft = replace(before, prompt=replace(before.prompt, shown=shows), calibration=None)
         examples = self._screened(shows.record.cases if shows.record.mode == "fixed" else ())
         if before.calibration is None:

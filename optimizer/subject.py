@@ -111,7 +111,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class TriedEdits:
-    """A candidate that went through the gate."""
+    """A candidate that went through the acceptance test."""
 
     edits: tuple[Edit, ...]
     accepted: bool
@@ -223,7 +223,7 @@ class Version:
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
     crossed: Crossed | None = None
-    """What the gate decided by, where validation has taught the draft too and so says nothing of it any more."""
+    """What the acceptance test decided by, where validation has taught the draft too and so says nothing of it any more."""
 
     @property
     def prompt(self) -> Prompt:

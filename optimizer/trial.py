@@ -112,7 +112,7 @@ class LessonTrial:
         """Pairs on the same questions on which both sides agree, the surest first.
 
         A rule that makes the judge stricter is tried where both call the output good, a lenient one where both do not:
-        there alone can it do harm, and a rule that only buys severity harms all of them. Both take turns where the
+        there alone can it do harm, and a rule that only shifts the bias harms all of them. Both take turns where the
         lessons are of both kinds. The harmless side is looked at only where the other has none, as it would thin the harm out.
         """
         sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}

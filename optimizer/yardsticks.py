@@ -1,6 +1,6 @@
-"""What held-out examples say of a version: how well a judge ranks, or how well a generator does, and how it drifts.
+"""What held-out examples say of a version: how well a judge ranks, or how well a generator does, and what it costs beside.
 
-A version may not buy its gain with severity, or one question's success with another's. BinEval's update of Relevance
+A version may not buy its gain with bias, or one question's success with another's. BinEval's update of Relevance
 lowered the correlation from .505 to .357: its lessons took a holistic judgement to pieces and the judge became too severe.
 """
 
@@ -150,7 +150,7 @@ class MeanYardstick:
         return mean_difference(before, after, Resampling(documents(examples), self.resamples, seed=self.seed))
 
 
-class Drift(Protocol):
+class Guard(Protocol):
     """Looks for what the yardstick does not see."""
 
     def problem(
@@ -161,7 +161,7 @@ class Drift(Protocol):
 
 
 @dataclass(frozen=True)
-class SeverityDrift:
+class BiasGuard:
     """A judge's mean score against people's: one that moves away without ranking better has only become severer."""
 
     yardstick: CorrelationYardstick
@@ -177,7 +177,7 @@ class SeverityDrift:
         first = self.yardstick.measure(before, examples)["dimensions"]
         second = self.yardstick.measure(after, examples)["dimensions"]
         for name in targets.dimensions:
-            old, new = was[name].drift, now[name].drift
+            old, new = was[name].bias, now[name].bias
             if old is None or new is None or abs(new) - abs(old) <= self.limit:
                 continue
             if (second[name]["spearman"] or 0.0) <= (first[name]["spearman"] or 0.0):
@@ -190,7 +190,7 @@ class SeverityDrift:
 
 
 @dataclass(frozen=True)
-class QuestionDrift:
+class PassRateGuard:
     """A generator's pass rate per dimension: none may fall by more than the limit while the mean rises."""
 
     limit: float

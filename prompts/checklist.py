@@ -103,11 +103,21 @@ class Question(Polar):
     id: str = Field(min_length=1)
     text: str = Field(min_length=1)
     dimension: str = Field(default="overall", min_length=1)
+    """What it is about; a file may call it ``criterion``."""
     violation: str | None = None
     """A short example of what the answer that speaks against an output looks like."""
     weight: float = Field(default=1.0, ge=0)
     rubric: str | None = None
     reference: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _criterion_is_dimension(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "criterion" not in data:
+            return data
+        if "dimension" in data:
+            raise ValueError("criterion is another name of dimension; give one of them")
+        return {"dimension" if name == "criterion" else name: value for name, value in data.items()}
 
     @property
     def criterion(self) -> str:

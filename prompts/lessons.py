@@ -48,7 +48,7 @@ class Lesson(BaseModel):
     """Disagreement keys; their number is the lesson's support."""
     status: LessonStatus = "new"
     reason: str | None = None
-    """Why it has this status, e.g. what the gate said when its edit was rejected."""
+    """Why it has this status, e.g. what the acceptance test said when its edit was rejected."""
     kind: Literal["promptable", "computational"] = "promptable"
     """A prompt can make a model attend to something; it cannot make it count, sort or keep a ratio."""
     kind_reason: str | None = None

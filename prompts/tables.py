@@ -279,7 +279,8 @@ def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | No
 
 def _typed(row: Row, as_text: Collection[str]) -> Row:
     found = {str(name): plain(value) for name, value in row.items()}
-    return {name: as_written(value) if name in as_text else value for name, value in found.items()}
+    filled = {name: None if _is_empty(value) else value for name, value in found.items()}
+    return {name: as_written(value) if name in as_text else value for name, value in filled.items()}
 
 
 def plain(value: Any) -> Any:

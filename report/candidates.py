@@ -1,4 +1,4 @@
-"""The candidates that went through the gate, with their edits, and what pruning did to them afterwards."""
+"""The candidates that went through the acceptance test, with their edits, and what pruning did to them afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EditView:
 
 @dataclass(frozen=True)
 class ShownCandidate:
-    """A version that went through the gate."""
+    """A version that went through the acceptance test."""
 
     iteration: int
     accepted: bool

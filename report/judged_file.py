@@ -89,7 +89,7 @@ def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str
     dimension = row["dimension"] if len(found.data["dimensions"]) > 1 else None
     good = {"good": row["good"]} if "good" in row else {}
     made = {"question": name, "text": None if text == name else text, **good, "dimension": dimension, "yes": row["yes"]}
-    made["P(yes)"] = None if p_yes is None else Figure(p_yes, form=".2f")
+    made["probability"] = None if p_yes is None else Figure(p_yes, form=".2f")
     made |= {each: row[each] for each in ("spearman", "answer", "flips", "coverage")}
     return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
 

@@ -204,7 +204,7 @@ def spreads(data: RunData) -> list[Spread]:
 
 
 @dataclass(frozen=True)
-class Severity:
+class Bias:
     """A dimension's mean score less the wanted mean, on test."""
 
     dimension: str
@@ -212,13 +212,13 @@ class Severity:
     after: float | None
 
 
-def severity(data: RunData) -> list[Severity]:
+def biases(data: RunData) -> list[Bias]:
     """How much too high or too low the scores are on average; empty where that was not measured."""
     drift = data.result.drift
     if "baseline" not in drift or "best" not in drift:
         return []
     after = drift["best"].mean_errors if data.result.changed else {}
-    return [Severity(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
+    return [Bias(name, value, after.get(name)) for name, value in drift["baseline"].mean_errors.items()]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from .examples import changes, example_data
 from .learned import what_was_learned
 from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
-from .questions import calibrations, parity, severity, spreads, together
+from .questions import biases, calibrations, parity, spreads, together
 from .run_data import read_run
 from .same_verdicts import same_verdicts, wordings
 from .scores import Scale, measured_name, scores
@@ -115,7 +115,7 @@ def _measures(data: RunData, tried: list[ShownCandidate]) -> dict[str, Any]:
         "alike": alike,
         "heat": drawn,
         "spreads": spreads(data),
-        "severity": severity(data),
+        "biases": biases(data),
         "calibrations": calibrations(data),
         "same_verdicts": same_verdicts(data),
         "wordings": wordings(data),
@@ -181,7 +181,7 @@ class Iteration:
     proposed: int
     """Questions that were proposed."""
     withstood: int
-    """Those of them that the development examples spoke for, so that they went to the gate."""
+    """Those of them that the development examples spoke for, so that they went to the acceptance test."""
     found: int | None
     """None where nobody looked for disagreements, as the questions sufficed."""
     stated: int

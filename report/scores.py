@@ -104,7 +104,7 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
         rows = []
         if before:
             names = list(before.dimensions)
-            whole = names[0] if len(names) == 1 else "All dimensions"
+            whole = names[0] if len(names) == 1 else "All dimensions (criteria)"
             rows.append(ScoreRow(whole, True, before, after if changed else None, gain))
             for name in names if len(names) > 1 and before.optimised is None else ():
                 now = after.dimensions[name] if changed and after else None

@@ -79,7 +79,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     people = last["correlation_share"]
     with_people = f", and {percent(people)} of the correlation with people" if people is not None else ""
     lead = (
-        f"Of {every} candidates, these {last['k']} tell {percent(share)} of what the best set of any size tells about "
+        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any size tells about "
         f"the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of asking all. "
         "The shares are measured on halves of the sample that did not choose the questions."
     )

@@ -36,8 +36,8 @@ class ScoreDistribution:
 
     distance: Statistic
     """Wasserstein-1 distance of the two distributions, in units of the score."""
-    severity: Difference
-    """Mean score less mean human score; negative for a severe judge."""
+    bias: Difference
+    """Mean score less mean human score; negative for a severe judge; ``severity`` in JSON."""
     at_maximum: Statistic
     """Share of the judge's scores at the maximum."""
     human_at_maximum: Statistic
@@ -49,7 +49,7 @@ class ScoreDistribution:
         """As JSON."""
         return {
             "distance": statistic_dict(self.distance),
-            "severity": difference_dict(self.severity),
+            "severity": difference_dict(self.bias),
             "at_maximum": statistic_dict(self.at_maximum),
             "human_at_maximum": statistic_dict(self.human_at_maximum),
             "ceiling": difference_dict(self.ceiling),

@@ -3,7 +3,7 @@
 Outputs have faults and harmless things; each shows by a sign. People's scores are the true quality plus a rater's
 noise. A judge of this world has *errors*: kinds of faults that it does not see and kinds of harmless things that it
 punishes. An error disappears when its prompt holds the right guidance, in one of several wordings. Guidance may also
-do harm: excuse a fault, punish what is harmless, lead a question astray, or only buy severity. And a prompt that grows
+do harm: excuse a fault, punish what is harmless, lead a question astray, or only shift the bias. And a prompt that grows
 past a capacity makes the judge noisy.
 
 People may also comment on outputs, and the judge be asked further questions, each about one thing: then it finds a fault

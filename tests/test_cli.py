@@ -88,7 +88,7 @@ def test_an_evaluation_prints_tables_and_writes_verdicts(
     done = cli("evaluate", *evaluation, "-o", "out/verdicts.jsonl")
     assert done.code == 0
     assert "coverage 80/80 verdicts = 100.0%" in done.out
-    assert "agreement with people" in done.out
+    assert "human agreement" in done.out
     verdicts = [json.loads(line) for line in Path("out/verdicts.jsonl").read_text().splitlines()]
     wanted = {
         "example",

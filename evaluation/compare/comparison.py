@@ -336,10 +336,10 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     lines = [f"compared on {_on(data)}"]
     told = ", ".join(f"{name} {number_text(value)}" for name, value in means)
     captions = {
-        "judges": "the judges; correlations with people are means over the dimensions",
-        "agreement": "agreement with people",
-        "per_document": "agreement with people inside documents; mean over those where it is defined",
-        "per_system": "agreement with people of systems' means",
+        "judges": "the judges; correlations with people are means over the dimensions (criteria)",
+        "agreement": "human agreement",
+        "per_document": "human agreement inside documents; mean over those where it is defined",
+        "per_system": "human agreement of systems' means",
         "dimensions": f"on {data['points']} points",
         "cost": "cost of an example; as if each judge were alone and nothing were in the store",
         "differences": f"Spearman against {first}; on the same examples",

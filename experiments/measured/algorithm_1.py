@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...evaluation.progress import Silent
 from ...models.session import run_sync, session
-from ...optimizer.acceptance import Decision, HeldOutGate
+from ...optimizer.acceptance import Decision, HeldOutAcceptance
 from ...optimizer.events import Teller
 from ...optimizer.job import SplitExamples
 from ...optimizer.modes.bench import Bench
@@ -40,7 +40,7 @@ ALGORITHM_1: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class EveryVersionStands(HeldOutGate):
+class EveryVersionStands(HeldOutAcceptance):
     """Algorithm 1 has no early stopping: P(t) follows on P(t-1), whatever it is worth."""
 
     def decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore]) -> Decision:
@@ -71,6 +71,6 @@ async def _run(job: Job, run: RunDirectory, store: VerdictStore) -> int:
         bench = Bench(job, SplitExamples(job.examples, job.examples, ()), models, gateway, run, events)
         set_up = await mode_of(job.command).set_up(bench)
         loop = PaperLoop(bench, set_up)
-        loop.contest.gate = EveryVersionStands(set_up.yardstick, job.examples)
+        loop.contest.acceptance = EveryVersionStands(set_up.yardstick, job.examples)
         await loop.improve(set_up.start)
         return gateway.budget.calls

@@ -1,6 +1,6 @@
 """A judge whose prompt is improved: what ``migrate`` and ``align`` have in common.
 
-Beside the judge's correlation a run says what calibration alone would have done, and how the judge drifted.
+Beside the judge's correlation a run says what calibration alone would have done, and its bias.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..questions.proposers import CommentProposer, KindProposer
 from ..questions.racing import SPARE
 from ..subject import Draft, Observation, Pair
 from ..trial import Screening
-from ..yardsticks import CorrelationYardstick, SeverityDrift
+from ..yardsticks import BiasGuard, CorrelationYardstick
 from .calibrations import compare_calibrations
 from .mode import SetUp
 
@@ -120,7 +120,9 @@ async def judge_extras(
     Raises:
         BudgetExceededError: A cap was reached.
     """
-    yardstick = replace(yardstick, metric="spearman")  # calibrations are compared by it, whatever the gate compares
+    yardstick = replace(
+        yardstick, metric="spearman"
+    )  # calibrations are compared by it, whatever the acceptance test compares
     best = outcome.best
     sides: dict[str, Version] = {"baseline": outcome.baseline, "best": best}
     calibration: dict[str, Any] = {}
@@ -145,7 +147,7 @@ async def judge_extras(
             calibration[side] = compared.to_dict()
         drift[side] = {
             "mean_errors": {
-                name: each.drift for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
+                name: each.bias for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
             },
             "yes_rates": yes_rates(held_out.verdicts),
         }
@@ -176,7 +178,7 @@ def judge_set_up(
         signal: What it is held against.
         targets: What its held-out scores are correlated with.
         helper: Takes the roles that have no model of their own.
-        metric: What the gate compares.
+        metric: What the acceptance test compares.
 
     Raises:
         InputError: A compiled note-taker cannot be read.
@@ -192,7 +194,7 @@ def judge_set_up(
         subject=subject,
         signal=signal,
         yardstick=yardstick,
-        drift=SeverityDrift(ranks, options.max_drift),
+        guard=BiasGuard(ranks, options.max_drift),
         note_taker=_compiled(bench, taker) or NoteTaker(bench.gateway, taker, task, **notes),
         helper=helper,
         batches=BatchNoteTaker(bench.gateway, taker, task, **notes),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..signals import Signal
     from ..subject import Draft, Observation, Outcome, Subject
     from ..trial import Screening
-    from ..yardsticks import Drift, Yardstick
+    from ..yardsticks import Guard, Yardstick
     from .bench import Bench
     from .plain_lines import PlainLines
 
@@ -40,7 +40,7 @@ class SetUp:
     subject: Subject
     signal: Signal
     yardstick: Yardstick
-    drift: Drift
+    guard: Guard
     note_taker: TakesNotes
     helper: Model
     """Takes the roles that have no model of their own."""

@@ -204,7 +204,7 @@ def _question(
 ) -> RememberedQuestion:
     candidate, joined = learned.candidate, learned.id in best.draft.origins
     known = {"name": learned.id, "iteration": learned.iteration, "from": candidate.kind, "worth": worth}
-    reason = None if joined else learned.problem or "the gate did not accept it"
+    reason = None if joined else learned.problem or "the acceptance test did not accept it"
     parts = {"sources": candidate.sources, "comments": candidate.comments, "joined": joined, "reason": reason}
     record = QuestionInRun.model_validate({**facts, **known, **parts})
     return RememberedQuestion(

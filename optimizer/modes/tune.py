@@ -22,7 +22,7 @@ from ...prompts.prompt import load_generator_prompt, load_prompt
 from ..job import Job
 from ..options import TuneOptions
 from ..subject import Draft
-from ..yardsticks import MeanYardstick, QuestionDrift
+from ..yardsticks import MeanYardstick, PassRateGuard
 from .checker import load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
@@ -163,7 +163,7 @@ class Tune:
                 {each.id: each.comment for each in bench.splits.development},
             ),
             yardstick=MeanYardstick(resamples=options.resamples, seed=options.seed),
-            drift=QuestionDrift(options.max_drift),
+            guard=PassRateGuard(options.max_drift),
             note_taker=note_taker,
             helper=helper,
             plain_lines=_plain_lines(bench, options, helper),

@@ -1,7 +1,7 @@
 """The first step of a migration: every question is worded anew for the target, by the source's verdicts on development.
 
 It costs one short call an example and wording, and leaves every other verdict as it is. Wordings are chosen on
-development alone, by successive halving; the whole new checklist goes through the gate once.
+development alone, by successive halving; the whole new checklist goes through the acceptance test once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WordQuestions:
     """Whether wordings may be asked side by side: True where each question is a call of its own."""
 
     async def challenge(self, version: Version, contest: Contest, found: list[QuestionWordings]) -> Version:
-        """Word every question anew; returns the version with the new checklist where the gate takes it.
+        """Word every question anew; returns the version with the new checklist where the acceptance test takes it.
 
         What became of each question is added to ``found``.
 
@@ -134,7 +134,7 @@ class WordQuestions:
 
 
 def most_calls(questions: int, examples: int) -> int:
-    """Calls at most before the gate: written, and judged with the source's wording as often as the last look asks."""
+    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look asks."""
     wordings, start, calls = MOST_WORDINGS * len(KINDS), 0, len(KINDS)
     for rung in rungs(examples):
         calls += (rung - start) * (wordings + 1)

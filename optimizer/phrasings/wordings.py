@@ -38,14 +38,14 @@ class QuestionWordings:
     reason: str
     """Why it is replaced, or why it stays."""
     after: WordingTried | None = None
-    """What replaces it in the checklist that the gate decides on; None where nothing does."""
+    """What replaces it in the checklist that the acceptance test decides on; None where nothing does."""
     gain: float | None = None
     """Of the best wording's correlation over that of the source's own, both on all development examples."""
     bias: float | None = None
     """What the best of so many wordings may seem to gain by chance, were none better."""
     tried: tuple[WordingTried, ...] = ()
     accepted: bool = False
-    """Whether the gate took it."""
+    """Whether the acceptance test took it."""
 
     @property
     def turned(self) -> bool:
@@ -59,7 +59,7 @@ class QuestionWordings:
         return question.model_copy(update={"text": self.after.text, "good": self.after.good})
 
     def decided(self, *, accepted: bool) -> QuestionWordings:
-        """With what the gate said."""
+        """With what the acceptance test said."""
         return replace(self, accepted=accepted and self.after is not None)
 
     @property

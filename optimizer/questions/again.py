@@ -1,4 +1,4 @@
-"""Questions written anew from an updated prompt (BinEval App. B); the gate decides on the two together."""
+"""Questions written anew from an updated prompt (BinEval App. B); the acceptance test decides on the two together."""
 
 from __future__ import annotations
 

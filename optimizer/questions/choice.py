@@ -1,4 +1,4 @@
-"""Which candidates are worth asking: screened on a few examples, held against all, those that say the same as one.
+"""Which candidates are worth asking: pre-checked on a few examples, held against all, those that say the same as one.
 
 A few examples show which candidates the judge can answer at all, the others which of them speak against rejected outputs
 that they do not come from. What is left joins the checklist with equal weights, read against the accepted outputs
@@ -49,7 +49,7 @@ class Learned:
     """Which answer speaks for the output; None where that was not found out."""
     standing: Standing | None
     problem: str | None
-    """Why it did not join; None where it did, as far as the gate let it."""
+    """Why it did not join; None where it did, as far as the acceptance test let it."""
     iteration: int
 
     @property

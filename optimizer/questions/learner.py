@@ -1,12 +1,11 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-Questions that were learned from the development examples are looked at on validation first. Where that is worth going on,
-the proof is cross-fitted: all examples but a fold of them teach a judge in the same way, and the fold tests it, one fold after
-the other. So every example tests a judge that it has taught nothing, nearly as many teach as in the end, and the gate has all of
-them to decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
+The proof is cross-fitted: all development and validation examples but a fold of them teach a judge in the way that all of them
+teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a judge that it has taught
+nothing, nearly as many teach as in the end, and the acceptance test has all of them to decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
 Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
 
-The gate thus decides about the way of learning: the judge that is kept has read a little more than each of those that were
+The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each of those that were
 tested. With ``--learn-from development`` validation only tests.
 """
 
@@ -37,7 +36,7 @@ FOLDS = 3
 
 @dataclass
 class QuestionLearner:
-    """Learns questions, and lets the gate decide about a judge that asks them."""
+    """Learns questions, and lets the acceptance test decide about a judge that asks them."""
 
     subject: Subject
     finder: Finder
@@ -54,12 +53,12 @@ class QuestionLearner:
     _done: bool = field(default=False, init=False)
 
     async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
-        """Learn, once in a run; returns the version with new questions where the gate takes it, else ``start``.
+        """Learn, once in a run; returns the version with new questions where the acceptance test takes it, else ``start``.
 
         Args:
             start: The judge that the run began with: of one that was chosen by the validation examples they say too much good.
             seen: What it does on the development examples.
-            contest: Knows the validation examples and the gate.
+            contest: Knows the validation examples and the acceptance test.
             iteration: From 1.
 
         Raises:
@@ -79,7 +78,7 @@ class QuestionLearner:
         return start if raced is None else contest.conclude(start, raced, (), iteration)
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """What the gate says; None where there is nothing that it could decide about."""
+        """What the acceptance test says; None where there is nothing that it could decide about."""
         if self.crossed:
             return await self._cross_fit(start, seen, contest, iteration)
         chooser = self.finder.chooser

@@ -175,7 +175,7 @@ class Selection(Shown):
                 "hardly anything new came" if self.pool.settled else "a limit was reached, so the pool may be too small"
             )
             lines.append(f"The candidates were proposed in {len(self.pool.growth)} rounds, until {how}.")
-        lines.append(f"Kept by the method '{self.method}', because {self.why}.")
+        lines.append(f"The most informative are kept, by the method '{self.method}', because {self.why}.")
         return lines
 
     def _shares(self) -> list[str]:
@@ -185,11 +185,11 @@ class Selection(Shown):
         last = self.convergence.steps[-1]
         if settled is not None:
             lines.append(
-                f"The ranking of the questions is settled from {settled} examples on (Kendall's tau 0.9 or more)."
+                f"The ranking of the questions has converged from {settled} examples on (Kendall's tau 0.9 or more)."
             )
         elif last.tau is not None:
             lines.append(
-                f"The ranking of the questions is not settled: on resamples of all {last.m} examples its Kendall's tau "
+                f"The ranking of the questions has not converged: on resamples of all {last.m} examples its Kendall's tau "
                 f"with itself is {last.tau:.2f}. More examples would change it (--sample)."
             )
         return lines
@@ -255,12 +255,12 @@ def selection_view(data: Mapping[str, Any]) -> View:
         ],
     }
     captions = {
-        "kept": "the questions that were kept; each with what all down to it tell together",
+        "kept": "the most informative questions, kept; each with what all down to it tell together",
         "candidates": "what each candidate tells about the rating; in bits, in the order in which they were chosen",
         "growth": "how the information grows; measured on halves of the sample that did not choose them; Spearman with "
         f"people is on the whole sample, and less, by how much it exceeds that of all {len(curve)}",
-        "agreement": "agreement with people; on the sample that chose the questions, which flatters them a little",
-        "convergence": "is the ranking settled?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
+        "agreement": "human agreement; on the sample that chose the questions, which flatters them a little",
+        "convergence": "has the ranking converged?; Kendall's tau of rankings from resamples of so many examples with the ranking from all",
         "rounds": "how the candidates came together",
     }
     brief = f"kept: {', '.join(kept[:10])}{', …' if len(kept) > 10 else ''}"

@@ -14,7 +14,7 @@
   const detail = (cell, place) => {
     textFields(cell, data.texts[data.ids[place]], "Its texts are in inputs/examples.jsonl.");
     const table = cell.appendChild(element("table")), head = table.createTHead().insertRow(), body = table.createTBody();
-    for (const label of changed ? ["Question", "P(yes) before", "After"] : ["Question", "P(yes)"]) {
+    for (const label of changed ? ["Question", "Probability of yes before", "After"] : ["Question", "Probability of yes"]) {
       const th = head.appendChild(element("th", label));
       th.scope = "col";
     }

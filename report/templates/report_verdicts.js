@@ -19,7 +19,7 @@
   const detail = (cell, place) => {
     textFields(cell, data.texts[data.ids[place]], data.elsewhere);
     const table = cell.appendChild(element("table")), head = table.createTHead().insertRow(), body = table.createTBody();
-    for (const label of ["Question", "Answer, P(yes)"]) {
+    for (const label of ["Question", "Answer, probability of yes"]) {
       const th = head.appendChild(element("th", label));
       th.scope = "col";
     }

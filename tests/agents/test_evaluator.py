@@ -309,7 +309,9 @@ async def test_an_endpoint_without_log_probabilities_is_named_once() -> None:
     gateway.on_notice = said.append
     for _ in "12":
         await Evaluator(gateway, ScriptedModel(lambda _: "yes"), PROMPT, CHECKLIST).judge(EXAMPLES)
-    assert said == ["scripted/model gives no log-probabilities, so P(yes) is the yes or no itself, 1 or 0."]
+    assert said == [
+        "scripted/model gives no log-probabilities, so the probability of yes is the yes or no itself, 1 or 0."
+    ]
 
 
 async def test_an_answer_that_lacks_its_log_probabilities_is_asked_for_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -243,14 +244,19 @@ def test_promptfoo_s_result_says_what_the_judge_says(serve: Any) -> None:
         as_module(kept(), "promptfoo").get_assert("x", {"prompt": "Say x.", "vars": {}})
 
 
-@pytest.mark.skipif(PROMPTFOO is None, reason="promptfoo is not installed, or not named in ASKANCE_TEST_PROMPTFOO")
+@pytest.mark.skipif(
+    PROMPTFOO is None, reason="promptfoo is not installed: make test-promptfoo, or ASKANCE_TEST_PROMPTFOO=PATH"
+)
 def test_promptfoo_itself_gives_the_judge_s_scores(serve: Any, tmp_path: Path) -> None:
     assert PROMPTFOO is not None
-    server = serve(with_logprobs)
+    server = serve(lambda body: "I would rather not say." if "Nobody." in str(body) else with_logprobs(body))
     judge = kept(FILLED, threshold=0.3)
     (tmp_path / "promptfoo_judge.py").write_text(export_judge(judge, "promptfoo").text, encoding="utf-8")
     check = {"type": "python", "value": "file://promptfoo_judge.py"}
     tests = [{"vars": {"answer": row["output"], **texts(row)}, "assert": [check]} for row in ROWS]
+    named = check | {"config": {"input": "question", "threshold": 1.0}}
+    first = {"answer": ROWS[0]["output"], "question": ROWS[0]["input"], "context": ROWS[0]["context"]}
+    tests += [{"vars": first, "assert": [named]}, {"vars": {"answer": "Nobody.", "input": "Who?"}, "assert": [check]}]
     config = {"prompts": ["{{answer}}"], "providers": ["echo"], "tests": tests}
     (tmp_path / "promptfooconfig.json").write_text(json.dumps(config), encoding="utf-8")
     names = ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION")
@@ -259,9 +265,19 @@ def test_promptfoo_itself_gives_the_judge_s_scores(serve: Any, tmp_path: Path) -
     environment = os.environ | dict.fromkeys(names, "1") | kept_apart
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=300)
     results = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+    assert len(results) == len(tests)
+    *judged, strict, silent = sorted(results, key=lambda each: each["testIdx"])
     here, _ = ours(judge, server)
-    assert [each["score"] for each in results] == pytest.approx([each.overall for each in here.scores])
-    assert [each["success"] for each in results] == [(each.overall or 0) >= 0.3 for each in here.scores]
+    assert [each["score"] for each in judged] == pytest.approx([each.overall for each in here.scores])
+    assert [each["success"] for each in judged] == [(each.overall or 0) >= 0.3 for each in here.scores]
+    for each, score in zip(judged, here.scores, strict=True):
+        assert each["namedScores"] == pytest.approx(dict(score.dimensions))
+        _, *parts = each["gradingResult"]["componentResults"]
+        assert [one["reason"] for one in parts] == [question.text for question in QUESTIONS], (
+            "each question is shown with its answer"
+        )
+    assert strict["score"] == pytest.approx(here.scores[0].overall) and not strict["success"], "its config counts"
+    assert not silent["success"] and "neither yes nor no" in silent["error"], "a verdict that is missing is said"
 
 
 def test_inspect_scores_as_the_judge_does(serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +331,12 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         assert result.success is said["passed"]
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "deepeval").AskanceJudge()
+
+
+def test_the_page_names_the_version_of_promptfoo() -> None:
+    root = Path(__file__).parents[2]
+    pinned = re.search(r"^PROMPTFOO := promptfoo@(\S+)$", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned and f"| promptfoo {pinned[1]} (" in (root / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("package", ["inspect-ai", "deepeval", "mlflow-skinny"])

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 import askance
+from askance.optimizer.options import AlignOptions
 from askance.prompts.errors import CoverageError, InputError
 from askance.testing import StandInServer
 from tests.optimizer.questions.conftest import RULES, Desk
@@ -23,7 +24,7 @@ import mlflow
 from mlflow.entities import AssessmentSource
 from mlflow.genai.judges import make_judge
 
-from askance.bridges.mlflow_alignment import AskanceAlignmentOptimizer, noun_in
+from askance.bridges.mlflow_alignment import AskanceAlignmentOptimizer, _parameters_of, noun_in
 from askance.bridges.mlflow_judge import AskanceJudge, ValueForm
 
 ASKS = "Look at {{ inputs }}. Would you send the reply {{ outputs }} to the customer?"
@@ -220,6 +221,48 @@ def test_traces_that_teach_nothing_are_refused_before_anything_is_asked(
     refused("assessment 'polite' is a list", few)
     refused("0 of 0 traces", [])
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        ({"temperature": 0.7, "max_tokens": 500, "top_p": 1, "n": 1}, {"temperature": 0.7}),
+        ({"seed": 7, "max_completion_tokens": 80, "temperature": None}, {"seed": 7}),
+    ],
+)
+def test_inference_params_are_settings_where_they_hold(given: dict[str, Any], settings: dict[str, Any]) -> None:
+    assert _parameters_of(judge(inference_params=given), AlignOptions()) == settings
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"max_tokens": 20}, "up to 80 tokens"),
+        ({"top_p": 0.5}, "temperature and seed alone"),
+        ({"temperature": "hot"}, "cannot hold"),
+        ({"reasoning_effort": "low"}, "model='provider/model'"),
+    ],
+)
+def test_inference_params_that_cannot_hold_are_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why) as error:
+        _parameters_of(judge(inference_params=given), AlignOptions())
+    assert f"{next(iter(given))}={next(iter(given.values()))!r}" in str(error.value)
+
+
+def test_a_judge_s_temperature_is_asked_with_and_kept(
+    traces: list[Any], server: StandInServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, settings = len(server.bodies), OPTIONS | {"max_iterations": 1}
+    warm = judge(server, inference_params={"temperature": 0.7})
+    found = warm.align(traces[:24], AskanceAlignmentOptimizer(run=tmp_path / "run", **settings))
+    verdicts = [each for each in server.bodies[asked:] if each.get("logprobs")]
+    assert verdicts and {each["temperature"] for each in verdicts} == {0.7}
+    assert askance.load_judge(found.directory).settings["temperature"] == 0.7
+    other = AskanceAlignmentOptimizer(run=tmp_path / "other", model="openai/judge", api_base=server.url, **settings)
+    with caplog.at_level("WARNING"):
+        found = warm.align(traces[:24], other)
+    assert "is asked without" in caplog.text
+    assert askance.load_judge(found.directory).settings["temperature"] == 0
 
 
 def test_judges_that_askance_cannot_ask_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 
 import askance
-from askance.bridges.mlflow_callback import MLflowCallback, mlflow_callback
+from askance.bridges.mlflow_callback import MLflowCallback, log_evaluation, mlflow_callback
+from askance.evaluation.kept_judge import KeptJudge
 from askance.models.base import Request
 from askance.optimizer.events import Event, RunBegan, RunWritten
 from askance.prompts.errors import MissingExtraError
+from askance.testing import StandInServer
 
 needs_mlflow = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("mlflow", "sqlalchemy", "alembic"))),
@@ -127,6 +130,36 @@ def test_a_resumed_run_goes_on_in_the_same_mlflow_run(world: Any, tmp_path: Path
     assert run.info.run_id == begun.info.run_id and run.info.status == "FINISHED"
     steps = [each.step for each in client(store).get_metric_history(run.info.run_id, "disagreements")]
     assert steps == sorted(set(steps)) and steps[0] == 1, "each iteration is logged once"
+
+
+@needs_mlflow
+def test_an_evaluation_is_logged_with_its_figures_verdicts_and_judge(tmp_path: Path, store: str) -> None:
+    checklist = askance.Checklist(questions=[askance.Question(id="kind", text="Is it kind?", dimension="tone (all)")])
+    rows = [{"id": str(n), "input": "Hi.", "output": "x" * n, "human": {"overall": n % 2 == 0}} for n in range(1, 13)]
+    kept = KeptJudge(model="openai/judge", prompt=askance.Prompt("Judge."), checklist=checklist)
+    with StandInServer(lambda body: 0.9 if len(body["messages"][-1]["content"]) % 2 else 0.2) as server:
+        found = kept.evaluate(rows, api_base=server.url, no_cache=True, explain="never", resamples=100)
+    made = log_evaluation(found, kept, tracking_uri=store, experiment="judged", run_name="june")
+    (run,) = runs(store, "judged")
+    assert (run.info.run_id, run.info.status, run.info.run_name) == (made, "FINISHED", "june")
+    said = found.to_dict()
+    assert run.data.params["model"] == "openai/judge"
+    assert run.data.metrics["means.overall"] == pytest.approx(said["means"]["overall"])
+    assert run.data.metrics["means.tone _all_"] == pytest.approx(said["means"]["tone (all)"])
+    assert run.data.metrics["pass_rate.value"] == pytest.approx(said["pass_rate"]["value"])
+    assert run.data.metrics["agreement.overall.pooled.spearman"] == pytest.approx(
+        said["agreement"]["overall"]["pooled"]["spearman"]
+    )
+    assert (run.data.metrics["calls"], run.data.metrics["examples"]) == (12, 12)
+    log = client(store)
+    assert {each.path for each in log.list_artifacts(made)} == {"evaluation.json", "verdicts.jsonl", "judge.yaml"}
+    (folder := tmp_path / "got").mkdir()
+    assert askance.load_judge(log.download_artifacts(made, "judge.yaml", str(folder))).checklist == checklist
+    verdicts = Path(log.download_artifacts(made, "verdicts.jsonl", str(folder))).read_text(encoding="utf-8")
+    assert [json.loads(line)["example"] for line in verdicts.splitlines()] == [row["id"] for row in rows]
+    open_run = log.create_run(run.info.experiment_id).info.run_id
+    assert log_evaluation(found, tracking_uri=store, run_id=open_run) == open_run
+    assert log.get_run(open_run).info.status == "RUNNING", "a run that was given is not ended"
 
 
 @needs_mlflow

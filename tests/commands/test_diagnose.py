@@ -39,7 +39,7 @@ def test_tables_are_printed_and_that_nothing_calls_for_a_change(run: Any, buying
     assert "2 questions on 40 examples by openai/target" in out
     assert "coverage 80/80 verdicts = 100.0%" in out
     for title in (
-        "P(yes) and the answers agree with people",
+        "the probability of yes and the answers agree with people",
         "independent",
         "least related, within a dimension",
         "80 calls",

@@ -153,3 +153,12 @@ def test_the_page_of_a_result_says_what_passes(answers: Answers) -> None:
     page = Path("page.html").read_text(encoding="utf-8")
     assert "Pass rate by the judge" in page and "true negative rate" in page
     assert "By shop" in page and "Both pass 9, the judge alone 1" in page
+
+
+def test_what_only_a_report_of_verdicts_shows_is_said_to_be_unused(
+    answers: Answers, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers.write(*[RIGHT] * 3, WRONG)
+    Path("found.json").write_text(answers.judge("--json")[1], encoding="utf-8")
+    assert answers("report", "found.json", "--data", "data.jsonl")[0] == 0
+    assert caplog.messages[-1].startswith("--data: not used, as this is no file of verdicts but evaluation;")

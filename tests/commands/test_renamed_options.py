@@ -12,9 +12,10 @@ from askance.cli import cli
 from askance.commands.options import NEW_NAMES
 from askance.evaluation.options import load_config, parse_options
 from askance.optimizer.options import AlignOptions
+from askance.prompts.checklist import parse_checklist
 from askance.prompts.errors import InputError
 
-OLD = {"--alpha": "--accept-level", "--disagreement-threshold": "--threshold"}
+OLD = {"--alpha": "--accept-level", "--disagreement-threshold": "--threshold", "--max-bias": "--max-drift"}
 
 
 @pytest.mark.parametrize("new", OLD)
@@ -50,3 +51,32 @@ def test_files_and_python_take_both_names_and_never_two_at_once(tmp_path: Path) 
     file.write_text("alpha: 0.2\naccept_level: 0.1\n")
     with pytest.raises(InputError, match=r"askance\.yaml: alpha is the new name of accept_level"):
         load_config(file)
+
+
+def test_an_old_name_in_a_file_is_told_its_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "askance.yaml"
+    file.write_text("max-drift: 0.2\nalpha: 0.1\n")
+    with caplog.at_level(logging.WARNING):
+        assert load_config(file) == {"max_drift": 0.2, "accept_level": 0.1}
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{file}: max_drift is now max_bias; the old name works in this version."
+    ]
+
+
+def test_a_criterion_is_a_dimension_in_options_files_and_checklists(tmp_path: Path) -> None:
+    for form in ("--criterion", "--dimension"):
+        _, command, rest = cli.resolve_command(click.Context(cli), ["compare", "d.jsonl", form, "tone", form, "facts"])
+        assert command is not None and command.make_context("compare", rest).params["dimensions"] == ("tone", "facts")
+        _, command, rest = cli.resolve_command(click.Context(cli), ["label", "d.jsonl", form, "tone"])
+        assert command is not None and command.make_context("label", rest).params["dimension"] == "tone"
+    file = tmp_path / "askance.yaml"
+    file.write_text("criterion: tone\nrating-criterion: tone\n")
+    assert load_config(file) == {"dimension": "tone", "rating_dimension": "tone"}
+    file.write_text("criterion: [tone, facts]\n")
+    assert load_config(file) == {"dimensions": ["tone", "facts"]}
+    file.write_text("criterion: tone\ndimension: tone\n")
+    with pytest.raises(InputError, match="criterion is another name of dimension"):
+        load_config(file)
+    assert parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone}]", "c.yaml").dimensions == ["tone"]
+    with pytest.raises(InputError, match=r"c\.yaml.*criterion is another name of dimension"):
+        parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone, dimension: tone}]", "c.yaml")

@@ -50,7 +50,10 @@ def test_why_tells_lesson_evidence_and_effect(show: Any, run: str) -> None:
     key = lesson["evidence"][0]
     example = key.partition("/")[0]
     assert f'From {key}: "Are the ' in text and f"input: Document [{example}]. output: Summary [{example}]." in text
-    assert "the target, world/target: yes, P(yes) 0." in text and "the source, world/source: no, P(yes) 0." in text
+    assert (
+        "the target, world/target: yes, probability of yes 0." in text
+        and "the source, world/source: no, probability of yes 0." in text
+    )
     assert "Trial, passed: 1 of 1 of its disagreements fixed, 0 of 4 controls regressed" in text
     assert "accepted, together with edit" in text and candidate["reason"] in text
     gain = candidate["gain"]

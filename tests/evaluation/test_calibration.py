@@ -152,7 +152,7 @@ def test_the_threshold_of_a_lenient_judge_lies_far_above_a_half_and_its_answers_
 @pytest.mark.parametrize(
     ("p_yes", "truth", "reason"),
     [
-        ([0.9] * 12, np.linspace(0, 1, 12), "values of P(yes) are constant (all 0.9)"),
+        ([0.9] * 12, np.linspace(0, 1, 12), "probabilities of yes are constant (all 0.9)"),
         (np.linspace(0, 1, 12), [0.25] * 12, "wanted scores on 'one' are constant (all 0.25)"),
         (np.linspace(0, 1, 7), np.linspace(0, 1, 7), "only 7 examples have a verdict"),
         (np.linspace(0, 1, 12), np.linspace(1, 0, 12), "run against the wanted scores at every threshold"),
@@ -500,8 +500,8 @@ def split(p_yes: np.ndarray, truth: np.ndarray, at: int = 40, **settings: Any) -
 
 def test_calibration_takes_a_lenient_judge_s_drift_away_and_leaves_its_ranking() -> None:
     found = split(*lenient(120))
-    assert found.uncalibrated.errors.drift > 0.4
-    assert abs(found.platt.errors.drift) < 0.1
+    assert found.uncalibrated.errors.bias > 0.4
+    assert abs(found.platt.errors.bias) < 0.1
     assert found.platt.errors.mean_absolute < found.uncalibrated.errors.mean_absolute / 2
     assert found.platt.measure["spearman"] == pytest.approx(found.uncalibrated.measure["spearman"], abs=1e-12)
     assert found.platt.gain.value == pytest.approx(0.0, abs=1e-12)
@@ -514,7 +514,7 @@ def test_the_figures_are_those_of_the_held_out_examples() -> None:
     yes = (p_yes[40:] > threshold).astype(float)
     assert found.thresholds.measure["spearman"] == pytest.approx(stats.spearmanr(yes, truth[40:])[0])
     assert found.thresholds.errors.mean_absolute == pytest.approx(np.abs(yes - truth[40:]).mean())
-    assert found.thresholds.errors.drift == pytest.approx(yes.mean() - truth[40:].mean())
+    assert found.thresholds.errors.bias == pytest.approx(yes.mean() - truth[40:].mean())
     assert found.uncalibrated.measure["spearman"] == pytest.approx(stats.spearmanr(p_yes[40:], truth[40:])[0])
     assert found.uncalibrated.dimensions["one"].n == 80
 
@@ -595,7 +595,7 @@ def test_scores_of_unieval_are_brought_to_people_s_scale_on_held_out_dialogues()
     assert found.platt.measure["spearman"] > found.uncalibrated.measure["spearman"] - 0.05
     assert found.platt.errors.mean_absolute < found.uncalibrated.errors.mean_absolute - 0.02
     for name in asked:
-        assert abs(found.platt.dimensions[name].drift) < 0.08
+        assert abs(found.platt.dimensions[name].bias) < 0.08
 
 
 def test_calibration_imports_no_heavy_library() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets
 from askance.labelling.enough import ALIKE, POWER, enough, shift_of
-from askance.optimizer.acceptance import PairedGate
+from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.options import AlignOptions
 from askance.optimizer.yardsticks import CorrelationYardstick
 from askance.stats.correlation import spearman
@@ -30,7 +30,7 @@ def test_with_so_many_labels_the_gate_accepts_the_gain_as_often_as_is_said(
         "human", ("overall",), {each.id: {"overall": wanted} for each, wanted in zip(data, people, strict=True)}
     )
     yardstick = CorrelationYardstick(targets, resamples=200, seed=1)
-    gate = PairedGate(yardstick, data, defaults["accept_level"].default)
+    gate = PairedAcceptance(yardstick, data, defaults["accept_level"].default)
     rng = np.random.default_rng(7)
     accepted = []
     for _ in range(150):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.optimizer.acceptance import HeldOutGate, PairedGate
+from askance.optimizer.acceptance import HeldOutAcceptance, PairedAcceptance
 from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 
@@ -24,8 +24,8 @@ def yardstick(wanted: np.ndarray = TRUTH, resamples: int = 500) -> CorrelationYa
 
 def gate(
     level: float = 0.1, documents: int | None = None, wanted: np.ndarray = TRUTH, min_gain: float = 0.0
-) -> PairedGate:
-    return PairedGate(yardstick(wanted), examples(documents), level=level, min_gain=min_gain)
+) -> PairedAcceptance:
+    return PairedAcceptance(yardstick(wanted), examples(documents), level=level, min_gain=min_gain)
 
 
 def scores(values: np.ndarray) -> list[ExampleScore]:
@@ -114,7 +114,7 @@ def test_a_candidate_that_is_clearly_worse_on_the_first_examples_is_dropped() ->
     part = scores(-TRUTH)[::2]
     targets = Targets("human", ("d",), {f"e{n}": {"d": float(TRUTH[n])} for n in range(N)})
     order = [Example(id=each.example, input="i") for each in [*part, *scores(TRUTH)[1::2]]]
-    racing = PairedGate(CorrelationYardstick(targets, resamples=500, seed=1), order, level=0.1)
+    racing = PairedAcceptance(CorrelationYardstick(targets, resamples=500, seed=1), order, level=0.1)
     best = [*scores(TRUTH)[::2], *scores(TRUTH)[1::2]]
     dropped = racing.hopeless(best, part)
     assert dropped is not None
@@ -125,7 +125,7 @@ def test_a_candidate_that_is_clearly_worse_on_the_first_examples_is_dropped() ->
 
 def test_a_gain_on_all_examples_far_from_the_level_is_within_noise_and_one_near_it_goes_on() -> None:
     """On all examples the look is at a part of the questions."""
-    racing = PairedGate(MeanYardstick(resamples=500, seed=1), examples(), level=0.1)
+    racing = PairedAcceptance(MeanYardstick(resamples=500, seed=1), examples(), level=0.1)
 
     def raised(count: int) -> list[ExampleScore]:
         return scores(np.array([0.3] * count + [0.0] * (N - count)))
@@ -139,20 +139,20 @@ def test_a_gain_on_all_examples_far_from_the_level_is_within_noise_and_one_near_
 def test_one_single_loss_is_not_clear() -> None:
     """The one-sided p-value of a gain is 1 there: nothing that could have been swapped would have been worse."""
     yardstick = MeanYardstick(resamples=500, seed=1)
-    racing = PairedGate(yardstick, examples(), level=0.1)
+    racing = PairedAcceptance(yardstick, examples(), level=0.1)
     best = scores(np.ones(N))
     assert racing.hopeless(best, scores(np.array([0.0, *[1.0] * 9]))) is None
     assert racing.hopeless(best, scores(np.array([*[0.0] * 5, *[1.0] * 5]))) is not None
 
 
 def test_the_papers_gate_looks_at_the_point_estimate_alone() -> None:
-    held_out = HeldOutGate(yardstick(), examples())
+    held_out = HeldOutAcceptance(yardstick(), examples())
     before = TRUTH + 0.5 * NOISE[0]
     assert held_out.decide(scores(before), scores(before - 0.1 * NOISE[2])).accepted, "within noise, untested"
     assert held_out.decide(scores(before), scores(before)).accepted
     assert not held_out.decide(scores(TRUTH), scores(NOISE[0])).accepted
     assert held_out.hopeless(scores(TRUTH), scores(NOISE[0])[:10]) is None
-    assert not HeldOutGate(yardstick(np.zeros(N)), examples()).decide(scores(before), scores(TRUTH)).accepted
+    assert not HeldOutAcceptance(yardstick(np.zeros(N)), examples()).decide(scores(before), scores(TRUTH)).accepted
 
 
 # --- calibration ---------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def shares_on_noise(kind: str, level: float, racing: bool, runs: int = 120) -> f
             best, candidate = (rng.random((2, N)) < 0.6).astype(float)
         targets = Targets("human", ("d",), {f"e{n}": {"d": float(truth[n])} for n in range(N)})
         correlations = CorrelationYardstick(targets, resamples=100, seed=1)
-        noisy = PairedGate(
+        noisy = PairedAcceptance(
             correlations if kind == "judge" else MeanYardstick(resamples=200, seed=1), examples(), level=level
         )
         rungs = [N // 3, 2 * N // 3] if racing else []

@@ -12,7 +12,7 @@ from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import HeldOutGate, PairedGate
+from askance.optimizer.acceptance import HeldOutAcceptance, PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.subject import Draft, Observation, Pair, Version
@@ -60,7 +60,7 @@ class Arena:
         folder.mkdir(exist_ok=True)
         yardstick = MeanYardstick(resamples=100, seed=1)
         paper = options.pop("paper", False)
-        gate = HeldOutGate(yardstick, examples) if paper else PairedGate(yardstick, examples, level=0.2)
+        gate = HeldOutAcceptance(yardstick, examples) if paper else PairedAcceptance(yardstick, examples, level=0.2)
         settings = {"racing": True, "bisect": not paper, "max_prompt_chars": None} | options
         self.contest = Contest(self.subject, gate, examples, run, Teller(run.journal(), Silent()), **settings)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pytest
 from askance.evaluation.progress import Silent
 from askance.evaluation.scoring import ExampleScore
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import PairedGate
+from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller
 from askance.optimizer.pruning import prune
@@ -59,7 +59,7 @@ class Garden:
         self.yardstick = MeanYardstick(resamples=100, seed=1)
         run = RunDirectory(folder)
         self.told = Teller(run.journal(), Silent(), [self.events.append])
-        gate = PairedGate(self.yardstick, EXAMPLES, level=0.2)
+        gate = PairedAcceptance(self.yardstick, EXAMPLES, level=0.2)
         self.contest = Contest(
             self.subject, gate, EXAMPLES, run, self.told, racing=True, bisect=True, max_prompt_chars=None
         )

@@ -16,7 +16,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.optimizer.acceptance import PairedGate
+from askance.optimizer.acceptance import PairedAcceptance
 from askance.optimizer.contest import ANEW, Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.questions.again import QuestionsAgain, keep_known
@@ -82,7 +82,7 @@ class Desk:
         self.judge = Judge()
         run = RunDirectory(folder)
         events = Teller(run.journal(), self.told)
-        gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.1)
+        gate = PairedAcceptance(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.1)
         gateway = Gateway(None, budget, retry=RetryPolicy(1))
         again = QuestionsAgain(QuestionWriter(gateway, ScriptedModel(script), embedder("words")), ["d"], events)
         how = {"racing": True, "bisect": True, "max_prompt_chars": None, "again": again}

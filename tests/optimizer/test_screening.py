@@ -13,7 +13,7 @@ from askance.evaluation.scoring import ExampleScore, score_examples
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.run_directory import RunDirectory
-from askance.optimizer.acceptance import Decision, PairedGate
+from askance.optimizer.acceptance import Decision, PairedAcceptance
 from askance.optimizer.contest import ON_ITS_OWN, Contest
 from askance.optimizer.events import Teller
 from askance.optimizer.pruning import prune
@@ -68,7 +68,7 @@ class Arena:
             memory.add(Lesson(id=f"L-{q}", text=f"About {q}.", direction="stricter", dimension="d", evidence=evidence))
         self.screening = Screening(self.subject, memory, soft=True)
         run = RunDirectory(folder)
-        gate = PairedGate(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.2)
+        gate = PairedAcceptance(MeanYardstick(resamples=100, seed=1), EXAMPLES, level=0.2)
         settings: dict[str, Any] = {"racing": True, "bisect": True, "max_prompt_chars": None} | options
         self.events = events = Teller(run.journal(), Silent())
         self.contest = Contest(self.subject, gate, EXAMPLES, run, events, screening=self.screening, **settings)
@@ -117,7 +117,7 @@ async def test_a_good_candidate_buys_each_verdict_once_and_is_decided_on_all_of_
     assert winner.scores[0].overall == pytest.approx((0.5 + 0.6 + 0.5) / 3)
 
 
-async def test_harm_to_the_other_questions_is_seen_by_the_gate(tmp_path: Path) -> None:
+async def test_harm_to_the_other_questions_is_seen_by_the_acceptance_test(tmp_path: Path) -> None:
     arena = Arena(tmp_path)
     assert await arena.settle([add("b+ a- c-", "b")]) is arena.start
     assert arena.subject.asked[-1] == ("ac", 30)

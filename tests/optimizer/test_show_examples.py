@@ -214,7 +214,7 @@ def test_a_run_that_goes_on_from_it_shows_the_same_and_can_be_resumed(
     assert again.result == done.result and len(shop.requests) == asked
 
 
-def test_examples_that_hurt_do_not_come_as_far_as_the_gate(tmp_path: Path) -> None:
+def test_examples_that_hurt_do_not_come_as_far_as_the_acceptance_test(tmp_path: Path) -> None:
     done = Shop(contrary=True).align(tmp_path / "run")
     assert not done.record.changed and not done.record.rejected_edits
     assert [each.mode for each in done.record.examples] == ["fixed", "retrieved"]

@@ -99,6 +99,16 @@ def test_rows_without_an_output_are_left_out_and_said(tmp_path: Path, caplog: py
     assert len(load_examples(rows, need_output=False)) == 2
 
 
+def test_a_blank_cell_is_empty_in_a_data_frame_and_in_parquet_too(tmp_path: Path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame([GOOD, GOOD | {"id": "b", "output": " "}, GOOD | {"id": "c", "output": ""}])
+    frame.to_parquet(tmp_path / "a.parquet")
+    for source in (frame, polars.from_pandas(frame), tmp_path / "a.parquet"):
+        assert [each.id for each in load_examples(source)] == [GOOD["id"]]
+    assert [each.output for each in load_examples([GOOD | {"output": ""}])] == [""], "in JSON it is what was written"
+
+
 def test_a_limit_counts_the_rows_that_are_kept(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "id,input,output\na,x,\nb,x,y\nc,x,z\n")
     assert [each.id for each in load_examples(path, limit=2)] == ["b", "c"]

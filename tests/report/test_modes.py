@@ -20,7 +20,7 @@ from askance.report.charts import course, course_chart, heat_map, histogram
 from askance.report.decision import decide
 from askance.report.examples import changes, example_data
 from askance.report.lessons import evidence_by_key, lessons
-from askance.report.questions import calibrations, has_own_questions, parity, severity, spreads, together
+from askance.report.questions import biases, calibrations, has_own_questions, parity, spreads, together
 from askance.report.run import iterations, who, write_report
 from askance.report.run_data import Scored, read_run
 
@@ -188,13 +188,13 @@ def test_questions_that_each_example_has_of_its_own_are_counted_by_dimension(tun
     assert "every example has questions of its own" in Text(write_report(tuned_by_a_judge)).text
 
 
-def test_calibration_and_severity_stand_beside_the_new_prompt(aligned):
+def test_calibration_and_bias_stand_beside_the_new_prompt(aligned):
     data = read_run(aligned)
     rows = calibrations(data)
     assert [(each.side, each.reading.split()[0]) for each in rows] == [
         (side, reading) for side in ("starting", "new") for reading in ("as", "a", "Platt")
     ]
-    assert severity(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
+    assert biases(data)[0].before == data.result.drift["baseline"].mean_errors["quality"]
     text = Text(write_report(aligned)).text
     assert "What calibration alone would do" in text
     assert "Bias" in text

@@ -222,7 +222,7 @@ def test_explanations_and_probabilities_are_shown_where_the_journal_has_them(run
     page = words(Page(write_report(run)).text)
     assert "mine <s>" in page
     assert "theirs" in page
-    assert "P(yes) 0.93" in page
+    assert "probability of yes 0.93" in page
     assert "Both gave the same answer" in page
     assert "no explanations" not in page
 

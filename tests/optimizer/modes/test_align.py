@@ -15,6 +15,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.optimizer.contest import ANEW
 from askance.optimizer.modes.align import MODE, prepare
+from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.runs import estimate_run
 from askance.testing import StandInServer
@@ -85,12 +86,13 @@ def test_the_result_holds_what_is_promised(world: Any, tmp_path: Path) -> None:
     assert result["calls"] == sum(role["calls"] for role in result["roles"].values())
 
 
-def test_calibration_and_drift_stand_beside_the_prompt(world: Any, tmp_path: Path) -> None:
+def test_calibration_and_bias_stand_beside_the_prompt(world: Any, tmp_path: Path) -> None:
     done = world.align(tmp_path / "run")
     assert set(done.result["calibration"]) == {"baseline", "best"}
     was, now = (done.result["drift"][side]["mean_errors"]["quality"] for side in ("baseline", "best"))
     assert was > now > 0, "the judge was too mild and is less so"
     assert (tmp_path / "run" / "calibration-platt.json").exists()
+    assert load_checklist(tmp_path / "run" / "checklist.yaml") == askance.load_judge(tmp_path / "run").checklist
 
 
 def test_only_a_calibration_changes_no_prompt_and_asks_no_helper(world: Any, tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_questions_written_anew_have_to_pass_the_gate_and_known_ones_are_not_jud
     done = world.align(tmp_path / "run", seen.append, regenerate_questions=True)
     decisions = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if event["event"] == "decision"]
     pairs = [event for event in decisions if event["reason"].endswith(ANEW)]
-    assert pairs, "the new questions went through the gate"
+    assert pairs, "the new questions went through the acceptance test"
     assert all(event["lessons"] for event in pairs), "together with the prompt that they were written from"
     assert len(seen) == len({request.key for request in seen})
     accepted = [event for event in pairs if event["accepted"]]

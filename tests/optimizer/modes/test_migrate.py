@@ -61,7 +61,7 @@ def test_the_run_directory_holds_what_interface_promises(world: Any, tmp_path: P
     done = world.migrate(tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").iterdir()}
     wanted = {"config.yaml", "journal.jsonl", "verdicts.db", "lessons.jsonl", "prompt.md", "prompts", "changes.diff"}
-    assert names >= wanted | {"result.json"}
+    assert names >= wanted | {"result.json", "judge.yaml", "checklist.yaml"}
     assert not [name for name in names if name.endswith(".part")]
     lessons = [json.loads(line) for line in (tmp_path / "run" / "lessons.jsonl").read_text().splitlines()]
     assert lessons == done.result["lessons"]

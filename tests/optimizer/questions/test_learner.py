@@ -167,15 +167,15 @@ def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_all_ex
     make_desk: type[Desk], tmp_path: Path
 ) -> None:
     """Folds of seven or so examples: each tests what all others have taught, those of validation first."""
-    from askance.optimizer.acceptance import PairedGate
+    from askance.optimizer.acceptance import PairedAcceptance
 
     decided: dict[int, dict[int, float]] = {}
-    decide = PairedGate.decide_crossed
+    decide = PairedAcceptance.decide_crossed
 
     with pytest.MonkeyPatch.context() as patch:
         for seed in range(8):
 
-            def watched(gate: PairedGate, crossed: Any, seed: int = seed) -> Any:
+            def watched(gate: PairedAcceptance, crossed: Any, seed: int = seed) -> Any:
                 found = decide(gate, crossed)
                 assert found.gain is not None and found.gain.p_value is not None
                 assert found.gain.n == sum(len(fold.examples) for fold in crossed.folds)
@@ -183,7 +183,7 @@ def test_a_gain_that_is_within_noise_on_validation_alone_may_stand_out_on_all_ex
                 decided.setdefault(seed, {})[len(crossed.folds)] = found.gain.p_value
                 return found
 
-            patch.setattr(PairedGate, "decide_crossed", watched)
+            patch.setattr(PairedAcceptance, "decide_crossed", watched)
             make_desk(70).align(tmp_path / str(seed), seed=seed)
     went_on = [both for both in decided.values() if len(both) == 2]
     assert all(set(both) == {3, 6} for both in went_on) and len(went_on) > 4

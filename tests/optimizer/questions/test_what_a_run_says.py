@@ -143,7 +143,7 @@ def test_questions_that_the_gate_refused_are_a_rejected_candidate(refused: askan
     text, page = said(refused.directory), page_of(refused.directory)
     assert "Nothing was accepted: 1 candidate was tried on validation and none passed. The judge stays" in text
     assert "Rejected: questions name-price, promise-date, thank-customer: a gain within noise" in text
-    assert "[name-price]: it went to the gate, see below" in text
+    assert "[name-price]: it went to the acceptance test, see below" in text
     assert "Keep the starting judge" in page.text and "5 questions proposed and not taken" in page.text
     assert "Iteration 1: questions name-price, promise-date, thank-customer" in page.text
     (row,) = iterations(read_run(refused.directory), [])
@@ -154,7 +154,7 @@ def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
     done = Desk().align(tmp_path / "run", max_calls=470)
     assert not done.record.rejected_edits and done.record.questions
     text = said(tmp_path / "run")
-    assert "Nothing was accepted: the run ended before the gate could decide on 3 questions." in text
+    assert "Nothing was accepted: the run ended before the acceptance test could decide on 3 questions." in text
     untested = Desk().align(tmp_path / "other", max_calls=600)
     assert untested.record.learned and untested.record.best.test is None
     assert "worth was not measured" in said(tmp_path / "other")
@@ -181,7 +181,10 @@ def test_why_tells_the_history_of_a_question(learned: askance.RunResult, asked: 
     assert "those outputs are nearer to yes than accepted ones, so yes is a fault" in text
     row = learned.record.learned[0]
     assert row.effect is not None and f"it speaks {row.effect:+.2f} more than against accepted ones" in text
-    assert "Gate, version 1 accepted, together with promise-date, thank-customer: better on examples that" in text
+    assert (
+        "Acceptance test, version 1 accepted, together with promise-date, thank-customer: better on examples that"
+        in text
+    )
     assert (
         row.worth.test is not None and f"Worth on test, over the judge without it: {row.worth.test.value:+.3f}" in text
     )
@@ -238,7 +241,7 @@ def test_rounds_in_which_questions_were_tried_are_in_the_table(learned: askance.
     data = read_run(learned.directory)
     (row,) = iterations(data, [])
     assert (row.number, row.proposed, row.withstood, row.found) == (1, 5, 3, None)
-    assert "Questions proposed To the gate" in page_of(learned.directory).text
+    assert "Questions proposed To the acceptance test" in page_of(learned.directory).text
 
 
 def test_comments_are_quoted_as_text(tmp_path: Path) -> None:
@@ -257,9 +260,9 @@ def test_watch_tells_questions_and_what_goes_on(learned: askance.RunResult) -> N
     rows = progress.look()
     told = [each for row in rows if (each := sentence_of(row))]
     assert told[1].startswith(
-        "question name-price goes to the gate: Does the reply name a price? (yes = fault) (from “Again"
+        "question name-price goes to the acceptance test: Does the reply name a price? (yes = fault) (from “Again"
     )
     assert "question give-price is set aside, as it gets the same verdicts as 'name-price'" in told[2]
-    assert "5 questions proposed, 3 to the gate · 1 accepted" in progress.line()
+    assert "5 questions proposed, 3 to the acceptance test · 1 accepted" in progress.line()
     del progress.events[1:]
     assert progress.doing == LEARNING

@@ -1,4 +1,4 @@
-"""A gain may not be bought with severity, nor one dimension's success with another's."""
+"""A gain may not be bought with bias, nor one dimension's success with another's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets, dimension_errors, overall_errors
-from askance.optimizer.acceptance import PairedGate
-from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick, QuestionDrift, SeverityDrift
+from askance.optimizer.acceptance import PairedAcceptance
+from askance.optimizer.yardsticks import BiasGuard, CorrelationYardstick, MeanYardstick, PassRateGuard
 from askance.prompts.examples import Example
 
 N = 20
@@ -25,8 +25,8 @@ def scores(**dimensions: Sequence[float | None]) -> list[ExampleScore]:
     return [ExampleScore(f"e{n}", next(iter(row.values())), row) for n, row in enumerate(rows)]
 
 
-def severity(limit: float = 0.15, *dimensions: str) -> SeverityDrift:
-    return SeverityDrift(CorrelationYardstick(targets(*(dimensions or ("d",))), resamples=100, seed=1), limit)
+def bias(limit: float = 0.15, *dimensions: str) -> BiasGuard:
+    return BiasGuard(CorrelationYardstick(targets(*(dimensions or ("d",))), resamples=100, seed=1), limit)
 
 
 def moved(by: float) -> list[float]:
@@ -34,34 +34,34 @@ def moved(by: float) -> list[float]:
 
 
 def test_a_judge_that_only_became_severer_is_refused_with_its_means() -> None:
-    problem = severity().problem(scores(d=moved(0.0)), scores(d=moved(-0.3)), EXAMPLES)
+    problem = bias().problem(scores(d=moved(0.0)), scores(d=moved(-0.3)), EXAMPLES)
     assert problem is not None
     assert "only became more severe on d: its mean score is -0.30 from the wanted one, after +0.00" in problem
 
 
 def test_a_judge_that_only_became_more_lenient_is_refused_too() -> None:
-    problem = severity().problem(scores(d=moved(0.0)), scores(d=moved(0.3)), EXAMPLES)
+    problem = bias().problem(scores(d=moved(0.0)), scores(d=moved(0.3)), EXAMPLES)
     assert problem is not None
     assert "more lenient" in problem
 
 
 def test_a_severer_judge_that_ranks_better_is_let_through() -> None:
     before = [0.9 if n % 2 else 0.8 for n in range(N)]
-    assert severity().problem(scores(d=before), scores(d=[0.2 * each for each in TRUTH]), EXAMPLES) is None
+    assert bias().problem(scores(d=before), scores(d=[0.2 * each for each in TRUTH]), EXAMPLES) is None
 
 
 def test_a_judge_that_moves_towards_the_wanted_mean_is_let_through() -> None:
-    assert severity().problem(scores(d=moved(0.4)), scores(d=moved(0.0)), EXAMPLES) is None
+    assert bias().problem(scores(d=moved(0.4)), scores(d=moved(0.0)), EXAMPLES) is None
 
 
-def test_a_small_move_is_no_drift() -> None:
-    assert severity(0.15).problem(scores(d=moved(0.0)), scores(d=moved(-0.14)), EXAMPLES) is None
-    assert severity(0.13).problem(scores(d=moved(0.0)), scores(d=moved(-0.14)), EXAMPLES) is not None
+def test_a_small_move_is_no_bias() -> None:
+    assert bias(0.15).problem(scores(d=moved(0.0)), scores(d=moved(-0.14)), EXAMPLES) is None
+    assert bias(0.13).problem(scores(d=moved(0.0)), scores(d=moved(-0.14)), EXAMPLES) is not None
 
 
 def test_every_dimension_is_looked_at() -> None:
     before, after = scores(a=moved(0.0), b=moved(0.0)), scores(a=moved(0.0), b=moved(-0.3))
-    problem = severity(0.15, "a", "b").problem(before, after, EXAMPLES)
+    problem = bias(0.15, "a", "b").problem(before, after, EXAMPLES)
     assert problem is not None
     assert "on b" in problem
 
@@ -69,7 +69,7 @@ def test_every_dimension_is_looked_at() -> None:
 def test_errors_leave_out_what_either_side_lacks() -> None:
     values: list[float | None] = [None if n == 0 else value + 0.1 for n, value in enumerate(TRUTH)]
     found = dimension_errors(scores(d=values), targets("d"))["d"]
-    assert found.drift == pytest.approx(0.1)
+    assert found.bias == pytest.approx(0.1)
     assert found.mean_absolute == pytest.approx(0.1)
     assert found.n == N - 1
     nothing = dimension_errors(scores(d=[None] * N), targets("d"))["d"]
@@ -85,25 +85,25 @@ def test_errors_leave_out_what_either_side_lacks() -> None:
 def test_a_generator_may_not_lose_a_dimension_while_its_mean_rises() -> None:
     before = scores(form=[0.2] * N, facts=[0.9] * N)
     after = scores(form=[1.0] * N, facts=[0.6] * N)
-    assert QuestionDrift(0.15).problem(before, after, EXAMPLES) == "'facts' fell from 0.90 to 0.60"
-    assert QuestionDrift(0.35).problem(before, after, EXAMPLES) is None
-    assert QuestionDrift(0.15).problem(before, before, EXAMPLES) is None
+    assert PassRateGuard(0.15).problem(before, after, EXAMPLES) == "'facts' fell from 0.90 to 0.60"
+    assert PassRateGuard(0.35).problem(before, after, EXAMPLES) is None
+    assert PassRateGuard(0.15).problem(before, before, EXAMPLES) is None
 
 
 def test_of_several_losses_the_largest_is_named() -> None:
     before = scores(a=[1.0] * N, b=[1.0] * N)
-    problem = QuestionDrift(0.1).problem(before, scores(a=[0.8] * N, b=[0.5] * N), EXAMPLES)
+    problem = PassRateGuard(0.1).problem(before, scores(a=[0.8] * N, b=[0.5] * N), EXAMPLES)
     assert problem is not None
     assert problem.startswith("'b'")
 
 
-def test_the_gate_refuses_what_drifts_although_the_yardstick_rises() -> None:
+def test_the_acceptance_test_refuses_what_its_guard_finds_although_the_yardstick_rises() -> None:
     """As Relevance did in BinEval: the figure of the whole rises, a part of it is only judged more severely."""
     before = scores(form=[n % 2 / 2 for n in range(N)], facts=[0.9] * N)
     after = [ExampleScore(each.example, 0.5 + (each.overall or 0), {"form": 1.0, "facts": 0.5}) for each in before]
     yardstick = MeanYardstick(resamples=200, seed=1)
-    assert PairedGate(yardstick, EXAMPLES, level=0.1).decide(before, after).accepted
-    decision = PairedGate(yardstick, EXAMPLES, level=0.1, drift=QuestionDrift(0.15)).decide(before, after)
+    assert PairedAcceptance(yardstick, EXAMPLES, level=0.1).decide(before, after).accepted
+    decision = PairedAcceptance(yardstick, EXAMPLES, level=0.1, guard=PassRateGuard(0.15)).decide(before, after)
     assert not decision.accepted
     assert decision.reason.startswith("'facts' fell from 0.90 to 0.50 (mean score +0.500")
     assert not decision.within_noise, "no further edit makes up for it"
