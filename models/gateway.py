@@ -75,6 +75,8 @@ class _Line:
     """The calls to one model."""
 
     slot: asyncio.Semaphore
+    gathers: bool
+    """Whether answers come together, after hours: neither silence nor failures in a row say that the endpoint is down."""
     under_way: int = 0
     answered: bool = False
     """Whether it ever gave an answer."""
@@ -128,7 +130,9 @@ class Gateway:
         """By role, how many answers were in the store that no refused call has been set against."""
 
     def concurrency(self, model: Model) -> int:
-        """How many calls a model takes at once: its own limit, or the common one."""
+        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into batches."""
+        if gathers := getattr(model, "gathers", 0):
+            return int(gathers)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
@@ -231,7 +235,8 @@ class Gateway:
         ledger = self.budget.role(role)
         line = self._lines.get(model.identity)
         if line is None:
-            line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
+            slots, gathers = asyncio.Semaphore(self.concurrency(model)), hasattr(model, "gathers")
+            line = self._lines[model.identity] = _Line(slots, gathers)
         if not line.under_way:
             line.heard = monotonic()
         line.under_way += 1
@@ -244,7 +249,7 @@ class Gateway:
                     return answer
                 except ModelError as error:
                     silent = monotonic() - line.heard
-                    too_long = attempt > 1 and silent > self._retry.patience
+                    too_long = attempt > 1 and silent > self._retry.patience and not line.gathers
                     if not error.retry or too_long or attempt == self._retry.attempts:
                         ledger.failures += 1
                         if not error.retry and self._ahead[role]:
@@ -289,7 +294,7 @@ def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None
     It is after ``HOPELESS`` failures in a row, and where it let a second call wait too long, or the first one ever. One
     that has answered before and now says nothing is not down: a prompt can silence a model.
     """
-    if error.fatal or (isinstance(error, EmptyAnswerError) and line.answered):
+    if error.fatal or line.gathers or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1
     if silent is not None and (line.failed_in_a_row > 1 or not line.answered):
