@@ -103,8 +103,8 @@ async def session(
         from .batches.batch_model import BatchModel
 
         batches = partial(BatchModel, retry=retry, say=say, on_wait=waits)
-    where = {"api_base": options.api_base, "timeout": options.timeout}
-    async with Models(**where, need_prices=prices, batches=batches) as models:
+    models = Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices, batches=batches)
+    async with models:
         gateway = Gateway(
             store,
             Budget(options.max_calls, options.max_tokens, options.max_cost),

@@ -144,7 +144,8 @@ class BatchServer(StandInServer):
         batch.status = end
         if end == "failed":
             return
-        answers, errors = [], []
+        answers: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
         for number, line in enumerate(batch.requests):
             if self.leaves_out(batch, number):
                 continue

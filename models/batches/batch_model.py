@@ -16,18 +16,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..base import Answer, ModelError
 from ..budget import count
 from ..direct import DirectModel
 from ..prices import BATCH_SHARE
-from .endpoint import ASKED, BatchEndpoint, BatchState
+from .endpoint import ASKED, BatchEndpoint, BatchState, as_object
 from .records import BatchJournal, BatchRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
 
     from ..base import Request
     from ..gateway import RetryPolicy
@@ -300,21 +302,21 @@ class BatchModel(DirectModel):
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
 
-    def _parts(self, waiting: Sequence[_Waiting]) -> Iterable[tuple[list[_Waiting], bytes]]:
+    def _parts(self, waiting: Iterable[_Waiting]) -> Iterator[tuple[list[_Waiting], IO[bytes]]]:
         """What one batch takes at a time, with its file."""
         part: list[_Waiting] = []
-        lines: list[bytes] = []
-        size = 0
+        file: IO[bytes] | None = None
         for each in waiting:
             line = self._line(each)
-            if part and (len(part) >= self._most or size + len(line) > MOST_BYTES):
-                yield part, b"".join(lines)
-                part, lines, size = [], [], 0
+            if file is not None and (len(part) >= self._most or file.tell() + len(line) > MOST_BYTES):
+                yield part, file
+                part, file = [], None
+            if file is None:
+                file = NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - closed by who sends it
             part.append(each)
-            lines.append(line)
-            size += len(line)
-        if part:
-            yield part, b"".join(lines)
+            file.write(line)
+        if file is not None:
+            yield part, file
 
     def _line(self, waiting: _Waiting) -> bytes:
         body = self._body(waiting.request, self._unsupported)
@@ -323,11 +325,13 @@ class BatchModel(DirectModel):
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
-    async def _send(self, part: tuple[list[_Waiting], bytes]) -> None:
+    async def _send(self, part: tuple[list[_Waiting], IO[bytes]]) -> None:
         """Upload and send, with what is needed to find it again on disk before."""
         group, lines = part
         try:
-            file = await self._endpoint.upload(lines)
+            with lines:
+                lines.flush()
+                file = await self._endpoint.upload(Path(lines.name))
         except ModelError as error:
             raise self._no_batches(error) from None
         keys = tuple(each.key for each in group)
@@ -427,25 +431,27 @@ class BatchModel(DirectModel):
         self._fail(batch, ModelError(f"{self.name}: the batch {state.id} failed: {said}", fatal=True))
 
     async def _take(self, batch: _Open, state: BatchState) -> None:
-        """Fetch the lines and hand them out in the order of the requests."""
-        lines = []
-        for file, expected in ((state.output_file, state.answered), (state.error_file, 0)):
-            if file is not None:
-                lines += await self._endpoint.lines(file, expected)
-        batch.replies = {}
-        for line in lines:
-            key = line.get("custom_id")
-            if isinstance(key, str) and key in batch.left and not _is_answered(batch.replies.get(key)):
-                batch.replies[key] = line
+        """Fetch the lines and hand them out as they come; then say to all others that there is no answer for them."""
         batch.end = "expired" if state.status == "expired" or batch.is_cancelled else state.status
-        answered = sum(_is_answered(line) for line in batch.replies.values())
+        batch.replies = {}
+        answered = number = 0
+        for file, expected in ((state.output_file, state.answered), (state.error_file, 0)):
+            for written in await self._endpoint.lines(file, expected) if file is not None else ():
+                number += 1
+                if number % 100 == 0:
+                    await asyncio.sleep(0)
+                line = as_object(written) or {}
+                key = line.get("custom_id")
+                if not isinstance(key, str) or key not in batch.left or key in batch.replies:
+                    continue
+                answered += _is_answered(line)
+                batch.replies[key] = line
+                self._deliver(batch, key)
         self._say(
-            f"The batch {state.id} is {state.status}: {answered:,} of {count(len(batch.left), 'request')} answered."
+            f"The batch {state.id} is {state.status}: {answered:,} of {count(len(batch.record.requests), 'request')} answered."
         )
-        for number, key in enumerate(batch.record.requests):
+        for key in batch.record.requests:
             self._deliver(batch, key)
-            if number % 100 == 99:
-                await asyncio.sleep(0)
 
     def _deliver(self, batch: _Open, key: str) -> None:
         """Give those who wait for a request its answer, or say why there is none."""

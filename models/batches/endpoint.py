@@ -12,6 +12,7 @@ from ..base import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from ..gateway import RetryPolicy
 
@@ -80,7 +81,7 @@ class BatchEndpoint:
         self._retry = retry
         self._on_wait = on_wait
 
-    async def upload(self, lines: bytes) -> str:
+    async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line.
 
         Raises:
@@ -89,11 +90,11 @@ class BatchEndpoint:
         import aiohttp
 
         async def once() -> str:
-            form = aiohttp.FormData()
-            form.add_field("purpose", "batch")
-            form.add_field("file", lines, filename="askance.jsonl", content_type="application/jsonl")
-            found = await self._json("POST", "files", form, seconds=FILE_TIMEOUT)
-            return self._id(found)
+            with lines.open("rb") as file:
+                form = aiohttp.FormData()
+                form.add_field("purpose", "batch")
+                form.add_field("file", file, filename="askance.jsonl", content_type="application/jsonl")
+                return self._id(await self._json("POST", "files", form, seconds=FILE_TIMEOUT))
 
         return await self.patiently(once)
 
@@ -149,19 +150,19 @@ class BatchEndpoint:
         """
         await self._json("POST", f"batches/{batch}/cancel")
 
-    async def lines(self, file: str, expected: int) -> list[dict[str, Any]]:
+    async def lines(self, file: str, expected: int) -> list[bytes]:
         """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched.
 
         Raises:
             ModelError: The endpoint does not have it (status 404), refuses, or says nothing for an hour.
         """
-        whole: list[dict[str, Any]] = []
+        most: list[bytes] = []
         for _ in range(DOWNLOADS):
-            found, breaks_off = _objects(await self.patiently(lambda: self._content(file), UNHEARD))
-            whole = max(whole, found, key=len)
-            if not breaks_off and len(whole) >= expected:
-                break
-        return whole
+            found = (await self.patiently(lambda: self._content(file), UNHEARD)).splitlines()
+            most = max(most, found, key=len)
+            if len(found) >= expected and (not found or as_object(found[-1]) is not None):
+                return found
+        return most
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
         """Try until it works, as often as other calls or, where given, for so many seconds.
@@ -255,19 +256,10 @@ def _said(error: Any) -> str:
     return f"{place}{error.get('message') or error.get('code') or 'no reason given'}"
 
 
-def _objects(payload: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """The lines that are whole, and whether the file breaks off."""
-    found, broken = [], False
-    for line in payload.splitlines():
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except ValueError:
-            broken = True
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-        else:
-            broken = True
-    return found, broken
+def as_object(line: bytes) -> dict[str, Any] | None:
+    """What a line of a file holds; None where it breaks off."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
