@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..prompts.errors import AskanceError
-from .base import Answer, EmptyAnswerError, Model, ModelError, Request
+from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ class _Line:
     """The calls to one model."""
 
     slot: asyncio.Semaphore
-    gathers: bool
-    """Whether answers come together, after hours: neither silence nor failures in a row say that the endpoint is down."""
     under_way: int = 0
     answered: bool = False
     """Whether it ever gave an answer."""
@@ -235,8 +233,7 @@ class Gateway:
         ledger = self.budget.role(role)
         line = self._lines.get(model.identity)
         if line is None:
-            slots, gathers = asyncio.Semaphore(self.concurrency(model)), hasattr(model, "gathers")
-            line = self._lines[model.identity] = _Line(slots, gathers)
+            line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
         if not line.under_way:
             line.heard = monotonic()
         line.under_way += 1
@@ -249,7 +246,7 @@ class Gateway:
                     return answer
                 except ModelError as error:
                     silent = monotonic() - line.heard
-                    too_long = attempt > 1 and silent > self._retry.patience and not line.gathers
+                    too_long = attempt > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
                     if not error.retry or too_long or attempt == self._retry.attempts:
                         ledger.failures += 1
                         if not error.retry and self._ahead[role]:
@@ -294,7 +291,7 @@ def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None
     It is after ``HOPELESS`` failures in a row, and where it let a second call wait too long, or the first one ever. One
     that has answered before and now says nothing is not down: a prompt can silence a model.
     """
-    if error.fatal or line.gathers or (isinstance(error, EmptyAnswerError) and line.answered):
+    if error.fatal or isinstance(error, LeftOutError) or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1
     if silent is not None and (line.failed_in_a_row > 1 or not line.answered):

@@ -21,7 +21,7 @@ from tempfile import NamedTemporaryFile
 from time import time
 from typing import IO, TYPE_CHECKING, Any
 
-from ..base import Answer, ModelError
+from ..base import Answer, LeftOutError, ModelError
 from ..budget import count
 from ..direct import DirectModel
 from ..prices import BATCH_SHARE
@@ -491,12 +491,16 @@ class BatchModel(DirectModel):
         if not isinstance(response, dict):
             error = None if line is None else line.get("error")
             said = error.get("message") or error.get("code") if isinstance(error, dict) else f"no answer ({batch.end})"
-            raise ModelError(f"{self.name}: the batch {name}: {self._clean(str(said))[:300]}", retry=True)
-        payload = json.dumps(response.get("body")).encode()
-        status = response.get("status_code")
-        if status == 200:
-            return self._read(payload, request)
-        raise self._error(status if isinstance(status, int) else 0, {}, payload)
+            raise LeftOutError(f"{self.name}: the batch {name}: {self._clean(str(said))[:300]}", retry=True)
+        payload, status = json.dumps(response.get("body")).encode(), response.get("status_code")
+        try:
+            if status == 200:
+                return self._read(payload, request)
+            raise self._error(status if isinstance(status, int) else 0, {}, payload)
+        except ModelError as error:
+            if error.fatal:
+                raise
+            raise LeftOutError(error.message, retry=error.retry, status=error.status) from None
 
     def _ask_again(self, batch: _Open) -> None:
         """Drop a batch that gives no answers; what waits for it is gathered again."""

@@ -89,7 +89,7 @@ def test_a_command_comes_to_the_same(
 
 def without_costs(text: str) -> str:
     """A result without what it took."""
-    return re.sub(r'"(cost_usd|cached_calls)": [^,}\n]+', "", text)
+    return re.sub(r'"(cost_usd|cached_calls|seconds)": [^,}\n]+', "", text)
 
 
 @pytest.mark.usefixtures("quick")
@@ -185,6 +185,8 @@ def test_an_interrupt_says_what_goes_on(askance_command: Any, data: Path) -> Non
 def test_bad_input_is_refused_before_anything_is_sent(cli: Callable[..., Any], data: Path) -> None:
     wrong = cli("evaluate", "data.jsonl", "--checklist", "c.yaml", "--model", "local/m", "--engine", "batch")
     assert wrong.code == 2 and "--engine batch asks openai/NAME alone" in wrong.err
+    idle = cli("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", "--engine", "batch", "--max-concurrency", 3)
+    assert idle.code == 2 and "max_concurrency: a batch is asked as a whole" in idle.err
     unknown = cli("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", "--engine", "bulk")
     assert unknown.code == 2 and "'direct', 'batch'" in unknown.err
 

@@ -355,6 +355,18 @@ async def test_an_endpoint_without_batches_is_said_to_have_none() -> None:
     assert error_of(found[-1]).fatal and "offers no batches (HTTP 404). Leave out --engine batch." in str(found[-1])
 
 
+async def test_an_endpoint_that_is_down_ends_the_run_as_it_does_one_by_one() -> None:
+    """Each request comes alone, as those do by which a judge finds out whether there are log-probabilities."""
+    with BatchServer(script) as server:
+        async with asking(server, attempts=1) as batched:
+            batched.model._base_url = "http://127.0.0.1:9/v1"
+            for each in requests(9):
+                (found,) = await batched.all([each])
+                assert "cannot reach" in str(error_of(found)) and not error_of(found).fatal
+            (found,) = await batched.all(requests(1, start=20))
+    assert error_of(found).fatal and "10 calls in a row failed" in str(found)
+
+
 async def test_a_reply_that_is_no_batch_is_said_to_be_none() -> None:
     with BatchServer(script) as server:
         server.before = lambda method, path: (200, ["hello"]) if path.endswith("/files") else None
