@@ -167,6 +167,26 @@ def test_a_process_that_is_killed_is_gone_on_with_and_nothing_is_bought_twice(
     assert list((data / "cache" / "batches").iterdir()) == []
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_run_that_is_killed_in_a_batch_is_resumed_with_it(
+    cli: Callable[..., Any], askance_command: Any, world: Any, sandbox: Path
+) -> None:
+    started: list[subprocess.Popen[str]] = []
+    arguments = ("migrate", *world.write(sandbox / "files"), "--max-iterations", "1", "--yes")
+    with BatchServer(world.serve, looks=0) as server:
+        where = ("--api-base", server.url)
+        assert cli(*arguments, *where, "--run", "whole").code == 0
+        calls = len(server.bodies)
+        server.bodies.clear()
+        started.append(askance_command.start(*arguments, *where, "--engine", "batch", "--run", "killed"))
+        killing("GET", "files/.*", "after", started, signal.SIGKILL)(server)
+        assert askance_command.finish(started[0]).returncode == -signal.SIGKILL
+        resumed = cli("resume", "killed", "--engine", "batch")
+        assert resumed.code == 0 and "Going on with the batch of" in resumed.err
+        assert len(server.bodies) == calls, "something was bought twice"
+    assert results_in(sandbox / "killed") == results_in(sandbox / "whole")
+
+
 def test_an_interrupt_says_what_goes_on(askance_command: Any, data: Path) -> None:
     started: list[subprocess.Popen[str]] = []
     with BatchServer(answer, looks=10**6) as server:

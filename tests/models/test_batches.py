@@ -12,7 +12,7 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
-from askance.models.batches import batch_model
+from askance.models.batches import batch_model, open_batches
 from askance.models.batches.batch_model import BatchModel, Pace
 from askance.models.batches.records import BatchJournal, BatchRecord
 from askance.models.budget import Budget
@@ -271,7 +271,7 @@ async def test_a_batch_that_somebody_cancels_keeps_what_it_has_and_ends_the_run(
 async def test_a_batch_that_is_overdue_is_cancelled_and_what_is_left_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batch_model, "OVERDUE", -86_500.0)
+    monkeypatch.setattr(open_batches, "OVERDUE", -86_500.0)
     with BatchServer(script, looks=1000) as server:
         server.is_answered = lambda batch, number: number < 2 or batch.id != "batch_1"
         async with asking(server) as batched:
@@ -503,14 +503,14 @@ async def test_an_answer_that_nobody_has_taken_stays_in_the_record() -> None:
     with BatchServer(script) as server, VerdictStore(":memory:") as store:
         first = Asked(server.url, store=store)
         work = asyncio.ensure_future(first.all(asked))
-        deliver = first.model._deliver
+        deliver = first.model._open._deliver
 
         def stop_one(batch: Any, key: str) -> None:
             deliver(batch, key)
             if key == asked[3].key.hex():
                 work.cancel()
 
-        first.model._deliver = stop_one  # type: ignore[method-assign]
+        first.model._open._deliver = stop_one  # type: ignore[method-assign]
         await asyncio.gather(work, return_exceptions=True)
         await first.model.close()
         kept = BatchJournal(IDENTITY).read()
