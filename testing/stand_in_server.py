@@ -60,7 +60,7 @@ class StandInServer:
     async def _run(self) -> None:
         from aiohttp import web
 
-        app = web.Application(client_max_size=64 * 2**20)
+        app = web.Application(client_max_size=256 * 2**20)
         self._routes(app.router)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
