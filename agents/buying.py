@@ -274,5 +274,5 @@ async def all_together(
         if on_done:
             on_done(len(results), len(items))
 
-    await work_together(places(), do_one, workers)
+    await work_together(places(), do_one, min(workers, len(items)))
     return [results[place] for place in range(len(items))]

@@ -189,7 +189,7 @@ class Evaluator:
             if on_verdicts:
                 on_verdicts(done, total)
 
-        await work_together(to_buy(), buy, self.gateway.concurrency(self.model))
+        await work_together(to_buy(), buy, min(total, self.gateway.concurrency(self.model)))
         if on_verdicts:
             on_verdicts(total, total)
         return [verdict for verdict in results if verdict is not None]

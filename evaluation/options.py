@@ -115,6 +115,7 @@ class JudgeOptions(ModelOptions):
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
     )

@@ -147,3 +147,7 @@ class ModelError(CallError):
 
 class EmptyAnswerError(ModelError):
     """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went wrong."""
+
+
+class LeftOutError(ModelError):
+    """A batch came back without a usable answer to this request; whether the endpoint is down it does not say."""

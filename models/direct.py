@@ -61,9 +61,7 @@ class DirectModel:
         self.identity = identity
         self._model = model
         self._base_url = base_url
-        self._headers = {"Content-Type": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._api_key = api_key
         self._timeout = timeout
         self.price = price
@@ -107,6 +105,16 @@ class DirectModel:
         return {field: value for field, value in body.items() if field not in without}
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, Any, bytes]:
+        return await self._call("POST", "chat/completions", json.dumps(body))
+
+    async def _call(
+        self, method: str, path: str, data: Any = None, *, seconds: float | None = None
+    ) -> tuple[int, Any, bytes]:
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones.
+
+        Raises:
+            ModelError: There is no reply.
+        """
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -116,9 +124,12 @@ class DirectModel:
                 timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(self._timeout, 10)),
                 headers=self._headers,
             )
-        url, sent = f"{base.rstrip('/')}/chat/completions", json.dumps(body)
+        url = f"{base.rstrip('/')}/{path}"
+        how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
+        if seconds is not None:
+            how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         try:
-            async with self._session.post(url, data=sent, allow_redirects=False) as response:
+            async with self._session.request(method, url, data=data, allow_redirects=False, **how) as response:
                 if response.status not in REDIRECTS:
                     return response.status, response.headers, await response.read()
                 there = response.headers.get("Location", "")
@@ -131,7 +142,7 @@ class DirectModel:
         except aiohttp.ConnectionTimeoutError:
             failure = ModelError(f"{self.name}: no connection to {shown_address(base)} in time.", retry=True)
         except TimeoutError:
-            text = f"{self.name}: no answer within {self._timeout:g} s from {shown_address(base)}."
+            text = f"{self.name}: no answer within {seconds or self._timeout:g} s from {shown_address(base)}."
             failure = ModelError(text, retry=True)
         except aiohttp.InvalidURL:
             failure = ModelError(f"{self.name}: '{shown_address(base)}' is no usable address (--api-base).", fatal=True)

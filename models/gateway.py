@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..prompts.errors import AskanceError
-from .base import Answer, EmptyAnswerError, Model, ModelError, Request
+from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class Gateway:
         """By role, how many answers were in the store that no refused call has been set against."""
 
     def concurrency(self, model: Model) -> int:
-        """How many calls a model takes at once: its own limit, or the common one."""
+        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into batches."""
+        if gathers := getattr(model, "gathers", 0):
+            return int(gathers)
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
@@ -244,7 +246,7 @@ class Gateway:
                     return answer
                 except ModelError as error:
                     silent = monotonic() - line.heard
-                    too_long = attempt > 1 and silent > self._retry.patience
+                    too_long = attempt > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
                     if not error.retry or too_long or attempt == self._retry.attempts:
                         ledger.failures += 1
                         if not error.retry and self._ahead[role]:
@@ -289,7 +291,7 @@ def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None
     It is after ``HOPELESS`` failures in a row, and where it let a second call wait too long, or the first one ever. One
     that has answered before and now says nothing is not down: a prompt can silence a model.
     """
-    if error.fatal or (isinstance(error, EmptyAnswerError) and line.answered):
+    if error.fatal or isinstance(error, LeftOutError) or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1
     if silent is not None and (line.failed_in_a_row > 1 or not line.answered):

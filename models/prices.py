@@ -41,6 +41,8 @@ _PER_MILLION = {
     "o4-mini": (1.1, 4.4),
 }
 """US dollars for a million prompt tokens and a million tokens of answers."""
+BATCH_SHARE = 0.5
+"""Of these prices, what OpenAI takes for what is asked in a batch."""
 _SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")
 
 
@@ -59,6 +61,10 @@ class Price:
         """US dollars that an answer to a request may cost."""
         answer = request.parameters.max_tokens
         return self.of(reserved_tokens(request) - answer, answer)
+
+    def times(self, share: float) -> Price:
+        """A share of it, e.g. that of a batch."""
+        return Price(self.prompt * share, self.answer * share)
 
 
 FREE = Price(0.0, 0.0)

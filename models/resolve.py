@@ -19,10 +19,11 @@ from .litellm_model import LiteLLMModel
 from .prices import FREE, list_price
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from .base import Answer, Model, Request
+    from .batches.batch_model import BatchModel
 
 
 class Models:
@@ -41,11 +42,14 @@ class Models:
         timeout: float = 120.0,
         server: ServerSettings | None = None,
         need_prices: bool = False,
+        batches: Callable[..., BatchModel] | None = None,
     ) -> None:
         """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call.
 
-        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them.
+        ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them. ``batches``
+        makes ``openai/`` models that are asked in batches, and refuses all others.
         """
+        self._batches = batches
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
@@ -86,6 +90,11 @@ class Models:
             raise InputError(
                 f"'{name}' is a DSPy program, which lives in Python: call the same compile again to go on."
             )
+        if self._batches is not None and provider != "openai":
+            raise InputError(
+                f"{name}: --engine batch asks openai/NAME alone, at OpenAI or another endpoint with its batch API (--api-base). "
+                "Leave out --engine batch, or name such a model for every role."
+            )
         if provider in EMBEDDED:
             return self._embedded(name, provider, rest)
         if provider == "openai":
@@ -112,7 +121,7 @@ class Models:
             raise InputError("OPENAI_API_KEY holds a line break or another character that no key has.")
         if not key and "api.openai.com" in base:
             raise InputError(f"{name}: set OPENAI_API_KEY, or give the endpoint of another server with --api-base.")
-        direct = DirectModel(
+        direct = (self._batches or DirectModel)(
             name,
             model,
             base,

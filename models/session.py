@@ -11,8 +11,9 @@ import threading
 from concurrent.futures import CancelledError, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -38,6 +39,9 @@ class ModelOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
+    engine: Literal["direct", "batch"] = Field(
+        "direct", description="Ask one by one, or in batches at half the price that may take a day (openai/NAME)."
+    )
     timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
     retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
     max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
@@ -93,16 +97,22 @@ async def session(
     gateway.
     """
     prices = options.max_cost is not None
-    async with Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices) as models:
+    retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None
+    batches = None
+    if options.engine == "batch":
+        from .batches.batch_model import BatchModel
+
+        batches = partial(BatchModel, retry=retry, say=say, on_wait=waits)
+    models = Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices, batches=batches)
+    async with models:
         gateway = Gateway(
             store,
             Budget(options.max_calls, options.max_tokens, options.max_cost),
-            retry=RetryPolicy(options.retries + 1),
+            retry=retry,
             max_concurrency=options.max_concurrency,
             stored_answers_are_ours=stored_answers_are_ours,
             brought=brought,
         )
-        waits = _Waits(say) if say is not None else None
         gateway.on_wait, gateway.on_notice = waits, say
         try:
             yield models, gateway

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from .batch_server import BatchServer, ServedBatch
 from .scripted import Reply, ScriptedModel, as_answer
 from .simulated import SimulatedWorld
 from .simulated_judge import SimulatedJudge
 from .stand_in_server import ServerReply, StandInServer, completion
 
 __all__ = [
+    "BatchServer",
     "Reply",
+    "ServedBatch",
     "ScriptedModel",
     "ServerReply",
     "SimulatedJudge",

@@ -60,8 +60,8 @@ class StandInServer:
     async def _run(self) -> None:
         from aiohttp import web
 
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/chat/completions", self._complete)
+        app = web.Application(client_max_size=256 * 2**20)
+        self._routes(app.router)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -77,21 +77,27 @@ class StandInServer:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    async def _complete(self, http: Any) -> Any:
-        from aiohttp import web
+    def _routes(self, router: Any) -> None:
+        router.add_post("/v1/chat/completions", self._complete)
 
+    async def _complete(self, http: Any) -> Any:
         body = json.loads(await http.read())
         self.bodies.append(body)
         self.headers.append(dict(http.headers))
         if self._delay:
             await asyncio.sleep(self._delay)
         reply = self._script(body)
-        if isinstance(reply, tuple):
-            status, content, *headers = reply
-            if isinstance(content, str):
-                return web.Response(status=status, text=content, headers=headers[0] if headers else None)
-            return web.json_response(content, status=status, headers=headers[0] if headers else None)
-        return web.json_response(completion(body, reply))
+        return web_reply(reply if isinstance(reply, tuple) else (200, completion(body, reply)))
+
+
+def web_reply(reply: tuple[Any, ...]) -> Any:
+    """Status, body and perhaps headers as aiohttp sends them; a body that is no text is sent as JSON."""
+    from aiohttp import web
+
+    status, content, *headers = reply
+    if isinstance(content, str):
+        return web.Response(status=status, text=content, headers=headers[0] if headers else None)
+    return web.json_response(content, status=status, headers=headers[0] if headers else None)
 
 
 def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:

@@ -29,7 +29,7 @@ import yaml
 
 from askance.cli import cli
 from askance.models.embedded_models import MODELS
-from askance.testing import ServerReply, StandInServer, completion
+from askance.testing import BatchServer, ServerReply, StandInServer, completion
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -244,7 +244,7 @@ def command_paths() -> Iterator[tuple[str, click.Command]]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[StandInServer]:
-    with StandInServer(answer) as server:
+    with BatchServer(answer, looks=0) as server:
         yield server
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...agents.buying import all_together
 from ...models.budget import Budget
 from ...models.gateway import Gateway
 from ...models.idle import refuse_idle
@@ -202,7 +203,8 @@ class ComparisonJob:
             block = _block(min(gateway.concurrency(model) for model in asked))
             labels = ", ".join(each.entrant.label for each in built)
             watcher.phase(f"{labels}: asking {names}", len(self.examples) * len(built))
-            ratings = await _rate_together(built, self.examples, block, watcher)
+            at_once = len(built) if any(getattr(model, "gathers", 0) for model in asked) else 1
+            ratings = await _rate_together(built, self.examples, block, watcher, at_once)
             named: dict[str, Named] = {}
             if self.options.em_dim:
                 reader = models.get(self.entrants[0].model)
@@ -245,17 +247,22 @@ def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted
 
 
 async def _rate_together(
-    built: Sequence[_Built], examples: Sequence[Example], block: int, watcher: Watcher
+    built: Sequence[_Built], examples: Sequence[Example], block: int, watcher: Watcher, at_once: int
 ) -> dict[str, list[JudgeScore]]:
-    """Every judge on a few examples before the next few, so that a model's prompt cache still holds them."""
+    """Every judge on a few examples before the next few, so that a model's prompt cache still holds them; ``at_once``
+    are asked at the same time, so that what they ask is one batch."""
     ratings: dict[str, list[JudgeScore]] = {each.entrant.label: [] for each in built}
     done = 0
     for start in range(0, len(examples), block):
         part = examples[start : start + block]
-        for each in built:
+
+        async def rate(each: _Built, part: Sequence[Example] = part) -> None:
+            nonlocal done
             ratings[each.entrant.label] += await each.judge.rate(part)
             done += len(part)
             watcher.advance(done, len(examples) * len(built))
+
+        await all_together(built, rate, at_once)
     return ratings
 
 

@@ -1,0 +1,263 @@
+"""``openai/NAME`` asked in batches: callers await single answers, what they ask at the same time is bought together.
+
+How it is gathered: requests are collected until none has come for :attr:`Pace.still` seconds, in which the event loop was
+looked at several times, so that a busy machine is not taken for one that has asked everything; or until a batch is full.
+Two kinds of requests are asked directly, at the full price: the first one of each form (the fields that it has), from which
+is learnt what the endpoint refuses before a whole batch is refused for it; and one that nothing else was asked beside, as
+all would wait up to a day to save half of one call. Answers are matched by the hash of the request, so they are those that
+the same requests get one by one, and in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from time import time
+from typing import IO, TYPE_CHECKING
+
+from ...prompts.errors import AskanceError
+from ..base import ModelError
+from ..direct import DirectModel
+from ..prices import BATCH_SHARE
+from .endpoint import ASKED, BatchEndpoint
+from .open_batches import AwaitedRequest, OpenBatches, Pace, ReplyReader
+from .records import BatchJournal, BatchRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..base import Answer, Request
+    from ..gateway import RetryPolicy
+    from ..prices import Price
+
+MOST_REQUESTS = 50_000
+"""Requests in one batch (platform.openai.com/docs/guides/batch)."""
+MOST_BYTES = 200_000_000
+"""Bytes of its file."""
+
+
+class BatchModel(DirectModel):
+    """``openai/NAME`` at an endpoint that takes batches; half the price, and hours in place of seconds."""
+
+    gathers = 2 * MOST_REQUESTS
+    """How many callers may await their answers at once."""
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        base_url: str,
+        *,
+        identity: str,
+        api_key: str | None = None,
+        timeout: float = 120.0,
+        price: Price | None = None,
+        retry: RetryPolicy,
+        say: Callable[[str], None] | None = None,
+        on_wait: Callable[[str, float], None] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """As :class:`~askance.models.direct.DirectModel`, and who is told.
+
+        Args:
+            name: As the user wrote it.
+            model: Its name at the endpoint.
+            base_url: The endpoint's address.
+            identity: The same as without batches, as the answers are.
+            api_key: Of the endpoint.
+            timeout: Seconds of a call that is no file.
+            price: Without batches; None where it is not known.
+            retry: How calls about batches are made again.
+            say: Told what is waited for.
+            on_wait: Told of a call that is made again, and in how many seconds.
+            pace: How long is waited.
+        """
+        half = None if price is None else price.times(BATCH_SHARE)
+        super().__init__(name, model, base_url, identity=identity, api_key=api_key, timeout=timeout, price=half)
+        self._full_price = price
+        self._pace = pace or Pace()
+        self._endpoint = BatchEndpoint(name, self._call, self._error, retry, on_wait or (lambda _, __: None))
+        self._journal = BatchJournal(identity)
+        reader = ReplyReader(name, self._read, self._error, self._clean)
+        self._open = OpenBatches(
+            self._endpoint, self._journal, reader, self._pace, say or (lambda _: None), self._gather
+        )
+        self._tried: set[frozenset[str]] = set()
+        self._gathered: list[AwaitedRequest] = []
+        self._forms: set[frozenset[str]] = set()
+        """Of what is gathered."""
+        self._came = 0
+        self._gathering = False
+        self._turn = asyncio.Lock()
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask together with what else is asked now, and wait.
+
+        Raises:
+            ModelError: No usable answer, or none before the batch expired.
+            InputError: The record of an earlier batch is damaged.
+            AskanceError: A batch cannot be written down; it was not sent.
+        """
+        form, loop = _form(request), asyncio.get_running_loop()
+        waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
+        self._gather([waiting])
+        try:
+            return await waiting.answer
+        except asyncio.CancelledError:
+            waiting.batch = None  # nobody has it, so it stays in the record
+            raise
+        finally:
+            if waiting.batch is not None:
+                # whoever asked keeps the answer before anything else is done
+                loop.call_soon(self._open.taken, waiting.batch, waiting.key)
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that an answer may cost: the full price of what may be asked directly, else half of it."""
+        price = self._full_price if self._may_be_direct(_form(request)) else self.price
+        return 0.0 if price is None else price.highest(request)
+
+    async def close(self) -> None:
+        """Close the connections. Batches that are not over go on, and are said; their records stay."""
+        try:
+            await self._open.close()
+        finally:
+            await super().close()
+
+    @property
+    def _most(self) -> int:
+        """Requests in one batch."""
+        return MOST_REQUESTS if self._open.most is None else min(MOST_REQUESTS, self._open.most)
+
+    def _may_be_direct(self, form: frozenset[str]) -> bool:
+        """Whether a request that comes now may be asked directly: the first of its form, or when nothing else waits."""
+        return not self._gathered or form not in self._tried | self._forms
+
+    # --- gathering ----------------------------------------------------------------------------------------------------
+
+    def _gather(self, more: Iterable[AwaitedRequest]) -> None:
+        for each in more:
+            self._gathered.append(each)
+            self._forms.add(each.form)
+            self._came += 1
+        if not self._gathering and self._gathered:
+            self._gathering = True
+            self._open.start(self._until_still())
+
+    async def _until_still(self) -> None:
+        looks, still, came = 4, 0, -1
+        while still < looks and len(self._gathered) < self._most:
+            await asyncio.sleep(self._pace.still / looks)
+            still, came = (still + 1 if came == self._came else 0), self._came
+        group = [each for each in self._gathered if not each.answer.done()]
+        self._gathered, self._gathering = [], False
+        self._forms.clear()
+        try:
+            async with self._turn:
+                await self._serve(group)
+        except Exception as error:
+            if isinstance(error, OSError):
+                error = AskanceError(
+                    f"The file of a batch cannot be written to the folder for temporary files ({error})."
+                )
+            for each in group:
+                if each.batch is None:
+                    each.fail(error)
+
+    async def _serve(self, group: Sequence[AwaitedRequest]) -> None:
+        """Answer what was gathered: from batches that are open, directly, or by new batches."""
+        self._open.go_on({each.key for each in group})
+        rest = [each for each in group if not self._open.take_in(each)]
+        if len(rest) == len(group) == 1 and rest[0].full_price:
+            await self._directly(rest.pop())
+        for each in [*rest]:
+            if each.form not in self._tried:
+                rest.remove(each)
+                await self._endpoint.patiently(partial(self._directly, each, may_raise=True))
+        for part in self._parts(rest):
+            if self._open.most is not None:
+                await self._open.all_over()
+            await self._send(part)
+
+    async def _directly(self, waiting: AwaitedRequest, *, may_raise: bool = False) -> None:
+        """Ask one request by itself, at the full price.
+
+        Raises:
+            ModelError: All would get it; or, where it ``may_raise``, asking again may help.
+        """
+        try:
+            answer = await super().answer(waiting.request)
+        except ModelError as error:
+            if error.fatal or (may_raise and error.retry):
+                raise
+            waiting.fail(error)
+            if not error.retry:
+                self._tried.add(waiting.form)
+            return
+        self._tried.add(waiting.form)
+        if self._full_price is not None:
+            answer = replace(answer, cost_usd=self._full_price.of(answer.prompt_tokens, answer.completion_tokens))
+        if not waiting.answer.done():
+            waiting.answer.set_result(answer)
+
+    def _parts(self, waiting: Iterable[AwaitedRequest]) -> Iterator[tuple[list[AwaitedRequest], IO[bytes]]]:
+        """What one batch takes at a time, with its file."""
+        part: list[AwaitedRequest] = []
+        file: IO[bytes] | None = None
+        for each in waiting:
+            line = self._line(each)
+            if file is not None and (len(part) >= self._most or file.tell() + len(line) > MOST_BYTES):
+                yield part, file
+                part, file = [], None
+            if file is None:
+                file = NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - closed by who sends it
+            part.append(each)
+            file.write(line)
+        if file is not None:
+            yield part, file
+
+    def _line(self, waiting: AwaitedRequest) -> bytes:
+        body = self._body(waiting.request, self._unsupported)
+        line = {"custom_id": waiting.key, "method": "POST", "url": ASKED, "body": body}
+        return json.dumps(line).encode() + b"\n"
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    async def _send(self, part: tuple[list[AwaitedRequest], IO[bytes]]) -> None:
+        """Upload and send, with what is needed to find it again on disk before."""
+        group, lines = part
+        try:
+            with lines:
+                lines.flush()
+                file = await self._endpoint.upload(Path(lines.name))
+        except ModelError as error:
+            raise self._no_batches(error) from None
+        keys = tuple(each.key for each in group)
+        record = BatchRecord(self.identity, file, keys, time())
+        self._journal.write(record)
+        try:
+            state = await self._endpoint.create(file)
+        except ModelError as error:
+            if error.status is not None:
+                self._journal.drop(record)
+            raise self._no_batches(error) from None
+        self._open.add(record, state, group)
+
+    def _no_batches(self, error: ModelError) -> ModelError:
+        """What ends the run where a batch cannot be sent at all."""
+        text = error.message
+        if error.status in (404, 405, 501):
+            text = f"{self.name}: the endpoint offers no batches (HTTP {error.status}). Leave out --engine batch. It said: {text}"
+        elif error.retry:
+            text = f"The batch was not taken, so the run stops here. {text}"
+        return replace(error, message=text, fatal=True, retry=False)
+
+
+def _form(request: Request) -> frozenset[str]:
+    """Which of the fields that an endpoint may refuse a request has."""
+    asked = request.parameters
+    there = {"seed": asked.seed is not None, "logprobs": asked.top_logprobs > 0, "schema": asked.schema is not None}
+    return frozenset(name for name, is_there in there.items() if is_there)

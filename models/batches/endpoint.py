@@ -1,0 +1,265 @@
+"""Files and batches of an OpenAI-compatible endpoint (platform.openai.com/docs/guides/batch)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..base import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from ..gateway import RetryPolicy
+
+Result = TypeVar("Result")
+ASKED = "/v1/chat/completions"
+"""What each line of a batch calls, whatever the endpoint's own address."""
+OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+UNHEARD = 3600.0
+"""Seconds for which a batch that was sent is asked for in vain before the command ends; the batch goes on."""
+FILE_TIMEOUT = 1800.0
+"""Seconds that a file may take on its way."""
+DOWNLOADS = 3
+"""How often a file is fetched that breaks off, before it is taken as far as it goes."""
+PAGES = 20
+"""How many pages of a hundred batches are looked through for one whose id was never heard."""
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """What the endpoint says of a batch."""
+
+    id: str
+    status: str
+    """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling`` or ``cancelled``."""
+    input_file: str
+    output_file: str | None = None
+    """Id of the file with the answers."""
+    error_file: str | None = None
+    """Id of the file with what could not be answered."""
+    answered: int = 0
+    failed: int = 0
+    errors: tuple[tuple[str, str], ...] = ()
+    """Why it failed as a whole: codes, and what was said."""
+    expires: float | None = None
+    """Seconds since 1970."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes."""
+        return self.status in OVER
+
+
+class BatchEndpoint:
+    """Uploads, sends, looks and fetches; what fails on the way is tried again."""
+
+    def __init__(
+        self,
+        name: str,
+        call: Callable[..., Awaitable[tuple[int, Any, bytes]]],
+        explain: Callable[[int, Any, bytes], ModelError],
+        retry: RetryPolicy,
+        on_wait: Callable[[str, float], None],
+    ) -> None:
+        """The way to it.
+
+        Args:
+            name: The model's, for messages.
+            call: Makes one call from method, path and data; gives status, headers and body.
+            explain: The error that a status with headers and body is.
+            retry: How long is waited between attempts, and for how many seconds in vain.
+            on_wait: Told why, and how many seconds.
+        """
+        self._name = name
+        self._call = call
+        self._explain = explain
+        self._retry = retry
+        self._on_wait = on_wait
+
+    async def upload(self, lines: Path) -> str:
+        """The id of a file of requests, one a line.
+
+        Raises:
+            ModelError: It was not taken.
+        """
+        import aiohttp
+
+        async def once() -> str:
+            with lines.open("rb") as file:
+                form = aiohttp.FormData()
+                form.add_field("purpose", "batch")
+                form.add_field("file", file, filename="askance.jsonl", content_type="application/jsonl")
+                return self._id(await self._json("POST", "files", form, seconds=FILE_TIMEOUT))
+
+        return await self.patiently(once)
+
+    async def create(self, file: str) -> BatchState:
+        """Send the requests of a file, once: where no reply came, it is looked for before it is sent again.
+
+        Raises:
+            ModelError: It was not taken; without a status of the endpoint it may have been.
+        """
+        wanted = json.dumps({"input_file_id": file, "endpoint": ASKED, "completion_window": "24h"})
+        unsure = False
+
+        async def once() -> BatchState:
+            nonlocal unsure
+            if unsure and (found := await self._find(file)) is not None:
+                return found
+            try:
+                return self._state(await self._json("POST", "batches", wanted))
+            except ModelError as error:
+                unsure = unsure or error.status is None or error.status >= 500
+                raise
+
+        try:
+            return await self.patiently(once)
+        except ModelError as error:
+            raise (replace(error, status=None) if unsure else error) from None
+
+    async def look(self, batch: str) -> BatchState:
+        """How it is with a batch.
+
+        Raises:
+            ModelError: The endpoint does not know it (status 404), refuses, or says nothing for an hour.
+        """
+
+        async def once() -> BatchState:
+            return self._state(await self._json("GET", f"batches/{batch}"))
+
+        return await self.patiently(once, UNHEARD)
+
+    async def find(self, file: str) -> BatchState | None:
+        """The batch that was made of an uploaded file; None where there is none.
+
+        Raises:
+            ModelError: The endpoint refuses, or says nothing for an hour.
+        """
+        return await self.patiently(lambda: self._find(file), UNHEARD)
+
+    async def cancel(self, batch: str) -> None:
+        """Ask for its end; what it has answered is kept.
+
+        Raises:
+            ModelError: It was refused.
+        """
+        await self._json("POST", f"batches/{batch}/cancel")
+
+    async def lines(self, file: str, expected: int) -> list[bytes]:
+        """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched.
+
+        Raises:
+            ModelError: The endpoint does not have it (status 404), refuses, or says nothing for an hour.
+        """
+        most: list[bytes] = []
+        for _ in range(DOWNLOADS):
+            found = (await self.patiently(lambda: self._content(file), UNHEARD)).splitlines()
+            most = max(most, found, key=len)
+            if len(found) >= expected and (not found or as_object(found[-1]) is not None):
+                return found
+        return most
+
+    async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
+        """Try until it works, as often as other calls or, where given, for so many seconds.
+
+        Raises:
+            ModelError: The last one.
+        """
+        began, attempt = monotonic(), 0
+        while True:
+            attempt += 1
+            try:
+                return await do()
+            except ModelError as error:
+                tired = attempt >= self._retry.attempts if seconds is None else monotonic() - began >= seconds
+                if not error.retry or tired:
+                    raise
+                wait = self._retry.wait(attempt, error.retry_after)
+                self._on_wait(str(error), wait)
+            await asyncio.sleep(wait)
+
+    async def _content(self, file: str) -> bytes:
+        status, headers, payload = await self._call("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
+        if status != 200:
+            raise self._explain(status, headers, payload)
+        return payload
+
+    async def _find(self, file: str) -> BatchState | None:
+        after = ""
+        for _ in range(PAGES):
+            page = await self._json("GET", f"batches?limit=100{after}")
+            found = page.get("data")
+            if not isinstance(found, list):
+                raise self._unreadable(page)
+            states = [self._state(each) for each in found]
+            for state in states:
+                if state.input_file == file:
+                    return state
+            if not states or not page.get("has_more"):
+                return None
+            after = f"&after={states[-1].id}"
+        return None
+
+    async def _json(self, method: str, path: str, data: Any = None, *, seconds: float | None = None) -> dict[str, Any]:
+        status, headers, payload = await self._call(method, path, data, seconds=seconds)
+        if status not in (200, 201):
+            raise self._explain(status, headers, payload)
+        try:
+            found = json.loads(payload)
+        except ValueError:
+            found = payload.decode("utf-8", "replace")
+        if not isinstance(found, dict):
+            raise self._unreadable(found)
+        return found
+
+    def _id(self, found: dict[str, Any]) -> str:
+        if not isinstance(found.get("id"), str) or not found["id"]:
+            raise self._unreadable(found)
+        return str(found["id"])
+
+    def _state(self, found: Any) -> BatchState:
+        try:
+            counts = found.get("request_counts") or {}
+            errors = (found.get("errors") or {}).get("data") or []
+            return BatchState(
+                self._id(found),
+                str(found["status"]).lower(),
+                str(found["input_file_id"]),
+                found.get("output_file_id") or None,
+                found.get("error_file_id") or None,
+                int(counts.get("completed") or 0),
+                int(counts.get("failed") or 0),
+                tuple((str(each.get("code")), _said(each)) for each in errors),
+                None if found.get("expires_at") is None else float(found["expires_at"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass
+        raise self._unreadable(found)
+
+    def _unreadable(self, found: object) -> ModelError:
+        return ModelError(
+            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at the end of "
+            f"--api-base where it wants it? It said: {str(found)[:200]}",
+            fatal=True,
+            status=200,
+        )
+
+
+def _said(error: Any) -> str:
+    """What the endpoint says of a batch that failed, with the line of the file where it names one."""
+    place = "" if error.get("line") is None else f"line {error['line']}: "
+    return f"{place}{error.get('message') or error.get('code') or 'no reason given'}"
+
+
+def as_object(line: bytes) -> dict[str, Any] | None:
+    """What a line of a file holds; None where it breaks off."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,367 @@
+"""Batches that are under way: waited for, fetched, and handed out to those who await an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from ..base import LeftOutError, ModelError
+from ..budget import count
+from .endpoint import BatchEndpoint, BatchState, as_object
+from .records import BatchJournal, BatchRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence, Set
+
+    from ..base import Answer, Request
+
+TOO_MUCH_QUEUED = "token_limit_exceeded"
+"""Code of a batch that failed because the endpoint holds too many tokens of this account already."""
+LEAST_HALVED = 10
+"""Requests below which a batch that is too much for the endpoint is not sent in halves."""
+WINDOW = 86_400.0
+"""Seconds that a batch may take where the endpoint does not say."""
+OVERDUE = 3600.0
+"""Seconds after its end after which a batch that goes on is cancelled, for what it has answered by then."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long is waited, in seconds."""
+
+    still: float = 1.0
+    """Without a new request, until what was gathered is sent."""
+    first: float = 1.0
+    """Until a batch is looked at again for the first time; each further time half as long again."""
+    longest: float = 60.0
+    """At most between two looks."""
+
+
+@dataclass(eq=False)
+class AwaitedRequest:
+    """A request that somebody awaits the answer of."""
+
+    request: Request
+    form: frozenset[str]
+    full_price: bool
+    """Whether the full price was set aside for it."""
+    answer: asyncio.Future[Answer]
+    batch: OpenBatch | None = None
+    """Where it waits."""
+
+    @property
+    def key(self) -> str:
+        """Its hash, in hex: the ``custom_id`` of its line."""
+        return self.request.key.hex()
+
+    def fail(self, error: Exception) -> None:
+        """Say that there is no answer; each gets an error of its own, as each adds to where it came from."""
+        if not self.answer.done():
+            self.answer.set_exception(replace(error) if isinstance(error, ModelError) else error)
+            self.answer.exception()
+
+
+@dataclass(eq=False)
+class OpenBatch:
+    """A batch whose answers are waited for, or have not all been taken yet."""
+
+    record: BatchRecord
+    left: set[str]
+    """Keys whose answers nobody has taken yet."""
+    waiting: dict[str, list[AwaitedRequest]] = field(default_factory=dict)
+    replies: dict[str, dict[str, Any]] | None = None
+    """The lines that came back, by key; None before that."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether it is waited for no more."""
+    end: str = ""
+    """Why a request has no line, once they came back."""
+    is_from_before: bool = False
+    """Whether an earlier process sent it."""
+    is_cancelled: bool = False
+    """Whether this one cancelled it."""
+
+    @property
+    def all_waiting(self) -> list[AwaitedRequest]:
+        """Who waits for one of its answers."""
+        return [each for some in self.waiting.values() for each in some if not each.answer.done()]
+
+    def await_here(self, each: AwaitedRequest) -> None:
+        """Let a request wait for this batch."""
+        each.batch = self
+        self.waiting.setdefault(each.key, []).append(each)
+
+
+@dataclass(frozen=True)
+class ReplyReader:
+    """How the model reads what comes back."""
+
+    name: str
+    """The model's, for messages."""
+    read: Callable[[bytes, Request], Answer]
+    """The answer in a chat completion; raises ModelError where there is none."""
+    explain: Callable[[int, Any, bytes], ModelError]
+    """The error that a status with headers and body is."""
+    clean: Callable[[str], str]
+    """A text without keys."""
+
+
+class OpenBatches:
+    """The batches of one model that are not over, or whose answers have not all been taken."""
+
+    def __init__(
+        self,
+        endpoint: BatchEndpoint,
+        journal: BatchJournal,
+        reader: ReplyReader,
+        pace: Pace,
+        say: Callable[[str], None],
+        gather: Callable[[Sequence[AwaitedRequest]], None],
+    ) -> None:
+        """``gather`` is given requests that have to be asked in another batch."""
+        self._endpoint = endpoint
+        self._journal = journal
+        self._reader = reader
+        self._pace = pace
+        self._say = say
+        self._gather = gather
+        self._by_file: dict[str, OpenBatch] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.most: int | None = None
+        """Requests that the endpoint takes at once; None where it never said that it was too much. Then one batch waits for
+        the one before to end."""
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something until :meth:`close`."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def go_on(self, keys: Set[str]) -> None:
+        """Wait for the batches of earlier processes that hold one of these requests.
+
+        Raises:
+            InputError: A record is damaged.
+        """
+        for record in self._journal.read(self._by_file):
+            if keys.isdisjoint(record.requests):
+                continue
+            batch = OpenBatch(record, set(record.requests), is_from_before=True)
+            self._by_file[record.input_file] = batch
+            size = count(len(record.requests), "request")
+            self._say(f"Going on with the batch of {clock(record.sent)} ({size} to {self._reader.name}).")
+            self.start(self._follow(batch))
+
+    def add(self, record: BatchRecord, state: BatchState, group: Sequence[AwaitedRequest]) -> None:
+        """Wait for a batch that was made."""
+        batch = OpenBatch(record, set(record.requests))
+        for each in group:
+            batch.await_here(each)
+        self._by_file[record.input_file] = batch
+        self._heard_id(batch, state)
+        ends = clock(state.expires or record.sent + WINDOW)
+        self._say(
+            f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._reader.name}, until {ends} at the latest. "
+            "Stopped, the same command goes on with it."
+        )
+        self.start(self._follow(batch, state))
+
+    def take_in(self, waiting: AwaitedRequest) -> bool:
+        """Whether one of them holds the answer to a request, or will; it is then given there."""
+        batch = next((one for one in self._by_file.values() if waiting.key in one.left), None)
+        if batch is None:
+            return False
+        batch.await_here(waiting)
+        if batch.replies is not None:
+            self._deliver(batch, waiting.key)
+        return True
+
+    async def all_over(self) -> None:
+        """Wait until none is waited for."""
+        await asyncio.gather(*(batch.over.wait() for batch in self._by_file.values()))
+
+    async def close(self) -> None:
+        """Wait no more. Batches that are not over go on, and are said; their records stay."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for batch in self._by_file.values():
+            self._journal.write(batch.record.only(batch.left))
+            if batch.replies is None and batch.record.batch is not None:
+                self._say(
+                    f"The batch {batch.record.batch} ({count(len(batch.record.requests), 'request')}) goes on at the endpoint; "
+                    "the same command with --engine batch goes on with it and buys nothing twice."
+                )
+        self._by_file.clear()
+
+    def _heard_id(self, batch: OpenBatch, state: BatchState) -> None:
+        batch.record = replace(batch.record, batch=state.id)
+        self._journal.write(batch.record)
+
+    async def _follow(self, batch: OpenBatch, state: BatchState | None = None) -> None:
+        """Wait for a batch and hand out its answers; what goes wrong goes to all who wait for one."""
+        try:
+            if state is None and (state := await self._found_again(batch)) is None:
+                self._ask_again(batch)
+                return
+            state = await self._over(batch, state)
+            if state.status == "failed":
+                self._not_taken(batch, state)
+            else:
+                await self._take(batch, state)
+        except ModelError as error:
+            if error.status == 404 and batch.is_from_before:
+                self._say(
+                    f"The endpoint has the batch {batch.record.batch} no more; what it was to answer is asked again."
+                )
+                self._ask_again(batch)
+            else:
+                self._fail(batch, replace(error, fatal=True, retry=False))
+        except Exception as error:
+            self._fail(batch, error)
+        finally:
+            batch.over.set()
+
+    async def _found_again(self, batch: OpenBatch) -> BatchState | None:
+        """How it is with a batch of an earlier process; None where that one was stopped before it was made."""
+        if batch.record.batch is not None:
+            return await self._endpoint.look(batch.record.batch)
+        state = await self._endpoint.find(batch.record.input_file)
+        if state is not None:
+            self._heard_id(batch, state)
+        return state
+
+    async def _over(self, batch: OpenBatch, state: BatchState) -> BatchState:
+        """The batch when nothing more comes; one that goes on after its time is cancelled."""
+        wait = self._pace.first
+        ends = (state.expires or batch.record.sent + WINDOW) + OVERDUE
+        while not state.is_over:
+            if time() > ends and not batch.is_cancelled:
+                batch.is_cancelled = True
+                self._say(f"The batch {state.id} is overdue and is cancelled; what it has answered by now is kept.")
+                with suppress(ModelError):
+                    await self._endpoint.cancel(state.id)
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, self._pace.longest)
+            state = await self._endpoint.look(state.id)
+        return state
+
+    def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
+        """A batch that failed before its first request: in halves, one after the other, where it was too much at once."""
+        self._journal.drop(batch.record)
+        size = len(batch.record.requests)
+        said = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
+        if any(code == TOO_MUCH_QUEUED for code, _ in state.errors) and size >= LEAST_HALVED:
+            self.most = max(LEAST_HALVED // 2, -(-size // 2))
+            self._say(
+                f"The batch {state.id} was too much at once ({said}); it is sent again in parts of {self.most:,}."
+            )
+            self._ask_again(batch)
+            return
+        del self._by_file[batch.record.input_file]
+        self._fail(batch, ModelError(f"{self._reader.name}: the batch {state.id} failed: {said}", fatal=True))
+
+    async def _take(self, batch: OpenBatch, state: BatchState) -> None:
+        """Fetch the lines and hand them out as they come; then say to all others that there is no answer for them."""
+        batch.end = "expired" if state.status == "expired" or batch.is_cancelled else state.status
+        batch.replies = {}
+        answered = number = 0
+        for file, expected in ((state.output_file, state.answered), (state.error_file, 0)):
+            for written in await self._endpoint.lines(file, expected) if file is not None else ():
+                number += 1
+                if number % 100 == 0:
+                    await asyncio.sleep(0)
+                line = as_object(written) or {}
+                key = line.get("custom_id")
+                if not isinstance(key, str) or key not in batch.left or key in batch.replies:
+                    continue
+                answered += _is_answered(line)
+                batch.replies[key] = line
+                self._deliver(batch, key)
+        self._say(
+            f"The batch {state.id} is {state.status}: {answered:,} of {count(len(batch.record.requests), 'request')} answered."
+        )
+        for key in batch.record.requests:
+            self._deliver(batch, key)
+
+    def _deliver(self, batch: OpenBatch, key: str) -> None:
+        """Give those who wait for a request its answer, or say why there is none."""
+        assert batch.replies is not None
+        for waiting in batch.waiting.pop(key, ()):
+            if waiting.answer.done():
+                continue
+            try:
+                answer = self._answer_in(batch, batch.replies.get(key), waiting.request)
+            except ModelError as error:
+                waiting.fail(error)
+            else:
+                waiting.answer.set_result(answer)
+
+    def taken(self, batch: OpenBatch, key: str) -> None:
+        """Whoever asked has an answer from a batch, or knows that there is none, and the store has it."""
+        batch.left.discard(key)
+        if batch.replies is not None:
+            batch.replies.pop(key, None)
+        if not batch.left:
+            self._journal.drop(batch.record)
+            self._by_file.pop(batch.record.input_file, None)
+
+    def _answer_in(self, batch: OpenBatch, line: dict[str, Any] | None, request: Request) -> Answer:
+        """The answer in a line.
+
+        Raises:
+            ModelError: There is none; asked again unless the batch was cancelled by somebody else.
+        """
+        name = batch.record.batch
+        if line is None and batch.end == "cancelled":
+            raise ModelError(
+                f"{self._reader.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; the same command asks "
+                "for the rest.",
+                fatal=True,
+            )
+        response = None if line is None else line.get("response")
+        if not isinstance(response, dict):
+            error = None if line is None else line.get("error")
+            said = error.get("message") or error.get("code") if isinstance(error, dict) else f"no answer ({batch.end})"
+            raise LeftOutError(
+                f"{self._reader.name}: the batch {name}: {self._reader.clean(str(said))[:300]}", retry=True
+            )
+        payload, status = json.dumps(response.get("body")).encode(), response.get("status_code")
+        try:
+            if status == 200:
+                return self._reader.read(payload, request)
+            raise self._reader.explain(status if isinstance(status, int) else 0, {}, payload)
+        except ModelError as error:
+            if error.fatal:
+                raise
+            raise LeftOutError(error.message, retry=error.retry, status=error.status) from None
+
+    def _ask_again(self, batch: OpenBatch) -> None:
+        """Drop a batch that gives no answers; what waits for it is gathered again."""
+        self._journal.drop(batch.record)
+        self._by_file.pop(batch.record.input_file, None)
+        waiting = batch.all_waiting
+        for each in waiting:
+            each.batch = None
+        batch.waiting.clear()
+        self._gather(waiting)
+
+    def _fail(self, batch: OpenBatch, error: Exception) -> None:
+        """Tell all who wait; what the batch holds is not lost by it."""
+        for waiting in batch.all_waiting:
+            waiting.batch = None
+            waiting.fail(error)
+
+
+def clock(seconds: float) -> str:
+    """A time of day, local."""
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+
+
+def _is_answered(line: dict[str, Any] | None) -> bool:
+    response = None if line is None else line.get("response")
+    return isinstance(response, dict) and response.get("status_code") == 200
