@@ -232,12 +232,12 @@ class Contest:
 
     def gains(self, crossed: Crossed) -> bool:
         """Whether a way of learning gains anything, be it within noise, on the examples that it was tested on."""
-        gain = self.gate.decide_crossed(crossed).gain
+        gain = self.acceptance.decide_crossed(crossed).gain
         return gain is not None and (gain.value or 0) > 0
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft by a part of the examples alone, which show no gain of the way that it was learned."""
-        return Race(self._new_version(draft), self.gate.decide_crossed(crossed), len(crossed.examples), None)
+        return Race(self._new_version(draft), self.acceptance.decide_crossed(crossed), len(crossed.examples), None)
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""
