@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ..agents.judging import Judging
-from ..memory.postgres_store import PostgresStore
-from ..memory.verdict_store import Place, VerdictStore, open_store, place_of, store_path
+from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.idle import Idle, idle_settings, where, without
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
@@ -53,7 +52,7 @@ class Where(BaseModel):
     def _place(cls, given: Any) -> Any:
         return place_of(given) if isinstance(given, (str, Path)) else given
 
-    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> VerdictStore | PostgresStore:
+    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """The store, opened.
 
         Args:

@@ -104,13 +104,9 @@ class Claims:
 @cache
 def _machine() -> str:
     """This machine, as far as the numbers of its processes go: its name, and what is new with each start or container."""
-    parts = []
-    for read in (
-        lambda: Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"),
-        lambda: str(Path("/proc/self/ns/pid").readlink()),
-    ):
-        try:
-            parts.append(read())
-        except (OSError, ValueError):  # no Linux
-            parts.append("")
-    return f"{socket.gethostname()}-{sha256('/'.join(parts).encode()).hexdigest()[:12]}"
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        container = str(Path("/proc/self/ns/pid").readlink())
+    except (OSError, ValueError):  # no Linux
+        return socket.gethostname()
+    return f"{socket.gethostname()}-{sha256(f'{start}{container}'.encode()).hexdigest()[:12]}"

@@ -6,9 +6,10 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..models.files import cache_directory
+from ..models.gateway import AnswerStore
 from ..prompts.errors import AskanceError, InputError
 from . import claims
 from .answer_rows import COLUMNS, Row, answer_of, is_empty, row_of
@@ -18,6 +19,7 @@ from .salvage import salvage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
     from types import TracebackType
+    from typing import Self
 
     from ..models.base import Answer
 
@@ -41,6 +43,26 @@ _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
 """In the place of a row that :func:`_select` passes over."""
 Place = Path | PostgresAddress
 """Where a store is: a file, or a PostgreSQL database."""
+
+
+class SharedStore(AnswerStore, Protocol):
+    """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
+
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
+        """Those of the answers that are there, as they are written down."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is still claimed, and end."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 def place_of(named: str | Place) -> Place:
@@ -68,9 +90,7 @@ def store_path(cache: str | Place | None = None) -> Place:
     return place_of(cache or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
-def open_store(
-    cache: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None
-) -> VerdictStore | PostgresStore:
+def open_store(cache: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
     """The store of a command that buys answers.
 
     Args:
@@ -341,7 +361,7 @@ class _ReadOnly:
         self._db.close()
 
 
-def _open_shared(place: Place) -> VerdictStore | PostgresStore:
+def _open_shared(place: Place) -> SharedStore:
     try:
         return open_store(place)
     except AskanceError as error:

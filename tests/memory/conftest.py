@@ -117,6 +117,8 @@ def claims_sql(place: str, request: pytest.FixtureRequest) -> Callable[[str], li
         import sqlite3
 
         with sqlite3.connect(place) as db:
-            return db.execute(text.format(claims="claims", now="(julianday('now') - 2440587.5) * 86400.0", second="1")).fetchall()
+            return db.execute(
+                text.format(claims="claims", now="(julianday('now') - 2440587.5) * 86400.0", second="1")
+            ).fetchall()
 
     return run

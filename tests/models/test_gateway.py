@@ -147,7 +147,7 @@ async def test_answers_that_another_run_paid_for_are_reused_until_they_are_forgo
         gateway = Gateway(store, stored_answers_are_ours=True, brought=[request().key])
         await gateway.ask("judge", ScriptedModel([]), request())
         assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (0, 1)
-        gateway.forget([request().key])
+        await gateway.forget([request().key])
         await gateway.ask("judge", ScriptedModel([Answer("b", None, 10, 5, 0.5)]), request())
         await gateway.ask("judge", ScriptedModel([]), request())
         assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (1, 2)
