@@ -130,6 +130,23 @@ def test_a_cut_connection_is_made_anew_unseen(address: str, cluster: Any) -> Non
     assert cluster.sql("SELECT count(*) FROM askance_claims", address) == [(0,)], "closing let go of it"
 
 
+def test_what_a_crash_took_is_written_again_by_the_store_that_had_put_it(address: str, cluster: Any) -> None:
+    with open_store(address) as store, open_store(address) as other:
+        store.put(key(0), ANSWERS[0])
+        store.forget([key(0)])
+        store.put(key(1), ANSWERS[1])
+        assert store.claim(key(2)) and store.claim(key(3))
+        store.let_go([key(3)])
+        cluster.stop("immediate")
+        with pytest.raises(StoreAwayError):
+            store.get_many([key(1)])
+        cluster.start()
+        time.sleep(1.0)  # it is not knocked at again and again
+        assert other.get_many([key(1)]) == {}, "this server writes too late to keep it"
+        assert store.get_many([key(0), key(1)]) == {key(1): ANSWERS[1]} == other.get_many([key(0), key(1)])
+        assert not other.claim(key(2)) and other.claim(key(3))
+
+
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 async def test_answers_and_claims_outlive_a_restart_and_nobody_buys_twice(
     how: str, address: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
