@@ -212,7 +212,7 @@ def evaluator_adapter(
 
 def _where(options: dict[str, Any]) -> Where:
     """Where answers are kept, taken out of the options."""
-    return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
+    return parse_options(Where, {name: options.pop(name) for name in (*Where.model_fields, "store") if name in options})
 
 
 @contextmanager

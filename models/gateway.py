@@ -135,6 +135,7 @@ class Gateway:
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
         self._waits = False
+        self._store_is_away = False
         self._claimed: set[bytes] = set()
         self._renewal: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         self._brought = brought
@@ -280,15 +281,18 @@ class Gateway:
         since, pause = monotonic(), 0.25
         while True:
             try:
-                return do()
+                found = do()
+                self._store_is_away = False
+                return found
             except StoreAwayError as error:
                 silent = monotonic() - since
                 if silent > STORE_PATIENCE:
                     raise AskanceError(
                         f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought before is kept."
                     ) from None
-                if self.on_wait:
-                    self.on_wait(f"The store: {error}", pause)
+                if not self._store_is_away and self.on_notice:
+                    self.on_notice(f"The store: {error} It is waited for.")
+                self._store_is_away = True
             await asyncio.sleep(pause)
             pause = min(5.0, 1.5 * pause)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.asking import LOOKUP_BLOCK
-from ...memory.verdict_store import PostgresAddress, open_store, place_of
+from ...memory.postgres_store import PostgresAddress
+from ...memory.verdict_store import open_store, place_of
 from ...models.base import Answer
 from ...models.gateway import AnswerStore
 from ..command_line import write_result

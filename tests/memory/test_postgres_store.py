@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from askance.experiments.measured import stores
 from askance.memory.postgres_store import PostgresAddress, PostgresStore
 from askance.memory.verdict_store import VerdictStore, open_store
 from askance.models import gateway as gateways
@@ -85,13 +86,21 @@ def test_looking_makes_no_table(address: str, cluster: Any) -> None:
         assert store.get_many([key(1)]) == {key(1): ANSWERS[0]}
 
 
+def test_stores_are_measured_side_by_side_and_nothing_stays(
+    address: str, cluster: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stores.main(["--answers", "100", "--store", address]) == 0
+    assert capsys.readouterr().out.splitlines()[2].startswith("PostgreSQL ")
+    assert cluster.sql("SELECT count(*) FROM askance_answers", address) == [(0,)]
+
+
 def test_many_that_begin_one_store_at_once_all_do(address: str) -> None:
-    stores = [open_store(address) for _ in range(8)]
+    opened = [open_store(address) for _ in range(8)]
     problems: list[BaseException] = []
 
     def begin(number: int) -> None:
         try:
-            stores[number].put(key(number), ANSWERS[0])
+            opened[number].put(key(number), ANSWERS[0])
         except BaseException as error:
             problems.append(error)
 
@@ -100,8 +109,8 @@ def test_many_that_begin_one_store_at_once_all_do(address: str) -> None:
         each.start()
     for each in threads:
         each.join()
-    assert problems == [] and len(stores[0]) == 8
-    for store in stores:
+    assert problems == [] and len(opened[0]) == 8
+    for store in opened:
         store.close()
 
 
@@ -161,7 +170,7 @@ async def test_answers_and_claims_outlive_a_restart_and_nobody_buys_twice(
             return f"of {asked.messages[0][1]}"
 
         gateway = Gateway(store, max_concurrency=4)
-        gateway.on_wait = lambda why, _: said.append(why)
+        gateway.on_notice = said.append
         model = ScriptedModel(reply, delay=0.3, slots=4)
         return [each.text for each in await asyncio.gather(*(gateway.ask("judge", model, request(t)) for t in texts))]
 
@@ -176,7 +185,8 @@ async def test_answers_and_claims_outlive_a_restart_and_nobody_buys_twice(
         first, second = await asyncio.wait_for(work, 120)
     assert first == second[::-1] == [f"of {text}" for text in texts]
     assert set(bought.values()) == {1}, bought
-    assert any("The store: " in each and "postgresql://askance@" in each for each in said)
+    away = [each for each in said if each.startswith("The store: postgresql://askance@")]
+    assert len(away) == 2 and all(each.endswith("It is waited for.") for each in away), "each says it once"
     with open_store(address) as store:
         assert len(store) == len(texts)
 
