@@ -75,7 +75,7 @@ $(POSTGRES)/.ready: pyproject.toml constraints-postgres.txt
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
-	@$(POSTGRES)/bin/python -m pytest $(POSTGRES_TESTS)
+	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

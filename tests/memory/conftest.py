@@ -41,7 +41,7 @@ class Cluster:
         assert ended.returncode == 0, log.read_text(encoding="utf-8")
 
     def start(self) -> None:
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c shared_buffers=16MB -c wal_writer_delay=10000"
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c shared_buffers=16MB -c fsync=off -c wal_writer_delay=10000"
         self._run("pg_ctl", "-D", self.folder / "data", "-l", self.folder / "server", "-w", "-o", options, "start")
 
     def stop(self, how: str = "fast") -> None:
