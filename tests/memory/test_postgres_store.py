@@ -24,6 +24,8 @@ from askance.models.gateway import Gateway, StoreAwayError
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import ScriptedModel, StandInServer
 
+pytest.importorskip("psycopg", reason="psycopg is not installed: make test-postgres")
+
 SURE = (("Yes", (("Yes", -0.01), (" no", -4.6))), ("\n", (("\n", -0.5),)))
 ANSWERS = [
     Answer("Yes", SURE, 120, 1, 0.0001, "stop"),
