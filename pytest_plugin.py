@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .evaluation.regression import Regression
 
-FILES = ("data", "checklist", "baseline", "prompt", "judge", "cache", "weights", "calibration")
+FILES = ("data", "checklist", "baseline", "prompt", "judge", "store", "cache", "weights", "calibration")
 """Arguments that name files; a relative name is taken beside the test file."""
 NEEDED = ("data", "checklist", "model", "baseline")
 BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
@@ -108,6 +108,8 @@ def _beside(folder: Path, name: str, value: Any) -> Any:
     from pathlib import Path
 
     if name not in FILES or not isinstance(value, (str, Path)):
+        return value
+    if name in ("store", "cache") and "://" in str(value):
         return value
     if name == "checklist":
         from .prompts.checklist import READY

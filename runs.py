@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .agents.batch_notes import MOST_LESSONS, MOST_RULES
@@ -29,10 +30,10 @@ from .report.run import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from .agents.buying import Estimate
     from .evaluation.progress import Watcher
+    from .memory.verdict_store import Place
     from .models.base import Model
     from .optimizer.events import Callback
     from .optimizer.job import Job, SplitExamples
@@ -175,7 +176,7 @@ def resume(
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
     What it may cost can be changed (``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``, ``timeout``,
-    ``retries``, ``engine``), where else its answers are kept (``cache``, ``no_cache``), and ``max_iterations`` be larger: the run then
+    ``retries``, ``engine``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be larger: the run then
     comes to what one begun with so many comes to.
 
     Args:
@@ -255,14 +256,14 @@ def estimate_run(job: Job) -> RunEstimate:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
 
-    async def judging(there: Path | None, shared: Path | None) -> Estimate:
-        with VerdictStore(":memory:", there, shared) as store:
+    async def judging(there: Path | None, shared: Place | None) -> Estimate:
+        with VerdictStore(":memory:", there, shared, is_ours=True) as store:
             async with session(job.options, store) as (models, gateway):
                 return mode.estimate(job, splits, models, gateway)
 
     there = job.earlier.answers if job.earlier and not job.options.no_cache else None
     shared = job.options.shared if job.may_share else None
-    shared = shared if shared is not None and shared.exists() else None
+    shared = None if isinstance(shared, Path) and not shared.exists() else shared
     whole = run_sync(judging(None, None))
     fixed = whole if there is None and shared is None else run_sync(judging(there, shared))
     return _run_estimate(job, splits, whole, fixed)

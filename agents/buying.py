@@ -76,7 +76,7 @@ class VerdictBuyer:
                 raise
             return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
         if problem is not None:
-            self.gateway.forget(keys)
+            await self.gateway.forget(keys)
             return [self._failed(ask, question.id, "parse_error", problem) for question in ask.questions]
         verdicts = []
         for question in ask.questions:
@@ -91,7 +91,7 @@ class VerdictBuyer:
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
-        return await buyer.bought(alone, self.gateway.stored(self.role, [alone.key]).get(alone.key))
+        return await buyer.bought(alone, (await self.gateway.stored(self.role, [alone.key])).get(alone.key))
 
     async def _with_logprobs(self, request: Request, answer: Answer) -> Answer:
         """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
@@ -103,12 +103,12 @@ class VerdictBuyer:
         """
         if self.provenance != "logprob" or answer.logprobs:
             return answer
-        self.gateway.forget([request.key])
+        await self.gateway.forget([request.key])
         if self.gateway.provenance.get(self.model.identity) == "logprob":
             answer = await self.gateway.buy(self.role, self.model, request)
             if answer.logprobs:
                 return answer
-            self.gateway.forget([request.key])
+            await self.gateway.forget([request.key])
         raise ModelError(
             f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
             f"this run. {self.advice}"

@@ -171,7 +171,7 @@ class Evaluator:
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
             for block in in_blocks(self._all_asks(asking, examples, draws)):
-                found = self.gateway.stored(self.role, [ask.key for ask in block])
+                found = await self.gateway.stored(self.role, [ask.key for ask in block])
                 for ask in block:
                     answer = found.get(ask.key)
                     verdicts = buyer.stored(ask, answer) if answer else None

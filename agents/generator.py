@@ -86,7 +86,7 @@ class Generator:
                 raise
             return Generated(example, str(error))
         if not _is_text(answer.text):
-            self.gateway.forget([request.key])
+            await self.gateway.forget([request.key])
             return Generated(
                 example,
                 f"{self.model.name}: the output holds half a surrogate pair, which is no text.",

@@ -152,7 +152,7 @@ class Rater:
                 raise
             return Rating(*name, None, status="api_error", error=str(error))
         except ValueError as error:
-            self.gateway.forget([request.key for request in requests])
+            await self.gateway.forget([request.key for request in requests])
             return Rating(*name, None, status="parse_error", error=f"{self.model.name}: {error}")
         mean = tuple(sum(column) / len(read) for column in zip(*read, strict=True))
         return Rating(*name, mean, source)
@@ -165,7 +165,7 @@ class Rater:
         """
         without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
-            self.gateway.forget([request.key])
+            await self.gateway.forget([request.key])
             raise ModelError(
                 f"{self.model.name}: an answer came without log-probabilities, although numbers are taken from them in "
                 "this run. Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."

@@ -243,7 +243,7 @@ def open_gateway(**options: Any) -> Iterator[OpenGateway]:
 
     Args:
         options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base``, ``max_calls``,
-            ``cache`` or ``no_cache``.
+            ``store`` or ``no_cache``.
 
     Raises:
         InputError: A setting or the store cannot be used.

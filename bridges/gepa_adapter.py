@@ -177,7 +177,7 @@ def generator_adapter(
         judge_prompt: Its prompt.
         checker: Says of an example with its output what passes.
         options: Settings of ``tune`` that do not belong to its loop, e.g. ``max_calls``, ``split``, ``score_as``, and
-            those of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
+            those of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, checker or setting.
@@ -212,7 +212,7 @@ def evaluator_adapter(
 
 def _where(options: dict[str, Any]) -> Where:
     """Where answers are kept, taken out of the options."""
-    return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
+    return parse_options(Where, {name: options.pop(name) for name in (*Where.model_fields, "store") if name in options})
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def checklist_scorer(
         on_missing: What becomes of a sample with a missing verdict: an error, which ``fail_on_error`` and
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
         options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``, and
-            of :class:`~askance.evaluation.options.Where` (``cache``, ``no_cache``).
+            of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.

@@ -58,7 +58,7 @@ SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
 """What stands before ``:/`` where MLflow or Databricks answers, and not a provider that askance reaches."""
 REPLIES = ("max_tokens", "max_completion_tokens")
 """Parameters of a judge that say how long a reply may be."""
-WHERE = ("api_base", "cache", "no_cache", "timeout", "retries", "max_concurrency")
+WHERE = ("api_base", "store", "cache", "no_cache", "timeout", "retries", "max_concurrency")
 """Settings that the judge goes on with; how it asks is kept with the run, whose caps end with it."""
 NOUNS = (
     *("answer", "article", "code", "description", "draft", "email", "explanation", "letter", "message", "note", "post"),

@@ -19,7 +19,8 @@ from packaging.requirements import Requirement
 
 from .. import __version__
 from ..evaluation.options import MODEL, load_config
-from ..memory.verdict_store import SCHEMA_VERSION, store_path
+from ..memory.postgres_store import PostgresAddress
+from ..memory.verdict_store import SCHEMA_VERSION, open_store, store_path
 from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
@@ -32,6 +33,8 @@ from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from ..memory.verdict_store import Place
 
 
 State = Literal["ok", "missing", "broken"]
@@ -263,8 +266,15 @@ def check_files() -> list[Checked]:
     ]
 
 
-def check_store(path: Path) -> Checked:
+def check_store(path: Place) -> Checked:
     """Whether the answers that were bought before can be read; nothing is written."""
+    if isinstance(path, PostgresAddress):
+        try:
+            with open_store(path) as store:
+                return Checked("files", "verdict cache", "ok", f"{path}: {len(store):,} answers")
+        except AskanceError as error:
+            said, do = str(error).rstrip("."), "start the server, or correct ASKANCE_STORE"
+            return Checked("files", "verdict cache", "broken", said, do)
     if not path.exists():
         return Checked("files", "verdict cache", "ok", f"{path}: none yet, it is made with the first answer")
     try:

@@ -21,6 +21,7 @@ from ..evaluation.options import (
     EvaluateOptions,
     SelectOptions,
     WeighOptions,
+    Where,
     WriterOptions,
     load_config,
     settings_naming,
@@ -70,7 +71,7 @@ HEADINGS = {
     "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base engine timeout retries max_concurrency max_calls max_tokens max_cost no_cache seed",
+    "Models and budget": "api_base engine timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""
@@ -147,12 +148,20 @@ config_option = click.option(
     "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
-no_cache_option = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")
+
+
+def store_options(function: Function) -> Function:
+    """``--store`` and ``--no-cache``."""
+    help_text = str(Where.model_fields["cache"].description)
+    function = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")(
+        function
+    )
+    return click.option("--store", "cache", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
 
 
 def buying_options(function: Function) -> Function:
-    """``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
-    return no_cache_option(dry_run_option(config_option(common_options(function))))
+    """``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
+    return store_options(dry_run_option(config_option(common_options(function))))
 
 
 INPUTS = {
@@ -279,7 +288,7 @@ def _paths_beside(config: Path, values: dict[str, Any]) -> None:
 
     def beside(name: str, value: Any) -> Any:
         ready = name == "checklist" and value in READY and not (config.parent / value).is_file()
-        is_path = isinstance(value, str) and not ready and not is_on_hub(value)
+        is_path = isinstance(value, str) and not ready and not is_on_hub(value) and "://" not in value
         return str(config.parent / value) if is_path else value
 
     for name in naming(FILE):

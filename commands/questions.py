@@ -16,10 +16,10 @@ from .options import (
     config_option,
     load_dotenv,
     need,
-    no_cache_option,
     read_task,
     settings,
     settings_options,
+    store_options,
 )
 from .output import console, hush
 from .terminal import echo
@@ -37,7 +37,7 @@ from .terminal import echo
     multiple=True,
     help="Allowed dimension (criterion); may be given several times.",
 )
-@no_cache_option
+@store_options
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option
 @settings_options(WriterOptions)

@@ -24,9 +24,9 @@ from .options import (
     common_options,
     load_dotenv,
     need,
-    no_cache_option,
     settings,
     settings_options,
+    store_options,
 )
 from .output import console, echo_json, run_summary, tell_errors
 from .terminal import echo
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
-    """``--run``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
+    """``--run``, ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json``, ``--quiet`` and the settings of a mode."""
     run = click.option(
         "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
     )
@@ -283,7 +283,7 @@ _RECORDS = (MigrateOptions, AlignOptions, TuneOptions)
 @click.argument("run")
 @click.argument("data", required=False, default=None, metavar="")
 @yes_option
-@no_cache_option
+@store_options
 @common_options
 @settings_options(LoopOptions, only=(*CAN_GROW, *NOT_IN_FINGERPRINT))
 def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:

@@ -202,7 +202,7 @@ def diagnose(
         verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.DiagnoseOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, verdicts or setting.

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..agents.buying import Estimate
-    from ..memory.verdict_store import VerdictStore
     from ..models.base import Model
-    from ..models.gateway import Gateway
+    from ..models.gateway import AnswerStore, Gateway
     from ..models.resolve import Models
     from ..prompts.verdicts import Verdict
     from .adaptive import AdaptiveEvaluation
@@ -61,7 +60,7 @@ def evaluate(
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         evaluator: What puts the questions to the model.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting.
@@ -108,7 +107,7 @@ class EvaluationJob:
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy; nothing is bought."""
 
-        async def estimate(store: VerdictStore) -> Estimate:
+        async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
                 return self._asking(models, gateway).estimate(self.examples)
 
@@ -127,7 +126,7 @@ class EvaluationJob:
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
         return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
 
-    async def _run(self, store: VerdictStore, watcher: Watcher) -> Evaluation:
+    async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
         calibration = self.calibration
         if settings.calibration is not None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ..agents.judging import Judging
-from ..memory.verdict_store import VerdictStore, open_store, store_path
+from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
 from ..models.idle import Idle, idle_settings, where, without
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
@@ -33,7 +33,7 @@ def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
     return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
-RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold", "max_bias": "max_drift"}
+RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold", "max_bias": "max_drift", "store": "cache"}
 """New names of settings, by which they can be given; files of runs keep the old ones. For one version both work."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
 """Other names of settings, which stay: a dimension is a criterion."""
@@ -42,14 +42,22 @@ ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
 class Where(BaseModel):
     """Where answers are kept. No result depends on it, so no record of the settings holds it."""
 
-    cache: Annotated[Path | None, FILE] = Field(
-        None, exclude=True, description="File of the answers; default: verdicts.db in the user's cache directory."
+    cache: Annotated[Place | None, FILE] = Field(
+        None,
+        exclude=True,
+        description="Where answers are kept: a file, or postgresql://NAME@HOST/DATABASE; default: ASKANCE_STORE, else "
+        "verdicts.db in the user's cache directory.",
     )
     no_cache: bool = Field(
         False, exclude=True, description="Reuse no answer of an earlier command, and keep none for a later one."
     )
 
-    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> VerdictStore:
+    @field_validator("cache", mode="before")
+    @classmethod
+    def _place(cls, given: Any) -> Any:
+        return place_of(given) if isinstance(given, (str, Path)) else given
+
+    def store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """The store, opened.
 
         Args:
@@ -57,15 +65,16 @@ class Where(BaseModel):
             beside: Another store whose answers are reused too, unless none are to be.
 
         Raises:
-            InputError: The file is no store, or one of a newer askance.
-            AskanceError: The disk is full or the folder cannot be written.
+            InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
+            AskanceError: The disk is full, the folder cannot be written, or the database is not there.
         """
-        if to_estimate and not self.no_cache and not store_path(self.cache).exists():
-            return VerdictStore(":memory:", beside)
+        place = store_path(self.cache)
+        if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
+            return VerdictStore(":memory:", beside, is_ours=True)
         return open_store(self.cache, no_cache=self.no_cache, beside=beside)
 
     @property
-    def shared(self) -> Path | None:
+    def shared(self) -> Place | None:
         """The store that all commands share; None where nothing is to be shared."""
         return None if self.no_cache else store_path(self.cache)
 

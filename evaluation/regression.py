@@ -125,7 +125,7 @@ def check_regression(
         judge: A run's directory, a ``judge.yaml`` or a judge, in place of checklist and prompt, and of the model unless
             another is given.
         update: Write the baseline in place of comparing with it.
-        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.RegressionOptions`, among them ``store`` and ``no_cache``.
 
     Returns:
         Whether the score dropped: the paired swap test says so at the level of 5 %, and by more than ``tolerance``.

@@ -14,8 +14,8 @@ from .progress import watching
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..memory.verdict_store import VerdictStore
     from ..models.base import Model
+    from ..models.gateway import AnswerStore
     from ..prompts.checklist import Checklist
     from .progress import Watcher
 
@@ -37,7 +37,7 @@ def write_questions(
         dimensions: Allowed dimensions; proposed by the model where there are none.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.WriterOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.WriterOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: The task is empty, or a bad setting or model name.
@@ -48,7 +48,7 @@ def write_questions(
     if not task.strip():
         raise InputError("The task is empty; write down what the generator is asked to do.")
 
-    async def write(store: VerdictStore, watcher: Watcher) -> Checklist:
+    async def write(store: AnswerStore, watcher: Watcher) -> Checklist:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
             same = embedder(settings.embedder or DEFAULT_EMBEDDER)

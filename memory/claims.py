@@ -1,18 +1,26 @@
-"""Which answers a process is about to buy, so that another one that shares the store waits for them instead of paying, too."""
+"""Which answers a process is about to buy, so that another one that shares the store waits for them instead of paying, too.
+
+A claim is a row: the key, who has it, and until when. It is held no longer than its lease; who buys renews it meanwhile.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
+from functools import cache
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-LEASE = 300.0
-"""Seconds after which what a process has claimed may be bought by another, as nobody knows whether it is still there."""
+LEASE = 120.0
+"""Seconds after which what was claimed and not renewed may be bought by another, as nobody knows whether its owner is
+still there. One that ends more than twice as far ahead is taken for the mark of a clock that was wrong."""
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;"
@@ -20,50 +28,85 @@ SCHEMA = (
 _CLAIM = """
 INSERT INTO claims VALUES (:key, :owner, :until)
 ON CONFLICT (key) DO UPDATE SET owner = :owner, until = :until
-WHERE owner = :owner OR until < :now OR owner = :gone
+WHERE owner = :owner OR until < :now OR until > :absurd OR owner = :gone
 """
+_NUMBERS = count(1)
 
 
-class Claims:
-    """The claims in one store; an owner is a process of a machine."""
+class Claimant:
+    """One opened store, as it signs its claims: the machine, a number, the process."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        """``db`` has the table of :data:`SCHEMA`."""
-        self._db = db
-        self._host = socket.gethostname()
+    def __init__(self) -> None:
+        self.machine = _machine()
+        self._number = next(_NUMBERS)
 
-    def take(self, key: bytes) -> bool:
-        """Whether this process is the one to buy an answer now; again and again true until it is let go.
+    @property
+    def name(self) -> str:
+        """What stands in a claim."""
+        return f"{self.machine}/{self._number}/{os.getpid()}"
 
-        What a process that has ended had claimed is taken at once, what one on another machine had, after a while.
-        """
-        now = time.time()
-        values = {"key": key, "owner": self._owner(os.getpid()), "until": now + LEASE, "now": now, "gone": ""}
-        if self._db.execute(_CLAIM, values).rowcount > 0:
-            return True
-        holder = self._db.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-        if holder is None:
-            return self._db.execute(_CLAIM, values).rowcount > 0
-        if self._has_ended(holder[0]):
-            return self._db.execute(_CLAIM, values | {"gone": holder[0]}).rowcount > 0
-        return False
-
-    def let_go(self, keys: Sequence[bytes]) -> None:
-        """Others may buy these answers, where they are not in the store by now."""
-        owner = self._owner(os.getpid())
-        self._db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
-
-    def _owner(self, process: int) -> str:
-        return f"{self._host}/{process}"
-
-    def _has_ended(self, owner: str) -> bool:
-        host, _, process = owner.rpartition("/")
-        if host != self._host or os.name == "nt":  # where asking whether a process is there would end it
+    def has_ended(self, owner: str) -> bool:
+        """Whether an owner is a process of this machine that is gone; of another machine nobody can say."""
+        machine, _, process = owner.rpartition("/")
+        machine = machine.rpartition("/")[0]
+        if machine != self.machine or os.name == "nt":  # where asking whether a process is there would end it
             return False
         try:
             os.kill(int(process), 0)
         except ProcessLookupError:
             return True
-        except (OSError, ValueError):
+        except (OSError, ValueError, OverflowError):
             return False
         return False
+
+
+class Claims:
+    """The claims in a store that is a SQLite file; an owner is a :class:`Claimant`."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """``db`` has the table of :data:`SCHEMA`."""
+        self._db = db
+        self.claimant = Claimant()
+
+    def take(self, key: bytes) -> bool:
+        """Whether this is the one to buy an answer now; again and again true until it is let go.
+
+        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease.
+        """
+        now = time.time()
+        values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "now": now, "gone": ""}
+        values["absurd"] = now + 2 * LEASE
+        if self._db.execute(_CLAIM, values).rowcount > 0:
+            return True
+        holder = self._db.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+        if holder is None:
+            return self._db.execute(_CLAIM, values).rowcount > 0
+        if self.claimant.has_ended(holder[0]):
+            return self._db.execute(_CLAIM, values | {"gone": holder[0]}).rowcount > 0
+        return False
+
+    def renew(self, keys: Sequence[bytes]) -> None:
+        """What is still being bought is held for another lease."""
+        until, owner = time.time() + LEASE, self.claimant.name
+        change = "UPDATE claims SET until = ? WHERE key = ? AND owner = ?"
+        self._db.executemany(change, [(until, key, owner) for key in keys])
+
+    def let_all_go(self) -> None:
+        """None is to be bought any more."""
+        self._db.execute("DELETE FROM claims WHERE owner = ?", (self.claimant.name,))
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """Others may buy these answers, where they are not in the store by now."""
+        owner = self.claimant.name
+        self._db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
+
+
+@cache
+def _machine() -> str:
+    """This machine, as far as the numbers of its processes go: its name, and what is new with each start or container."""
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        container = str(Path("/proc/self/ns/pid").readlink())
+    except (OSError, ValueError):  # no Linux
+        return socket.gethostname()
+    return f"{socket.gethostname()}-{sha256(f'{start}{container}'.encode()).hexdigest()[:12]}"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.lessons import Lesson
     from ..prompts.verdicts import Verdict
+    from .verdict_store import Place
 
 
 FORMAT = 2
@@ -191,7 +192,7 @@ class RunDirectory:
         """The run's journal."""
         return Journal(self.path / "journal.jsonl")
 
-    def store(self, shared: Path | None = None) -> VerdictStore:
+    def store(self, shared: Place | None = None) -> VerdictStore:
         """The run's answers.
 
         Args:
@@ -199,7 +200,7 @@ class RunDirectory:
                 begun with ``no_cache`` goes without.
         """
         apart = self.config_file.is_file() and self.read_config().get("no_cache")
-        return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared)
+        return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
     def save_version(self, number: int, prompt: Prompt) -> None:
         """Keep one prompt version, accepted or not."""

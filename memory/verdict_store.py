@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from ..models.base import Answer
 from ..models.files import cache_directory
+from ..models.gateway import AnswerStore
 from ..prompts.errors import AskanceError, InputError
 from . import claims
+from .answer_rows import COLUMNS, Row, answer_of, is_empty, row_of
+from .postgres_store import PostgresAddress, PostgresStore
 from .salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
     from types import TracebackType
+    from typing import Self
+
+    from ..models.base import Answer
 
 SCHEMA_VERSION = 1
 
@@ -32,34 +38,76 @@ CREATE TABLE IF NOT EXISTS answers (
 CREATE TABLE IF NOT EXISTS brought (key BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 """``brought`` has the keys of answers that were copied from another store."""
-_UNKNOWN = "unknown"
-"""In place of a cost that is not known; a sum over the column counts it as 0."""
-_COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
-_INSERT = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES (?,?,?,?,?,?,?)"
+_INSERT = f"INSERT OR IGNORE INTO answers ({COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
 """In the place of a row that :func:`_select` passes over."""
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_decode = json.JSONDecoder().raw_decode
+Place = Path | PostgresAddress
+"""Where a store is: a file, or a PostgreSQL database."""
 
 
-def store_path(cache: str | Path | None = None) -> Path:
-    """The file of a store: the one named, or ``verdicts.db`` in the user's cache directory."""
-    return Path(cache or cache_directory() / "verdicts.db")
+class SharedStore(AnswerStore, Protocol):
+    """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
+
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
+        """Those of the answers that are there, as they are written down."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is still claimed, and end."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
-def open_store(cache: str | Path | None = None, *, no_cache: bool = False, beside: Path | None = None) -> VerdictStore:
+def place_of(named: str | Place) -> Place:
+    """Where a store is, from its name: an address that begins with ``postgresql://``, else a file.
+
+    Raises:
+        InputError: It is an address of another kind, or none that PostgreSQL takes.
+    """
+    text = str(named) if isinstance(named, str) else ""
+    if text.startswith(("postgresql://", "postgres://")):
+        return PostgresAddress(text)
+    if "://" in text:
+        raise InputError(
+            f"store {text.partition('://')[0]}://…: answers are kept in a file or in PostgreSQL (postgresql://…)."
+        )
+    return named if isinstance(named, PostgresAddress) else Path(named)
+
+
+def store_path(cache: str | Place | None = None) -> Place:
+    """Where the answers of all commands are: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
+
+    Raises:
+        InputError: As :func:`place_of`.
+    """
+    return place_of(cache or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
+
+
+def open_store(cache: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
     """The store of a command that buys answers.
 
     Args:
-        cache: Its file; by default as :func:`store_path`.
+        cache: Its file or address; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         beside: Another store, e.g. that of a run, whose answers are reused too; nothing is written to it.
 
     Raises:
-        InputError: The file is no store, or one of a newer askance.
-        AskanceError: The disk is full or the folder cannot be written.
+        InputError: The file is no store, or one of a newer askance; the address is none, or the database refuses.
+        AskanceError: The disk is full, the folder cannot be written, or the database is not there.
     """
-    return VerdictStore(":memory:") if no_cache else VerdictStore(store_path(cache), beside)
+    if no_cache:
+        return VerdictStore(":memory:", is_ours=True)
+    place = store_path(cache)
+    if isinstance(place, PostgresAddress):
+        return PostgresStore(place, None if beside is None else _ReadOnly(beside))
+    return VerdictStore(place, beside)
 
 
 class VerdictStore:
@@ -69,7 +117,9 @@ class VerdictStore:
     survives the process being killed; a power failure may lose the last answers, never the file.
     """
 
-    def __init__(self, path: str | Path, beside: Path | None = None, shared: Path | None = None) -> None:
+    def __init__(
+        self, path: str | Path, beside: Path | None = None, shared: Place | None = None, *, is_ours: bool = False
+    ) -> None:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
 
         A store that was cut off is replaced by what can be read of it, which is said; the file is kept beside it.
@@ -78,7 +128,8 @@ class VerdictStore:
             path: Its file.
             beside: Another store, which is looked into where an answer is not here, and never written to.
             shared: A store of many commands. An answer that is there and not here is copied, so that this file has all
-                that was asked of it and can be moved; a new answer is kept in both.
+                that was asked of it and can be moved; a new answer is kept in both, and claimed there.
+            is_ours: No other process writes to this file, so that nothing is claimed in it.
 
         Raises:
             InputError: The file is no store, or one of a newer askance.
@@ -88,10 +139,11 @@ class VerdictStore:
         try:
             self._db, self._brought = self._open()
         except InputError:  # a file that cannot be read as a whole is read as far as it goes
-            if not self.path.is_file() or not salvage(self.path, _SCHEMA, _COLUMNS, SCHEMA_VERSION):
+            if not self.path.is_file() or not salvage(self.path, _SCHEMA, COLUMNS, SCHEMA_VERSION):
                 raise
             self._db, self._brought = self._open()
         self._claims = claims.Claims(self._db)
+        self._is_ours = is_ours
         self._beside = None if beside is None else _ReadOnly(beside)
         self._shared = None if shared is None else _open_shared(shared)
 
@@ -119,24 +171,42 @@ class VerdictStore:
             raise
 
     def claim(self, key: bytes) -> bool:
-        """Whether this process may buy an answer now; another one that shares the store is buying it where not.
+        """Whether an answer may be bought now; another process that shares the store is buying it where not.
 
         Raises:
             AskanceError: The store cannot be written.
         """
+        if self._shared is not None:
+            return self._shared.claim(key)
         try:
-            return self._claims.take(key)
+            return self._is_ours or self._claims.take(key)
+        except sqlite3.DatabaseError as error:
+            raise _explain(self.path, error) from None
+
+    def renew(self, keys: Sequence[bytes]) -> None:
+        """What was claimed is still being bought.
+
+        Raises:
+            AskanceError: The store cannot be written.
+        """
+        if self._shared is not None:
+            return self._shared.renew(keys)
+        try:
+            self._claims.renew(keys)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed has been bought, or is not to be.
+        """What was claimed is not to be bought, or is there.
 
         Raises:
             AskanceError: The store cannot be written.
         """
+        if self._shared is not None:
+            return self._shared.let_go(keys)
         try:
-            self._claims.let_go(keys)
+            if not self._is_ours:
+                self._claims.let_go(keys)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
@@ -153,7 +223,7 @@ class VerdictStore:
         if self._shared is not None and len(found) < len(set(keys)):
             rows = self._shared.rows([key for key in keys if key not in found])
             self._take(rows, _REPLACE)
-            found |= {key: _answer(*columns) for key, *columns in rows}
+            found |= {row[0]: answer_of(row) for row in rows}
         if self._beside is not None and len(found) < len(set(keys)):
             found |= self._beside.get_many([key for key in keys if key not in found])
         return found
@@ -163,24 +233,18 @@ class VerdictStore:
         return self.get_many([key]).get(key)
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer; it is on disk when this returns, also in the shared store where there is one.
+        """Keep an answer, which is then no longer claimed; it is on disk when this returns, also in the shared store
+        where there is one.
 
         Raises:
             AskanceError: It could not be written, e.g. because the disk is full.
         """
-        logprobs = None
-        if answer.logprobs is not None:
-            flat = [
-                [token, [part for name, logprob in alternatives for part in (name, logprob)]]
-                for token, alternatives in answer.logprobs
-            ]
-            logprobs = _encode(flat)
-        text = _storable(answer.text)
-        row = (key, text, _storable(logprobs), answer.prompt_tokens, answer.completion_tokens)
+        row = row_of(key, answer)
         try:
-            values = (*row, _UNKNOWN if answer.cost_usd is None else answer.cost_usd, answer.finish)
-            if not self._db.execute(_INSERT, values).rowcount and not _select(self._db, [key]):
-                self._db.execute(_REPLACE, values)
+            if not self._db.execute(_INSERT, row).rowcount and not _select(self._db, [key]):
+                self._db.execute(_REPLACE, row)
+            if self._shared is None and not self._is_ours:
+                self._claims.let_go([key])
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
         if self._shared is not None:
@@ -214,7 +278,7 @@ class VerdictStore:
         finally:
             other.close()
 
-    def rows(self, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as they are written down.
 
         Raises:
@@ -225,14 +289,14 @@ class VerdictStore:
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
-    def _take(self, rows: Iterable[tuple[Any, ...]], write: str = _INSERT) -> None:
+    def _take(self, rows: Iterable[Row], write: str = _INSERT) -> None:
         """Write rows of another store, all or none, and note which of them are brought."""
         taken = []
         try:
             for row in rows:
                 if not self._db.in_transaction:
                     self._db.execute("BEGIN IMMEDIATE")
-                if not _is_empty(*row[1:3]) and self._db.execute(write, row).rowcount:
+                if not is_empty(row) and self._db.execute(write, row).rowcount:
                     self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
                     taken.append(row[0])
             if self._db.in_transaction:
@@ -254,7 +318,10 @@ class VerdictStore:
         return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
-        """Close the file; the write-ahead log is folded in."""
+        """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""
+        if not self._is_ours:
+            with suppress(sqlite3.Error):  # e.g. a full disk: what was claimed lapses
+                self._claims.let_all_go()
         self._db.close()
         for other in (self._beside, self._shared):
             if other is not None:
@@ -284,9 +351,9 @@ class _ReadOnly:
         except sqlite3.DatabaseError as error:
             raise _explain(self._path, error) from None
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
+    def rows(self) -> Iterator[Row]:
         try:
-            yield from self._db.execute(f"SELECT {_COLUMNS} FROM answers")
+            yield from self._db.execute(f"SELECT {COLUMNS} FROM answers")
         except sqlite3.DatabaseError as error:
             raise _explain(self._path, error) from None
 
@@ -294,10 +361,12 @@ class _ReadOnly:
         self._db.close()
 
 
-def _open_shared(path: Path) -> VerdictStore:
+def _open_shared(place: Place) -> SharedStore:
     try:
-        return VerdictStore(path)
+        return open_store(place)
     except AskanceError as error:
+        if isinstance(place, PostgresAddress):
+            raise
         raise type(error)(
             f"{error} It holds the answers of all commands; ASKANCE_CACHE names another folder for it, and --no-cache goes "
             "without."
@@ -305,46 +374,16 @@ def _open_shared(path: Path) -> VerdictStore:
 
 
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-    return {key: _answer(*columns) for key, *columns in _select_rows(db, keys)}
+    return {row[0]: answer_of(row) for row in _select_rows(db, keys)}
 
 
-def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[Row]:
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
-        for row in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
-            if not _is_empty(*row[1:3]):
+        for row in db.execute(f"SELECT {COLUMNS} FROM answers WHERE key IN ({marks})", block):
+            if not is_empty(row):
                 yield row
-
-
-def _is_empty(text: str | bytes, logprobs: str | bytes | None) -> bool:
-    """Whether a row is an empty answer, as stores of earlier versions have them: it is as if it were not there."""
-    return logprobs is None and not text.strip()
-
-
-def _storable(text: str | None) -> str | bytes | None:
-    """The text, or its bytes where it holds half a surrogate pair, which SQLite takes for no text."""
-    if text is None or text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-    return text
-
-
-def _stored(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
-
-
-def _answer(
-    text: str | bytes, logprobs: str | bytes | None, sent: int, written: int, cost: float | str, finish: str
-) -> Answer:
-    tokens = None
-    if logprobs is not None:
-        decoded, _ = _decode(_stored(logprobs))
-        tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
-    return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..prompts.errors import AskanceError
 from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
@@ -18,22 +20,32 @@ if TYPE_CHECKING:
 
     from ..prompts.verdicts import Provenance
 
+Result = TypeVar("Result")
 
-BETWEEN_LOOKS = 0.1
-"""Seconds between two looks for an answer that another process is buying."""
+BETWEEN_LOOKS = (0.1, 1.0)
+"""Seconds between the first two looks for an answer that another process is buying, and between later ones at most."""
+RENEWS_EVERY = 30.0
+"""Seconds after which a claim on an answer that is still being bought is renewed."""
+STORE_PATIENCE = 300.0
+"""Seconds that a store may be away before the run stops."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down."""
 
 
+class StoreAwayError(AskanceError):
+    """A store does not answer now, e.g. because its server is restarted; what was to be done can be done again."""
+
+
 class AnswerStore(Protocol):
-    """Where answers are kept; :class:`askance.memory.verdict_store.VerdictStore` is one."""
+    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
+    (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those of the answers that are there."""
         ...
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer; it is safe when this returns."""
+        """Keep an answer, and let go of the claim on it; it is safe when this returns."""
         ...
 
     def forget(self, keys: Sequence[bytes]) -> None:
@@ -44,8 +56,12 @@ class AnswerStore(Protocol):
         """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
         ...
 
+    def renew(self, keys: Sequence[bytes]) -> None:
+        """What was claimed is still being bought; a claim that is not renewed lapses after its lease."""
+        ...
+
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed has been bought, or is not to be."""
+        """What was claimed is not to be bought, or is there."""
         ...
 
 
@@ -118,9 +134,10 @@ class Gateway:
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
         self._count_stored = stored_answers_are_ours
-        self._is_shared = not stored_answers_are_ours
-        """Whether other processes may use the store; a run's own is locked."""
         self._waits = False
+        self._store_is_away = False
+        self._claimed: set[bytes] = set()
+        self._renewal: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         self._brought = brought
         self._counted: set[bytes] = set()
         self._found: set[bytes] = set()
@@ -143,11 +160,11 @@ class Gateway:
                 self.on_notice(f"{model.name} gives no log-probabilities, so the probability of yes {instead}.")
         return self.provenance[model.identity]
 
-    def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    async def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those answers that need no call; each is booked as reused."""
         if self.store is None:
             return {}
-        found = self.store.get_many(keys)
+        found = await self._once_there(partial(self.store.get_many, keys))
         there = [key for key in keys if key in found]
         new = {key for key in there if key not in self._counted} - self._found
         self._found |= new
@@ -159,10 +176,10 @@ class Gateway:
             self._book(role, key, found[key])
         return found
 
-    def forget(self, keys: Sequence[bytes]) -> None:
+    async def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers from which no verdict could be read: a failure is not kept, so it is asked again next time."""
         if self.store is not None:
-            self.store.forget(keys)
+            await self._once_there(partial(self.store.forget, keys))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
         """An answer from the store, or bought.
@@ -171,7 +188,8 @@ class Gateway:
             ModelError: No answer after all attempts.
             BudgetExceededError: The call would pass a cap; it was not made.
         """
-        return self.stored(role, [request.key]).get(request.key) or await self.buy(role, model, request)
+        stored = await self.stored(role, [request.key])
+        return stored.get(request.key) or await self.buy(role, model, request)
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
         """Like :meth:`ask` for a request that was not in the store when it was looked up."""
@@ -180,7 +198,7 @@ class Gateway:
             if not other.cancelled() and other.exception() is None:
                 self.budget.role(role).cached_calls += 1
                 return other.result()
-        if request.key in self._counted and (bought := self.stored(role, [request.key])):
+        if request.key in self._counted and (bought := await self.stored(role, [request.key])):
             return bought[request.key]
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._under_way[request.key] = future
@@ -199,35 +217,86 @@ class Gateway:
             del self._under_way[request.key]
 
     async def _bought(self, role: str, model: Model, request: Request) -> Answer:
+        is_kept = False
         try:
             answer = await self._attempts(role, model, request)
             self._counted.add(request.key)
             self.budget.paid(role, answer)
             if self.store is not None:
-                self.store.put(request.key, answer)
+                await self._once_there(partial(self.store.put, request.key, answer))
+            is_kept = True
             return answer
         finally:
-            if self._is_shared and self.store is not None:
-                self.store.let_go([request.key])
+            self._claimed.discard(request.key)
+            if not is_kept:
+                self._let_go(request.key)
 
     async def _bought_by_another(self, role: str, key: bytes) -> Answer | None:
         """An answer that another process has bought or is buying; None where it is claimed for this one."""
-        if not self._is_shared or self.store is None:
+        if self.store is None:
             return None
-        while not self.store.claim(key):
+        pause, longest = BETWEEN_LOOKS
+        while not await self._once_there(partial(self.store.claim, key)):
             if not self._waits and self.on_notice:
                 self.on_notice("Another process is buying the same answers: what it has asked for is waited for.")
             self._waits = True
-            await asyncio.sleep(BETWEEN_LOOKS)
+            await asyncio.sleep(pause)
+            pause = min(longest, 1.5 * pause)
         try:
-            found = self.store.get_many([key]).get(key)
+            found = (await self._once_there(partial(self.store.get_many, [key]))).get(key)
         except BaseException:
-            self.store.let_go([key])
+            self._let_go(key)
             raise
-        if found is not None:
-            self.store.let_go([key])
+        if found is None:
+            self._claimed.add(key)
+            self._renew_later()
+        else:
+            self._let_go(key)
             self.budget.role(role).cached_calls += 1
         return found
+
+    def _let_go(self, key: bytes) -> None:
+        """Of a claim; where the store is away it lapses by itself."""
+        if self.store is not None:
+            with suppress(StoreAwayError):
+                self.store.let_go([key])
+
+    def _renew_later(self) -> None:
+        """Renew the claims as long as there are any."""
+        loop = asyncio.get_running_loop()
+        if self._renewal is None or self._renewal[0] is not loop:
+            self._renewal = loop, loop.call_later(RENEWS_EVERY, self._renew)
+
+    def _renew(self) -> None:
+        self._renewal = None
+        if self._claimed and self.store is not None:
+            with suppress(AskanceError):  # what cannot be written now is told where an answer is put
+                self.store.renew([*self._claimed])
+            self._renew_later()
+
+    async def _once_there(self, do: Callable[[], Result]) -> Result:
+        """Do something with the store, again and again while it is away.
+
+        Raises:
+            AskanceError: It was away for too long.
+        """
+        since, pause = monotonic(), 0.25
+        while True:
+            try:
+                found = do()
+                self._store_is_away = False
+                return found
+            except StoreAwayError as error:
+                silent = monotonic() - since
+                if silent > STORE_PATIENCE:
+                    raise AskanceError(
+                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought before is kept."
+                    ) from None
+                if not self._store_is_away and self.on_notice:
+                    self.on_notice(f"The store: {error} It is waited for.")
+                self._store_is_away = True
+            await asyncio.sleep(pause)
+            pause = min(5.0, 1.5 * pause)
 
     async def _attempts(self, role: str, model: Model, request: Request) -> Answer:
         ledger = self.budget.role(role)

@@ -471,6 +471,7 @@ def number(value: int) -> Answer:
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's cache, or that of another test; the folder is made only where it is used."""
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path_factory.getbasetemp() / "caches" / str(next(CACHES))))
+    monkeypatch.delenv("ASKANCE_STORE", raising=False)
 
 
 @pytest.fixture

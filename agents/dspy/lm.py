@@ -141,7 +141,7 @@ class GatewayEngine:
 
     async def _ask(self, request: Request) -> tuple[Answer, bool]:
         """The answer, and whether it was bought now."""
-        stored = self._gateway.stored(self._role, [request.key]).get(request.key)
+        stored = (await self._gateway.stored(self._role, [request.key])).get(request.key)
         if stored is not None:
             return stored, False
         return await self._gateway.buy(self._role, self._model, request), True

@@ -34,8 +34,8 @@ from .statistics import compare_ratings
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
-    from ...memory.verdict_store import VerdictStore
     from ...models.base import Model
+    from ...models.gateway import AnswerStore
     from ...models.resolve import Models
     from ..progress import Watcher
     from ..scoring import Targets
@@ -80,7 +80,7 @@ def compare(
         panel: Models of ``poll``; by default several members of ``model``.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.CompareOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.CompareOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, checklist, prompt, judge, model name or setting.
@@ -151,7 +151,7 @@ class ComparisonJob:
         Judges that ask the same questions share their answers, so together they may buy less.
         """
 
-        async def estimates(store: VerdictStore) -> dict[str, Estimate]:
+        async def estimates(store: AnswerStore) -> dict[str, Estimate]:
             async with session(self.options, store) as (models, _):
                 built = self._build(Gateway(store, Budget(max_calls=0)), models)
                 found = {each.entrant.label: await each.judge.estimate(self.examples) for each in built}
@@ -189,7 +189,7 @@ class ComparisonJob:
             built.append(_Built(entrant, JUDGES[entrant.judge](setup), meter, asked))
         return built
 
-    async def _run(self, store: VerdictStore, watcher: Watcher) -> Comparison:
+    async def _run(self, store: AnswerStore, watcher: Watcher) -> Comparison:
         async with session(self.options, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)
             built = self._build(gateway, models)

@@ -142,9 +142,9 @@ class Meter(Gateway):
         self._common = common
         self._met: set[bytes] = set()
 
-    def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    async def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Those answers that need no call."""
-        found = self._common.stored(role, keys)
+        found = await self._common.stored(role, keys)
         for key in keys:
             if key in found:
                 self._meet(role, key, found[key])

@@ -21,10 +21,9 @@ from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import GatewayOptions, parse_options
 from ...evaluation.scoring import complete_mean, score_examples
-from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.budget import Budget
-from ...models.gateway import Gateway
+from ...models.gateway import AnswerStore, Gateway
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
@@ -177,7 +176,7 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
         AskanceError: The endpoint is down, refuses every call, or gives no log-probabilities for scores from 1 to 5.
     """
 
-    async def work(store: VerdictStore) -> tuple[list[list[Verdict]], Budget]:
+    async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
             judges = [_evaluator(each, gateway, models.get(by.model), by.options.seed) for each in asked]
             found: list[list[Verdict]] = [[] for _ in asked]
@@ -203,7 +202,7 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
         form = "number" if each.kind in ("expected", "said") else "yes or no"
         once.setdefault((form, each.examples[0].id, each.checklist.model_dump_json()), each)
 
-    async def work(store: VerdictStore) -> int:
+    async def work(store: AnswerStore) -> int:
         async with session(by.options, store) as (models, _):
             nothing_bought = Gateway(store, Budget(max_calls=0))
             model, seed = models.get(by.model), by.options.seed
@@ -226,7 +225,7 @@ def write_tests(
     """
     failed: list[str] = []
 
-    async def work(store: VerdictStore) -> dict[str, Checklist]:
+    async def work(store: AnswerStore) -> dict[str, Checklist]:
         async with session(by.options, store) as (models, gateway):
             author = ExampleQuestions(gateway, models.get(writer), max_questions=TESTS_PER_INPUT, seed=by.options.seed)
             return await author.write(examples, lambda name, why: failed.append(f"{name}: {why}"))

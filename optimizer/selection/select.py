@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from ...agents.rating import Rating
     from ...evaluation.progress import Watcher
-    from ...memory.verdict_store import VerdictStore
     from ...models.base import Model
-    from ...models.gateway import Gateway
+    from ...models.gateway import AnswerStore, Gateway
     from ...prompts.verdicts import Verdict
     from .pool import Pool
     from .selected import Selection
@@ -69,7 +68,7 @@ def select(
         dimensions: Allowed dimensions of proposed questions; free where empty.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.SelectOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.SelectOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data, candidates, prompt, model name or setting, or no human score where they were asked for.
@@ -123,7 +122,7 @@ class SelectionJob:
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy; nothing is bought."""
 
-        async def estimate(store: VerdictStore) -> Estimate:
+        async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
                 return _estimate(self.inputs, models.get(self.model), gateway, self.settings)
 
@@ -135,7 +134,7 @@ class SelectionJob:
         with watching(watcher, progress) as shown, self.settings.store() as store:
             return run_sync(self._run(store, shown))
 
-    async def _run(self, store: VerdictStore, watcher: Watcher) -> Selection:
+    async def _run(self, store: AnswerStore, watcher: Watcher) -> Selection:
         inputs, settings = self.inputs, self.settings
         async with session(settings, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)

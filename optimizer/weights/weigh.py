@@ -102,7 +102,7 @@ def weigh(
         prompt: For the judge; askance's own by default.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        options: Settings of :class:`~askance.evaluation.options.WeighOptions`, among them ``cache`` and ``no_cache``.
+        options: Settings of :class:`~askance.evaluation.options.WeighOptions`, among them ``store`` and ``no_cache``.
 
     Raises:
         InputError: Bad data or settings, or settings that do not go together.

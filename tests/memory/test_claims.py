@@ -1,32 +1,35 @@
+"""What a store promises those that share it, in SQLite and in PostgreSQL alike."""
+
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askance.memory import claims
-from askance.memory.verdict_store import VerdictStore
+from askance.memory.verdict_store import VerdictStore, open_store
+from askance.models import gateway as gateways
+from askance.models.base import Answer, ModelError, Parameters, Request, make_request
+from askance.models.gateway import Gateway, RetryPolicy
+from askance.prompts.errors import AskanceError
+from askance.testing import ScriptedModel
 
 KEY = b"k" * 32
+Sql = Callable[[str], list[tuple[Any, ...]]]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "verdicts.db"
+def request(text: str = "x") -> Request:
+    return make_request("scripted/model", [("user", text)], Parameters(4))
 
 
-def claimed_by(path: Path, owner: str) -> None:
-    """As if another process had claimed the key."""
-    with VerdictStore(path) as store:
-        assert store.claim(KEY)
-        store._db.execute("UPDATE claims SET owner = ?", (owner,))
-
-
-def test_what_is_claimed_is_free_again_when_it_is_let_go(path: Path) -> None:
-    with VerdictStore(path) as mine, VerdictStore(path) as other:
-        other._claims._host = "elsewhere"
+def test_what_is_claimed_is_free_again_when_it_is_let_go(place: str) -> None:
+    with open_store(place) as mine, open_store(place) as other:
         assert mine.claim(KEY) and mine.claim(KEY)
         assert not other.claim(KEY)
         other.let_go([KEY])
@@ -35,21 +38,157 @@ def test_what_is_claimed_is_free_again_when_it_is_let_go(path: Path) -> None:
         assert other.claim(KEY) and not mine.claim(KEY)
 
 
-def test_the_claim_of_a_process_that_has_ended_holds_nobody_up(path: Path) -> None:
-    code = f"from askance.memory.verdict_store import VerdictStore; assert VerdictStore({str(path)!r}).claim({KEY!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    with VerdictStore(path) as store:
-        assert store._db.execute("SELECT count(*) FROM claims").fetchone()[0] == 1
+def test_an_answer_that_is_kept_is_no_longer_claimed(place: str, claims_sql: Sql) -> None:
+    with open_store(place) as mine, open_store(place) as other:
+        assert mine.claim(KEY)
+        mine.put(KEY, Answer("yes"))
+        assert claims_sql("SELECT count(*) FROM {claims}") == [(0,)]
+        assert other.get_many([KEY])[KEY].text == "yes"
+
+
+def test_a_store_that_is_closed_lets_go_of_what_it_had_claimed(place: str) -> None:
+    with open_store(place) as mine:
+        assert mine.claim(KEY) and mine.claim(b"other")
+    with open_store(place) as other:
+        assert other.claim(KEY) and other.claim(b"other")
+
+
+def test_the_claim_of_a_process_that_was_killed_holds_nobody_up(place: str, claims_sql: Sql) -> None:
+    code = (
+        "import os; from askance.memory.verdict_store import open_store\n"
+        f"assert open_store({place!r}).claim({KEY!r}); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -9
+    assert claims_sql("SELECT count(*) FROM {claims}") == [(1,)]
+    with open_store(place) as store:
         assert store.claim(KEY)
 
 
-@pytest.mark.parametrize("owner", ["elsewhere/1", "no owner at all"])
-def test_the_claim_of_who_cannot_be_asked_holds_for_a_while(
-    path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("owner", ["elsewhere/1", "elsewhere/1/2", "no owner at all", "/"])
+def test_the_claim_of_who_cannot_be_asked_holds_no_longer_than_its_lease(
+    place: str, owner: str, claims_sql: Sql
 ) -> None:
-    claimed_by(path, owner)
-    with VerdictStore(path) as store:
+    with open_store(place) as store, open_store(place) as gone:
+        assert gone.claim(KEY)
+        claims_sql(f"UPDATE {{claims}} SET owner = '{owner}'")
         assert not store.claim(KEY)
-        now = claims.time.time()
-        monkeypatch.setattr(claims.time, "time", lambda: now + claims.LEASE + 1)
+        claims_sql(f"UPDATE {{claims}} SET until = {{now}} + {0.95 * claims.LEASE} * {{second}}")
+        assert not store.claim(KEY)
+        claims_sql("UPDATE {claims} SET until = {now} - 0.001 * {second}")
         assert store.claim(KEY)
+
+
+def test_a_claim_that_a_wrong_clock_made_long_is_not_waited_for(place: str, claims_sql: Sql) -> None:
+    with open_store(place) as store, open_store(place) as other:
+        assert other.claim(KEY)
+        claims_sql(f"UPDATE {{claims}} SET until = {{now}} + {3 * claims.LEASE} * {{second}}")
+        assert store.claim(KEY)
+
+
+def test_only_its_own_claims_are_renewed(place: str, claims_sql: Sql) -> None:
+    with open_store(place) as mine, open_store(place) as other:
+        assert mine.claim(KEY) and other.claim(b"other") and mine.claim(b"bought by now")
+        claims_sql("UPDATE {claims} SET until = {now} + 1 * {second}")
+        mine.renew([KEY, b"other"])
+        long = f"SELECT key FROM {{claims}} WHERE until > {{now}} + {claims.LEASE / 2} * {{second}}"
+        assert [bytes(key) for (key,) in claims_sql(long)] == [KEY]
+
+
+def test_a_file_of_ones_own_claims_nothing(tmp_path: Path) -> None:
+    with VerdictStore(tmp_path / "a.db", is_ours=True) as mine, VerdictStore(tmp_path / "a.db") as other:
+        assert mine.claim(KEY) and other.claim(KEY)
+
+
+def test_runs_with_files_of_their_own_claim_in_the_store_that_they_share(place: str, tmp_path: Path) -> None:
+    shared = claims_place(place)
+    with (
+        VerdictStore(tmp_path / "a" / "v.db", shared=shared, is_ours=True) as a,
+        VerdictStore(tmp_path / "b" / "v.db", shared=shared, is_ours=True) as b,
+    ):
+        assert a.claim(KEY) and not b.claim(KEY)
+        a.put(KEY, Answer("yes", None, 3, 1, None))
+        assert b.claim(KEY)
+        assert b.get_many([KEY]) == {KEY: Answer("yes", None, 3, 1, None)}
+        assert (set(a.brought), set(b.brought)) == (set(), {KEY})
+
+
+def claims_place(place: str) -> Any:
+    from askance.memory.verdict_store import place_of
+
+    return place_of(place)
+
+
+# --- through the gateway --------------------------------------------------------------------------------------------
+
+
+async def test_one_of_four_buys_and_the_others_have_its_answer(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateways, "BETWEEN_LOOKS", (0.01, 0.05))
+    model = ScriptedModel(lambda _: "a", delay=0.2)
+    stores = [open_store(place) for _ in range(4)]
+    opened = [Gateway(store) for store in stores]
+    answers = await asyncio.gather(*(each.ask("judge", model, request(text)) for each in opened for text in "xyz"))
+    for store in stores:
+        store.close()
+    assert len(model.requests) == 3 and {answer.text for answer in answers} == {"a"}
+    assert sum(each.budget.calls for each in opened) == 3
+    assert sum(each.budget.cached_calls for each in opened) == 9
+
+
+async def test_a_purchase_that_fails_or_is_cancelled_is_made_by_who_waits(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateways, "BETWEEN_LOOKS", (0.01, 0.05))
+    with open_store(place) as one, open_store(place) as two:
+        for how in ("fails", "is cancelled"):
+            slow = ScriptedModel([ModelError("HTTP 400")], delay=0.1 if how == "fails" else 60.0)
+            first = asyncio.ensure_future(Gateway(one, retry=RetryPolicy(1)).ask("judge", slow, request(how)))
+            await asyncio.sleep(0.02)
+            second = asyncio.ensure_future(Gateway(two).ask("judge", ScriptedModel(["mine"]), request(how)))
+            await asyncio.sleep(0.02)
+            assert not second.done()
+            if how == "is cancelled":
+                first.cancel()
+            assert (await asyncio.wait_for(second, 20)).text == "mine"
+            with pytest.raises((ModelError, asyncio.CancelledError)):
+                await first
+
+
+async def test_what_is_bought_slowly_stays_claimed(
+    place: str, claims_sql: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateways, "RENEWS_EVERY", 0.02)
+    with open_store(place) as one, open_store(place) as two:
+        model, slow = ScriptedModel(["a"]), ScriptedModel(["a"], delay=0.6)
+        buying = asyncio.ensure_future(Gateway(one).ask("judge", slow, request()))
+        await asyncio.sleep(0.02)
+        claims_sql("UPDATE {claims} SET until = {now} + 0.05 * {second}")
+        await asyncio.sleep(0.2)
+        assert not buying.done() and not two.claim(request().key), "it would have lapsed"
+        waiting = Gateway(two)
+        assert (await waiting.ask("judge", model, request())).text == "a"
+        await buying
+        assert model.requests == [] and (waiting.budget.calls, waiting.budget.cached_calls) == (0, 1)
+
+
+async def test_an_answer_that_cannot_be_kept_is_not_claimed_for_ever(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(place) as one, open_store(place) as two:
+
+        def full(*_: object) -> None:
+            raise AskanceError("the disk is full")
+
+        monkeypatch.setattr(one, "put", full)
+        with pytest.raises(AskanceError, match="disk is full"):
+            await Gateway(one).ask("judge", ScriptedModel(["a"]), request())
+        assert two.claim(request().key)
+
+
+def test_the_number_of_a_process_says_nothing_on_another_machine() -> None:
+    mine = claims.Claimant()
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    process = gone.stdout.strip()
+    assert mine.has_ended(f"{mine.machine}/1/{process}")
+    assert not mine.has_ended(f"{mine.machine}x/1/{process}")
+    assert not mine.has_ended(f"{mine.machine}/1/{os.getpid()}")
+    assert claims.Claimant().name != mine.name

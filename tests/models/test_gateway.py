@@ -33,6 +33,9 @@ class Store:
     def claim(self, key: bytes) -> bool:
         return True
 
+    def renew(self, keys: Sequence[bytes]) -> None:
+        pass
+
     def let_go(self, keys: Sequence[bytes]) -> None:
         pass
 
@@ -144,7 +147,7 @@ async def test_answers_that_another_run_paid_for_are_reused_until_they_are_forgo
         gateway = Gateway(store, stored_answers_are_ours=True, brought=[request().key])
         await gateway.ask("judge", ScriptedModel([]), request())
         assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (0, 1)
-        gateway.forget([request().key])
+        await gateway.forget([request().key])
         await gateway.ask("judge", ScriptedModel([Answer("b", None, 10, 5, 0.5)]), request())
         await gateway.ask("judge", ScriptedModel([]), request())
         assert (gateway.budget.calls, gateway.budget.role("judge").cached_calls) == (1, 2)
@@ -349,7 +352,7 @@ async def test_refused_requests_are_not_a_row_where_the_answers_between_them_are
     answering, first = ScriptedModel(lambda request: "a"), Gateway(store, retry=QUICK)
     await outcomes(*(first.ask("judge", answering, request(text)) for text in texts))
     refusing, gateway = ScriptedModel(lambda request: ModelError("HTTP 400")), Gateway(store, retry=QUICK)
-    gateway.stored("judge", [request(text).key for text in texts])
+    await gateway.stored("judge", [request(text).key for text in texts])
     errors = [await outcomes(gateway.ask("judge", refusing, request(f"new {text}"))) for text in texts]
     assert not any(error.fatal for [error] in errors if isinstance(error, ModelError))
     errors = [await outcomes(gateway.ask("judge", refusing, request(f"more {n}"))) for n in range(HOPELESS)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,28 @@ def test_a_run_says_what_it_had_from_others_and_comes_to_the_same(shop: Shop) ->
     assert {k: v for k, v in had.items() if k not in counted} == {k: v for k, v in bought.items() if k not in counted}
     (shop.folder / "had" / "result.json").unlink()
     assert shop.align("had").result == had, "what was had from others is not taken for bought when the run is repeated"
+
+
+def test_two_runs_at_once_ask_each_request_once(shop: Shop) -> None:
+    with ThreadPoolExecutor(2) as both:
+        one, two = both.map(shop.align, ["one", "two"])
+    assert len(shop.asked) == len(set(shop.asked)) == one.result["calls"] + two.result["calls"]
+    for name in ("baseline", "best", "accepted_edits", "lessons"):
+        assert one.result[name] == two.result[name]
+
+
+def test_the_store_is_named_as_store_and_by_its_old_name(shop: Shop) -> None:
+    there = shop.folder / "team.db"
+    shop.evaluate(store=there)
+    asked = len(shop.asked)
+    assert shop.evaluate(cache=str(there)).budget.calls == 0
+    shop.align("run", store=there, max_iterations=1)
+    with VerdictStore(there) as store:
+        assert len(store) == len(shop.asked) > asked
+    askance.resume(shop.folder / "run", store=there)
+    assert not store_path().exists()
+    with pytest.raises(InputError, match="store is the new name of cache; give one of them"):
+        shop.evaluate(store=there, cache=there)
 
 
 def test_a_run_on_another_machine_has_all_its_answers_with_it(shop: Shop) -> None:

@@ -1,0 +1,60 @@
+"""An answer as a row of a store, whichever database that is in."""
+
+from __future__ import annotations
+
+import json
+
+from ..models.base import Answer
+
+COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
+"""Of the table of answers; a row holds them in this order."""
+UNKNOWN = "unknown"
+"""In place of a cost that is not known; a sum over the column counts it as 0."""
+Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
+"""An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
+
+
+def row_of(key: bytes, answer: Answer) -> Row:
+    """The row that keeps an answer."""
+    logprobs = None
+    if answer.logprobs is not None:
+        flat = [
+            [token, [part for name, logprob in alternatives for part in (name, logprob)]]
+            for token, alternatives in answer.logprobs
+        ]
+        logprobs = storable(_encode(flat))
+    cost = UNKNOWN if answer.cost_usd is None else answer.cost_usd
+    return key, storable(answer.text), logprobs, answer.prompt_tokens, answer.completion_tokens, cost, answer.finish
+
+
+def answer_of(row: Row) -> Answer:
+    """The answer that a row keeps."""
+    _, text, logprobs, sent, written, cost, finish = row
+    tokens = None
+    if logprobs is not None:
+        decoded, _ = _decode(_stored(logprobs))
+        tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
+    return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
+
+
+def is_empty(row: Row) -> bool:
+    """Whether it is an empty answer, as stores of earlier versions have them: it is as if it were not there."""
+    return row[2] is None and not row[1].strip()
+
+
+def storable(text: str) -> str | bytes:
+    """The text, or its bytes where it holds half a surrogate pair."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _stored(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")

@@ -1,0 +1,395 @@
+"""One store for many machines: the answers and claims of :mod:`.verdict_store` in a PostgreSQL database (psycopg 3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import RLock
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ..models.gateway import StoreAwayError
+from ..prompts.errors import AskanceError, InputError, import_optional
+from .answer_rows import COLUMNS, UNKNOWN, Row, answer_of, is_empty, row_of, storable
+from .claims import LEASE, Claimant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from ..models.base import Answer
+
+Result = TypeVar("Result")
+SCHEMA_VERSION = 1
+_SCHEMA = f"""
+SELECT pg_advisory_xact_lock(hashtext('askance_store'));
+CREATE TABLE IF NOT EXISTS askance_answers (
+    key bytea PRIMARY KEY,
+    text bytea NOT NULL,
+    logprobs bytea,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cost_usd double precision,
+    finish bytea NOT NULL
+);
+CREATE TABLE IF NOT EXISTS askance_claims (key bytea PRIMARY KEY, owner text NOT NULL, until timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS askance_store (version integer NOT NULL);
+INSERT INTO askance_store SELECT {SCHEMA_VERSION} WHERE NOT EXISTS (SELECT FROM askance_store);
+"""
+"""Texts are bytes (UTF-8), as a text of PostgreSQL takes neither a NUL character nor half a surrogate pair."""
+_PUT = f"""
+WITH bought AS (DELETE FROM askance_claims WHERE key = %b AND owner = %s)
+INSERT INTO askance_answers ({COLUMNS})
+SELECT %b, %b, %b::bytea, %s, %s, %s::float8, %b FROM set_config('synchronous_commit', 'off', true)
+ON CONFLICT (key) DO NOTHING
+"""
+"""Without waiting for the disk, which a database does some hundred times a second: the server writes it within 0.6 s. What
+it lost where it crashed before is written again by the store that had put it."""
+_RECENT = 5.0
+"""Seconds for which that store remembers it."""
+_CLAIM = f"""
+INSERT INTO askance_claims AS held (key, owner, until)
+SELECT %(key)b, %(owner)s, clock_timestamp() + interval '{LEASE} s'
+FROM set_config('synchronous_commit', 'off', true)
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE held.owner IN (excluded.owner, %(gone)s)
+    OR held.until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '{2 * LEASE} s'
+"""
+"""By the database's clock."""
+_RENEW = f"""
+UPDATE askance_claims SET until = clock_timestamp() + interval '{LEASE} s' WHERE key = ANY(%b) AND owner = %s
+"""
+_LET_GO = """
+DELETE FROM askance_claims USING set_config('synchronous_commit', 'off', true) WHERE key = ANY(%b) AND owner = %s
+"""
+_SESSION = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "15000",
+    "client_encoding": "utf8",
+    "application_name": "askance",
+}
+"""Unless the address says otherwise; a server that is cut off without a word is given up after 15 s."""
+_AGAIN = ("40001", "40P01", "55P03")
+"""Conflicts with another session, after which the same statement may succeed."""
+_CONFLICTS = 20
+_REFUSED = (
+    "authentication",
+    "no password",
+    "does not exist",
+    "no pg_hba",
+    "not translate host",
+    "invalid",
+    "not permitted",
+)
+
+
+class ReadableStore(Protocol):
+    """A store that is looked into and never written to."""
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        """Those of the answers that are there."""
+        ...
+
+    def close(self) -> None:
+        """End."""
+        ...
+
+
+@dataclass(frozen=True)
+class PostgresAddress:
+    """``postgresql://NAME@HOST:PORT/DATABASE``; what is shown of it, also as ``str`` and ``repr``, has no password."""
+
+    text: str = field(repr=False)
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """What it says, by libpq's names.
+
+        Raises:
+            InputError: It is no such address.
+            MissingExtraError: psycopg is not installed.
+        """
+        conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
+        try:
+            found = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
+        except Exception:  # the whole address may stand in the message
+            found = {}
+        port, places = found.get("port", "0"), "".join(found.get(name, "") for name in ("host", "hostaddr", "dbname"))
+        if (not found and self.text.partition("://")[2]) or "@" in places or not port.replace(",", "").isdecimal():
+            raise InputError(
+                "store postgresql://…: this is no address of a database. Write it like postgresql://NAME@HOST:5432/DATABASE, "
+                "and signs such as @ : / ? # % in a name or password as %40 %3A %2F %3F %23 %25."
+            )
+        return found
+
+    def __str__(self) -> str:
+        try:
+            parts = self.parts
+        except AskanceError:
+            return "postgresql://…"
+        user = f"{parts['user']}@" if parts.get("user") else ""
+        port = f":{parts['port']}" if parts.get("port") else ""
+        return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+
+class PostgresStore:
+    """Answers by request key, as :class:`~askance.memory.verdict_store.VerdictStore` keeps them, for many machines.
+
+    Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said again:
+    each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the answers of the
+    last 0.6 s of processes that end at the same time, as a power failure may from a file.
+    """
+
+    def __init__(self, address: PostgresAddress, beside: ReadableStore | None = None) -> None:
+        """Connect.
+
+        Args:
+            address: Where; a password is better in ``PGPASSWORD`` or ``~/.pgpass``.
+            beside: Another store, which is looked into where an answer is not here; closed with this one.
+
+        Raises:
+            InputError: The address is none, or the database refuses the user or is not there.
+            MissingExtraError: psycopg is not installed.
+            AskanceError: The server does not answer, or has tables of a newer askance.
+        """
+        self.address = address
+        self._parts = _SESSION | address.parts
+        self._psycopg = import_optional("psycopg", "postgres", "psycopg")
+        self._beside = beside
+        self._claimant = Claimant()
+        self._held: set[bytes] = set()
+        """What it has claimed, to be claimed again where a crash took that."""
+        self._lock = RLock()
+        self._db: Any = None
+        self._recent: deque[tuple[float, tuple[Any, ...]]] = deque()
+        """What was put a moment ago, and when."""
+        self._not_before = 0.0
+        """When to connect again at the soonest, of the monotonic clock: a server that is away holds nobody up."""
+        try:
+            self._is_there = self._do(_version) > 0
+        except StoreAwayError as error:
+            kind = InputError if any(each in str(error) for each in _REFUSED) else AskanceError
+            raise kind(str(error)) from None
+
+    def claim(self, key: bytes) -> bool:
+        """Whether an answer may be bought now; another process that shares the store is buying it where not.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be written.
+        """
+        values = self._signed(key)
+
+        def take(db: Any) -> bool:
+            if db.execute(_CLAIM, values).rowcount > 0:
+                return True
+            holder = db.execute("SELECT owner FROM askance_claims WHERE key = %b", (key,)).fetchone()
+            if holder is None or self._claimant.has_ended(holder[0]):
+                return bool(db.execute(_CLAIM, values | {"gone": holder[0] if holder else ""}).rowcount > 0)
+            return False
+
+        is_taken = self._write(take)
+        (self._held.add if is_taken else self._held.discard)(key)
+        return is_taken
+
+    def renew(self, keys: Sequence[bytes]) -> None:
+        """What was claimed is still being bought.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be written.
+        """
+        self._write(lambda db: db.execute(_RENEW, (list(keys), self._claimant.name)))
+
+    def let_go(self, keys: Sequence[bytes]) -> None:
+        """What was claimed is not to be bought, or is there.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be written.
+        """
+        self._held.difference_update(keys)
+        self._write(lambda db: db.execute(_LET_GO, (list(keys), self._claimant.name)))
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        """Those of the answers that are there.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be read.
+        """
+        found = {row[0]: answer_of(row) for row in self.rows(keys)}
+        if self._beside is not None and len(found) < len(set(keys)):
+            found |= self._beside.get_many([key for key in keys if key not in found])
+        return found
+
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
+        """Those of the answers that are there, as :mod:`.answer_rows` writes them down.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be read.
+        """
+        if not self._is_there:
+            self._is_there = self._do(_version) > 0
+        if not self._is_there or not keys:
+            return []
+        sql = f"SELECT {COLUMNS} FROM askance_answers WHERE key = ANY(%b)"
+        found = self._do(lambda db: db.execute(sql, (list(keys),), binary=True).fetchall())
+        return [row for row in map(_row, found) if not is_empty(row)]
+
+    def put(self, key: bytes, answer: Answer) -> None:
+        """Keep an answer, which is then no longer claimed; it is committed when this returns.
+
+        Raises:
+            StoreAwayError: The server does not answer now; the answer can be put again.
+            AskanceError: It could not be written, e.g. because the disk is full.
+        """
+        _, text, logprobs, sent, written, cost, finish = row_of(key, answer)
+        row = (key, _bytes(text), None if logprobs is None else _bytes(logprobs), sent, written)
+        values = (key, self._claimant.name, *row, None if cost == UNKNOWN else cost, _bytes(finish))
+        self._write(lambda db: db.execute(_PUT, values))
+        self._held.discard(key)
+        with self._lock:
+            now = monotonic()
+            self._recent.append((now, values))
+            while self._recent[0][0] < now - _RECENT:
+                self._recent.popleft()
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Drop answers that turned out to be of no use, so that they are asked again.
+
+        Raises:
+            StoreAwayError: The server does not answer now.
+            AskanceError: The store cannot be written.
+        """
+        with self._lock:
+            self._recent = deque((at, values) for at, values in self._recent if values[0] not in keys)
+        self._write(lambda db: db.execute("DELETE FROM askance_answers WHERE key = ANY(%b)", (list(keys),)))
+
+    def __len__(self) -> int:
+        if not self._is_there:
+            return 0
+        return int(self._do(lambda db: db.execute("SELECT count(*) FROM askance_answers").fetchone()[0]))
+
+    def close(self) -> None:
+        """Let go of what is still claimed, and end the connection."""
+        if self._held and self._is_there:
+            with suppress(AskanceError):
+                self.let_go([*self._held])
+        with self._lock:
+            self._drop()
+        if self._beside is not None:
+            self._beside.close()
+
+    def __enter__(self) -> PostgresStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _signed(self, key: bytes) -> dict[str, Any]:
+        return {"key": key, "owner": self._claimant.name, "gone": ""}
+
+    def _write(self, work: Callable[[Any], Result]) -> Result:
+        if not self._is_there:
+            self._do(_make)
+            self._is_there = True
+        return self._do(work)
+
+    def _do(self, work: Callable[[Any], Result]) -> Result:
+        """Do it, on a new connection where the old one turns out to be cut."""
+        with self._lock:
+            conflicts, is_new = 0, False
+            while True:
+                if self._db is None:
+                    self._connect()
+                    is_new = True
+                try:
+                    return work(self._db)
+                except self._psycopg.Error as error:
+                    if error.sqlstate in _AGAIN and conflicts < _CONFLICTS and not self._db.closed:
+                        conflicts += 1
+                        sleep(0.01 * conflicts)
+                        continue
+                    is_cut = self._db.closed or self._db.broken or (error.sqlstate or "").startswith(("08", "57P"))
+                    if is_cut:
+                        self._drop()
+                    if is_cut and is_new:
+                        raise StoreAwayError(f"{self.address} broke off ({_said(error)}).") from None
+                    if not is_cut:
+                        raise self._explain(error) from None
+
+    def _connect(self) -> None:
+        began = monotonic()
+        if began < self._not_before:
+            raise StoreAwayError(f"{self.address} does not answer.")
+        try:
+            self._db = self._psycopg.connect(**self._parts, autocommit=True, prepare_threshold=None)
+            for _, values in self._recent:
+                self._db.execute(_PUT, values)
+            for key in [*self._held]:
+                self._db.execute(_CLAIM, self._signed(key))
+        except self._psycopg.Error as error:
+            self._drop()
+            self._not_before = monotonic() + max(0.5, 2 * (monotonic() - began))
+            raise StoreAwayError(f"{self.address} cannot be reached ({_said(error)}).") from None
+
+    def _drop(self) -> None:
+        if self._db is not None:
+            with suppress(self._psycopg.Error):
+                self._db.close()
+        self._db = None
+
+    def _explain(self, error: Any) -> AskanceError:
+        if error.sqlstate == "53100":
+            said = "the disk of the database is full. Everything bought before is kept; free some space and run the command again"
+        elif error.sqlstate == "42501":
+            said = (
+                f"the user may not do what a store needs ({_said(error)}). Grant it, or let its owner begin the store"
+            )
+        else:
+            said = f"the store cannot be used ({_said(error)})"
+        return AskanceError(f"{self.address}: {said}.")
+
+
+def _version(db: Any) -> int:
+    """Of the tables; 0 where there are none.
+
+    Raises:
+        InputError: They are of a newer askance.
+    """
+    if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
+        return 0
+    found = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0
+    if found > SCHEMA_VERSION:
+        raise InputError(f"The tables askance_… are written by a newer askance (schema {found}); update askance.")
+    return int(found)
+
+
+def _make(db: Any) -> None:
+    with db.transaction():
+        db.execute(_SCHEMA)
+
+
+def _row(found: tuple[bytes, bytes, bytes | None, int, int, float | None, bytes]) -> Row:
+    key, text, logprobs, sent, written, cost, finish = found
+    kept = None if logprobs is None else _text(logprobs)
+    return key, _text(text), kept, sent, written, UNKNOWN if cost is None else cost, finish.decode()
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _text(kept: bytes) -> str | bytes:
+    return storable(kept.decode("utf-8", "surrogatepass"))
+
+
+def _said(error: Exception) -> str:
+    """What the server or libpq said, on one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
