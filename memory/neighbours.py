@@ -24,10 +24,6 @@ ROUNDING = 1e-6
 BLOCK = 1024
 AHEAD = 4
 """So many times what is wanted is looked up at once, and again so many times where too few of these fit."""
-FEW = 256
-"""So many vectors are all looked at in single precision."""
-SPARE = 128
-"""So many more than are wanted are looked up in half precision; where these are too few, all are looked at again."""
 MOST_REMOVED = 1.25
 """Vectors for one entry; where there are more, those of removed entries are cleared away."""
 
@@ -44,21 +40,12 @@ class Neighbour:
 class NeighbourIndex:
     """Cosine search among unit vectors that carry ids; exact, over FAISS's flat index.
 
-    Reading the vectors is what a search costs, so a large index is read in half precision. That moves a cosine by no
-    more than a bound; all within it of the last wanted one are computed again as the flat index computes them.
-
     Raises:
         MissingExtraError: The package faiss-cpu is not installed.
     """
 
     def __init__(self, dimension: int) -> None:
-        faiss = import_optional("faiss", "memory", "faiss-cpu")
-        self._index: Any = faiss.IndexFlatIP(dimension)
-        half = faiss.ScalarQuantizer.QT_fp16
-        self._half: Any = faiss.IndexScalarQuantizer(dimension, half, faiss.METRIC_INNER_PRODUCT)
-        self._pointer: Any = faiss.swig_ptr
-        self._moved = 2.0**-11 + 2.0**-25 * dimension**0.5 + 2.0**-23 * dimension
-        """Rounding to 11 bits (numbers below 2^-14 to steps of 2^-24), and the sums in single precision."""
+        self._index: Any = import_optional("faiss", "memory", "faiss-cpu").IndexFlatIP(dimension)
         self._ids: list[str | None] = []
         """By position; None where an entry was removed and its vector is still there."""
         self._places: dict[str, int] = {}
@@ -91,7 +78,6 @@ class NeighbourIndex:
                 raise ValueError(f"The id '{id}' is in the index already; remove it first to replace it.")
             new[id] = place
         self._index.add(rows)
-        self._half.add(rows)
         self._ids.extend(ids)
         self._places |= new
 
@@ -107,9 +93,7 @@ class NeighbourIndex:
         for id in gone:
             self._ids[self._places.pop(id)] = None
         if len(self._ids) > MOST_REMOVED * len(self._places):
-            removed = np.array([i for i, id in enumerate(self._ids) if id is None], dtype=np.int64)
-            self._index.remove_ids(removed)
-            self._half.remove_ids(removed)
+            self._index.remove_ids(np.array([i for i, id in enumerate(self._ids) if id is None], dtype=np.int64))
             self._ids = [id for id in self._ids if id is not None]
             self._places = {id: place for place, id in enumerate(self._ids) if id is not None}
 
@@ -154,7 +138,7 @@ class NeighbourIndex:
         most = min(most, len(self._ids))
         if not most:
             return iter(()), True
-        similarities, places = self._first(query, most)
+        (similarities,), (places,) = self._index.search(query, most)
         kept = similarities >= at_least - ROUNDING
         is_all = most == len(self._ids) or not kept[-1]
         if not is_all:  # others may be as near as the last one, and may have come before it
@@ -162,23 +146,6 @@ class NeighbourIndex:
         similarities, places = similarities[kept], places[kept]
         ordered = np.lexsort((places, -similarities))
         return zip(places[ordered].tolist(), similarities[ordered].tolist(), strict=True), is_all
-
-    def _first(self, query: NDArray[np.float32], most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Cosines and places of the ``most`` nearest vectors, the nearest first."""
-        if len(self._ids) <= max(FEW, most + SPARE):
-            (similarities,), (places,) = self._index.search(query, most)
-            return similarities, places
-        (rough,), (places,) = self._half.search(query, most + SPARE)
-        near = rough >= rough[most - 1] - 2 * self._moved
-        if near[-1]:
-            (similarities,), (places,) = self._index.search(query, most)
-            return similarities, places
-        places = np.ascontiguousarray(places[near])
-        similarities = np.empty(len(places), dtype=np.float32)
-        pointers = [self._pointer(each) for each in (query, similarities, places)]
-        self._index.compute_distance_subset(1, pointers[0], len(places), pointers[1], pointers[2])
-        first = np.argsort(-similarities, kind="stable")[:most]
-        return similarities[first], places[first]
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:

@@ -46,29 +46,6 @@ class TestNeighbourIndex:
             assert [n.id for n in found] == [f"L{i}" for i in expected]
             np.testing.assert_allclose([n.similarity for n in found], cosines[expected], atol=1e-5)
 
-    @settings(max_examples=15, deadline=None)
-    @given(st.integers(300, 900), st.sampled_from([1, 7, 40]), st.booleans(), st.integers(0, 9))
-    def test_a_search_in_half_precision_finds_what_one_in_single_precision_finds(self, count, k, ties, seed):
-        rows = clustered(count, seed)
-        if ties:  # many equal cosines at the place where the wanted ones end
-            rows = np.sign(rows).astype(np.float32) / 4
-        index, plain = filled(rows), filled(rows)
-        index.remove([f"L{place}" for place in range(0, count, 7)])
-        plain.remove([f"L{place}" for place in range(0, count, 7)])
-        plain._first = lambda query, most: tuple(each[0] for each in plain._index.search(query, most))
-        for query in (rows[0], rows[1], clustered(3, seed + 1)[2]):
-            assert index.search(query, k) == plain.search(query, k)
-            assert index.search(query, k, at_least=0.3) == plain.search(query, k, at_least=0.3)
-
-    def test_numbers_too_small_for_half_precision_are_not_lost(self):
-        rows = unit(600, dimension=8)
-        rows[:, 4:] *= 1e-6
-        rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-        index = filled(rows)
-        for query in rows[:5]:
-            found = [near.id for near in index.search(query, 9)]
-            assert found == [f"L{place}" for place in np.argsort(-(rows @ query), kind="stable")[:9]]
-
     def test_an_entry_finds_itself_even_at_cosine_one(self):
         rows = unit(50, dimension=384)
         index = filled(rows)
