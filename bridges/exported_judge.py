@@ -267,7 +267,7 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
                 raise JudgeError(f"The server refused (HTTP {error.code}): {said}") from None
             problem, asks = f"HTTP {error.code}", error.headers.get("Retry-After") or ""
             wait = min(60.0, float(asks)) if asks.isdigit() else wait
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
             problem = str(error)
         attempt += 1
         if attempt < 6:
@@ -289,7 +289,7 @@ def main(arguments: list[str]) -> int:
                 row = json.loads(line)
                 texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
                 found = judge(output=str(row["output"]), **texts)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
                 return 2
             except JudgeError as error:

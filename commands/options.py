@@ -262,7 +262,7 @@ def load_dotenv() -> None:
     """Set the variables of a ``.env`` in the present directory that are not set yet.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: It cannot be read, or a line has no name.
     """
     file = Path(".env")
     if not file.is_file():
@@ -271,10 +271,14 @@ def load_dotenv() -> None:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{file.absolute()}: cannot be read as UTF-8 text.") from None
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         name, equals, value = line.strip().removeprefix("export ").partition("=")
-        if equals and not name.startswith("#"):
-            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+        name = name.strip()
+        if not equals or name.startswith("#"):
+            continue
+        if not name or "\0" in name + value:
+            raise InputError(f"{file.absolute()}, line {number}: not of the form NAME=value.")
+        os.environ.setdefault(name, value.strip().strip("\"'"))
 
 
 def _is_text(value: Any, *, several: bool) -> bool:

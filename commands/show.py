@@ -73,6 +73,15 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
         echo(folded(text, indent, width))
 
 
+def _patch(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{file}: there is no patch; a run that is not finished has none yet.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read as UTF-8 text ({error}).") from None
+
+
 def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
     """What is known of a learned question, by its id; of a sentence of the prompt; or of a question that says this."""
     if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
@@ -280,6 +289,6 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
     if as_json:
         echo_json(done.result)
     elif diff:
-        echo((Path(run) / "changes.diff").read_text(encoding="utf-8"), nl=False)
+        echo(_patch(Path(run) / "changes.diff"), nl=False)
     else:
         run_summary(done)

@@ -305,7 +305,7 @@ def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
 
 
 def _number(text: Any) -> Any:
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, RecursionError):
         return json.loads(text)
     return text
 

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 Why = Literal["disagreement", "uncertain", "untested", "random", "spread", "file", "skipped"]
 """Why an output was asked about."""
+BEGINNING = b'{"example": "'
+"""Of every line that is written here."""
 MOST_COMMENT = 100_000
 """Characters of one comment."""
 
@@ -179,7 +181,9 @@ class LabelsFile:
                 return
             try:
                 json.loads(torn)
-            except ValueError:
+            except (ValueError, RecursionError):
+                if not BEGINNING.startswith(torn[: len(BEGINNING)]):
+                    return  # none of ours: what reads it says so
                 logger.warning("%s: the last line was torn when it was written, and is left out.", self.path)
                 os.truncate(self.path, len(data) - len(torn))
             else:

@@ -140,7 +140,7 @@ class JournalTail:
             row: dict[str, Any] = json.loads(line)
             if row["event"] == "diverged" and not isinstance(row["at"], int):
                 raise ValueError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
                 f"{self._path}, line {self._number}: damaged. Move the journal away and run the command again: the answers "
                 "are in the store, so nothing is bought twice."

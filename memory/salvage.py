@@ -107,7 +107,7 @@ def _is_whole(row: dict[str, Any]) -> bool:
         return False
     try:
         return logprobs is None or isinstance(json.loads(logprobs), list)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return False
 
 

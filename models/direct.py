@@ -226,7 +226,7 @@ def _message(payload: bytes) -> str:
     try:
         error = json.loads(text)["error"]
         text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return text or "no message"
 

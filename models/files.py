@@ -64,7 +64,7 @@ def known_identity(path: Path) -> str | None:
     stamp = _stamp(path)
     try:
         known = json.loads(_memo_path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # never written, or cut short
+    except (OSError, ValueError, RecursionError):  # never written, or cut short
         return None
     if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
         return str(known["sha256"])

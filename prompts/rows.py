@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record", bound=BaseModel)
 
+DEVICES = Path("/dev")
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
@@ -45,12 +46,21 @@ _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<s
 def write_whole(path: str | Path, text: str) -> None:
     """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
 
-    Of several processes that write it at once, the file is that of the last one.
+    Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
+    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced.
 
     Raises:
         AskanceError: It could not be written; what was there before is still there.
     """
     file = Path(path)
+    link = file.is_symlink()
+    try:
+        if file.parent == DEVICES or (file.exists() and not (file.is_file() or file.is_dir())):
+            file.write_bytes(text.encode("utf-8", "backslashreplace"))
+            return
+        file = file.resolve(strict=False) if link else file
+    except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError
+        raise AskanceError(f"{file}: cannot be written ({getattr(error, 'strerror', error)}).") from None
     partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.part")  # others may write it, too
     data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
     try:

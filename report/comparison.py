@@ -77,7 +77,10 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
             ),
             *([cost] if picture else []),
             *view_sections(
-                view, "cost", "differences", "dimensions", differences={"note": holm}, dimensions=dimensions
+                view,
+                *("cost", "differences", "dimensions", "questions"),
+                differences={"note": holm},
+                dimensions=dimensions,
             ),
             *_missing(data),
             *([_examples(data)] if "ratings" in data else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -14,11 +15,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from askance.bridges.traces.import_traces import import_traces
+from askance.commands.options import load_dotenv, read_task
 from askance.commands.options import settings as merged_settings
+from askance.commands.show import command as show
 from askance.evaluation.calibration import load_calibration
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.options import EvaluateOptions, load_config, parse_options
 from askance.evaluation.weights_file import load_weights
+from askance.labelling.labels_file import LabelsFile
+from askance.memory.journal import read_events
 from askance.memory.memory_directory import read_memory
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
@@ -86,6 +92,13 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "weights": ("w.json", load_weights),
     "preferences": ("p.jsonl", load_preferences),
     "memory": ("memory.jsonl", read_memory),
+    "labels": ("l.jsonl", lambda path: LabelsFile(path).open()),
+    "workbook": ("e.xlsx", load_examples),
+    "columns": ("e.parquet", load_examples),
+    "a list": ("e.json", load_examples),
+    "traces": ("t.jsonl", import_traces),
+    "traces in a document": ("t.json", import_traces),
+    "task": ("t.md", read_task),
     "any result": ("r.json", lambda path: write_report_of(path, path.with_name("out.html"))),
 }
 
@@ -100,13 +113,36 @@ def read_bounded(read: Callable[[Path], object], path: Path, seconds: float = 20
 @pytest.mark.parametrize("reader", READERS)
 def test_no_file_of_others_ends_in_a_traceback(reader: str, tmp_path: Path) -> None:
     name, read = READERS[reader]
-    for text in TEXTS.values():
+    for text in (each + end for each in TEXTS.values() for end in (b"", b"\n")):
         (tmp_path / name).write_bytes(text)
         read_bounded(read, tmp_path / name)
 
 
+@pytest.mark.parametrize("text", [*TEXTS.values(), b"=x", b"A=\0", b"A\0B=c"])
+def test_no_file_of_variables_ends_in_a_traceback(text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_bytes(text)
+    before = set(os.environ)
+    try:
+        read_bounded(lambda _: load_dotenv(), tmp_path)
+    finally:
+        for name in set(os.environ) - before:
+            del os.environ[name]
+
+
+@pytest.mark.parametrize("text", [b"OK=1\n=x", b"OK=1\nA=\0", b"OK=1\nA\0B=c"])
+def test_a_variable_that_cannot_be_is_named_by_its_line(
+    text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OK", "0")
+    Path(".env").write_bytes(text)
+    with pytest.raises(InputError, match=r"\.env, line 2: not of the form NAME=value"):
+        load_dotenv()
+
+
 @pytest.mark.parametrize(
-    "name", ["config.yaml", "result.json", "journal.jsonl", "lessons.jsonl", "inputs/checklist.yaml"]
+    "name", ["config.yaml", "result.json", "journal.jsonl", "lessons.jsonl", "inputs/checklist.yaml", "changes.diff"]
 )
 def test_no_damaged_file_of_a_run_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -117,10 +153,12 @@ def test_no_damaged_file_of_a_run_ends_in_a_traceback(name: str, tmp_path: Path)
         lambda _: directory.read_inputs(),
         lambda _: directory.read_result(),
         lambda _: RunProgress(run).look(),
+        lambda _: read_events(run / "journal.jsonl"),
+        lambda _: show.main(["--diff", str(run)], standalone_mode=False),
         build_graph,
         write_report_of,
     )
-    for text in TEXTS.values():
+    for text in (each + end for each in TEXTS.values() for end in (b"", b"\n")):
         (run / name).write_bytes(text)
         for read in readers:
             read_bounded(read, run)

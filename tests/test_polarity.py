@@ -261,7 +261,7 @@ async def test_asking_stops_at_the_same_place() -> None:
         assert (a.score, a.low, a.high) == pytest.approx((b.score, b.low, b.high))
 
 
-@pytest.mark.parametrize("judge", ["binary", "checkeval", "unit_tests", "random_k"])
+@pytest.mark.parametrize("judge", ["binary", "checkeval_seeds", "unit_tests", "random_k"])
 def test_judges_compared_give_the_same_scores(judge: str) -> None:
     merits, faults = both(
         lambda checklist, model: askance.compare(

@@ -25,6 +25,7 @@ from ..progress import watching
 from ..scoring import human_targets
 from ..weights_file import weighted_by
 from .aspects import FREE, ROLE, estimate_naming, name_aspects
+from .checkeval import CheckEval
 from .comparison import Comparison, JudgeOutput, spent
 from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
@@ -211,11 +212,11 @@ class ComparisonJob:
                 for label in [each.label for each in self.entrants if each.judge in FREE]:
                     watcher.phase(f"{label}: what was looked at")
                     named[label] = await name_aspects(ratings[label], gateway, reader, self.options.seed)
-        judged = [
-            JudgeOutput(each.entrant, ratings[label], upfront[label], total - upfront[label], named.get(label))
-            for each in built
-            for label, total in [(each.entrant.label, spent(each.meter.budget))]
-        ]
+        judged = []
+        for each in built:
+            label, written = each.entrant.label, each.judge.written if isinstance(each.judge, CheckEval) else ()
+            rating = spent(each.meter.budget) - upfront[label]
+            judged.append(JudgeOutput(each.entrant, ratings[label], upfront[label], rating, named.get(label), written))
         watcher.phase("comparing the judges")
         return compare_ratings(judged, self.examples, self.targets, names, self.options, gateway.budget)
 

@@ -20,6 +20,7 @@ from ..shown import Shown, View, correlation_figures
 
 if TYPE_CHECKING:
     from ...models.budget import Budget
+    from ...prompts.checklist import Question
     from ...stats.correlation import Correlations, PerGroup
     from ...stats.differences import Difference
     from ...stats.distribution import ScoreDistribution
@@ -64,6 +65,8 @@ class JudgeOutput:
     """For all examples and repeats."""
     named: Named | None = None
     """What a free-form judge looked at, where that was asked for."""
+    written: tuple[Question, ...] = ()
+    """Questions that the judge wrote itself."""
 
     @property
     def name(self) -> str:
@@ -156,6 +159,8 @@ class JudgeRow:
     costs: Costs
     average: Mapping[str, float | None]
     """Mean over the dimensions of each correlation; None where one is undefined."""
+    written: tuple[Question, ...] = ()
+    """Questions that the judge wrote itself."""
 
     @property
     def name(self) -> str:
@@ -174,6 +179,7 @@ class JudgeRow:
                 "scored" if name == "answered" else name: value for name, value in self.coverage.to_dict().items()
             },
             "average": dict(self.average),
+            "questions": [{"id": e.id, "dimension": e.dimension, "text": e.text} for e in self.written],
             "dimensions": {
                 name: {
                     "mean": each.mean,
@@ -289,6 +295,7 @@ class Comparison(Shown):
 
 
 _METHODS = ("spearman", "kendall", "pearson")
+FIXED = "; EM_dim is 1 by construction where the questions are fixed"
 UNKNOWN = "unknown: too many calls failed"
 FAILED = 0.05
 """Share of failed calls above which a judge's tokens say nothing of what it would take: those cost none."""
@@ -330,6 +337,9 @@ def comparison_view(data: Mapping[str, Any]) -> View:
             | {"p_value": Figure(each["p_value"]), "p (Holm)": Figure(each["p_holm"])}
             for each in data["differences"]
         ],
+        "questions": lambda: [
+            {"judge": row["judge"], **each} for row in data["judges"] for each in row.get("questions", ())
+        ],
         "ratings": lambda: [{"judge": name, **each} for name, said in data.get("ratings", {}).items() for each in said],
     }
     means = [(row["judge"], row["average"].get("spearman")) for row in data["judges"]] if rated else []
@@ -340,9 +350,10 @@ def comparison_view(data: Mapping[str, Any]) -> View:
         "agreement": "human agreement",
         "per_document": "human agreement inside documents; mean over those where it is defined",
         "per_system": "human agreement of systems' means",
-        "dimensions": f"on {data['points']} points",
+        "dimensions": f"on {data['points']} points{FIXED if any('em_dim' in each for _, _, each in cells) else ''}",
         "cost": "cost of an example; as if each judge were alone and nothing were in the store",
         "differences": f"Spearman against {first}; on the same examples",
+        "questions": "questions that a judge wrote itself",
     }
     title = f"{len(data['judges'])} judges on {data['examples']} examples by {data['model']}"
     brief = f"{lines[0]}; Spearman with people: {told}" if told else None

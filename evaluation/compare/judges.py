@@ -11,7 +11,7 @@ from itertools import islice, zip_longest
 from types import MappingProxyType
 
 from ...prompts.errors import InputError, did_you_mean
-from . import geval, poll
+from . import checkeval, geval, poll
 from .criteria import boolean_checklist
 from .numbers import ExpectedNumbers, number_judge
 from .protocol import Judge, Setup
@@ -39,19 +39,14 @@ def cot(setup: Setup) -> Questionnaire:
     return number_judge("cot", setup, "rate_cot", thinking=setup.options.cot_tokens)
 
 
-def checkeval(setup: Setup) -> Questionnaire:
-    """``checkeval``: CheckEval's scoring of the checklist as it is: hard yes/no answers, the share of yes (Lee et al. 2025).
-
-    CheckEval also diversifies and elaborates its seed questions and filters them; that is not done here, so a checklist
-    that was made so has to be given to have CheckEval as it was published.
+def checkeval_seeds(setup: Setup) -> Questionnaire:
+    """``checkeval_seeds``: CheckEval without its own questions: the checklist's, hard answers, the share of yes (Lee et al. 2025).
 
     It asks what ``binary`` asks, so beside it it buys nothing; the difference is what is made of the answers: no
     probabilities and no weights.
     """
-    checklist = needed_checklist(setup, "checkeval")
-    even = tuple(question.model_copy(update={"weight": 1.0}) for question in checklist.questions)
-    same = checklist.model_copy(update={"questions": even, "section_weights": {}})
-    return yes_no("checkeval", setup, same, soft=False)
+    seeds = checkeval.evenly_weighted(needed_checklist(setup, "checkeval_seeds"))
+    return yes_no("checkeval_seeds", setup, seeds, soft=False)
 
 
 def unit_tests(setup: Setup) -> ExpectedNumbers:
@@ -102,7 +97,8 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
         "direct": direct,
         "cot": cot,
         "poll": poll.build,
-        "checkeval": checkeval,
+        "checkeval": checkeval.CheckEval,
+        "checkeval_seeds": checkeval_seeds,
         "unit_tests": unit_tests,
         "random_k": random_k,
         "all_candidates": all_candidates,

@@ -116,9 +116,8 @@ def _row(
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
-    return JudgeRow(
-        judged.entrant, coverage(judged.ratings), found, _costs(judged, first, examples, options.repeat), average
-    )
+    costs = _costs(judged, first, examples, options.repeat)
+    return JudgeRow(judged.entrant, coverage(judged.ratings), found, costs, average, judged.written)
 
 
 def _on_dimension(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import threading
 import time
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from askance.prompts.errors import AskanceError
 from askance.prompts.rows import write_whole
 from askance.testing import StandInServer
 
@@ -56,3 +59,37 @@ def test_a_file_that_several_write_at_once_is_that_of_one(tmp_path: Path, monkey
         each.join()
     assert file.read_text() in texts
     assert [each.name for each in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_a_link_stays_and_what_it_points_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("before")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    write_whole(tmp_path / "link.txt", "after")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "after"
+    (tmp_path / "itself").symlink_to("itself")
+    with pytest.raises(AskanceError, match="itself: cannot be written"):
+        write_whole(tmp_path / "itself", "text")
+    assert (tmp_path / "itself").is_symlink()
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    write_whole(pipe, "text")
+    reader.join(10)
+    assert got == [b"text"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no full device")
+def test_a_full_device_is_a_sentence_and_is_not_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "full"  # so that no mistake here costs the machine its device
+    link.symlink_to("/dev/full")
+    with pytest.raises(AskanceError, match="full: cannot be written"):
+        write_whole(link, "text")
+    assert link.is_symlink()
+    assert link.is_char_device()

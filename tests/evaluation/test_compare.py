@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import Comparison, Costs, JudgeCost, JudgeOutput, Spent, break_even
+from askance.evaluation.compare.comparison import (
+    Comparison,
+    Costs,
+    JudgeCost,
+    JudgeOutput,
+    Spent,
+    break_even,
+    comparison_view,
+)
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.line_up import Entrant
 from askance.evaluation.compare.protocol import JudgeScore
@@ -53,7 +61,9 @@ def number_of(request: Request) -> int:
 def world(request: Request) -> Reply:
     """``binary`` ranks perfectly, ``direct`` backwards, ``geval`` says the same of all."""
     if request.parameters.schema is not None:
-        return json.dumps({"steps": ["Look."]})
+        replies = {"questions": ["Is it in time?"], "dropped": [], "steps": ["Look."]}
+        (wanted,) = request.parameters.schema["properties"]
+        return json.dumps({wanted: replies[wanted]})
     text = request.messages[-1][1]
     good = number_of(request) % 5
     if "Score: " in text:
@@ -194,10 +204,10 @@ def test_a_failure_of_the_very_first_call_costs_one_example_and_not_the_run() ->
 
 
 def test_costs_are_those_of_each_judge_by_itself_with_what_is_paid_once_apart() -> None:
-    found, model = run(["binary", "geval", "direct", "checkeval"])
+    found, model = run(["binary", "geval", "direct", "checkeval_seeds"])
     costs = {row.name: row.costs for row in found.rows}
     assert (costs["binary"].calls, costs["geval"].calls, costs["direct"].calls) == (2, 1, 1)
-    assert costs["checkeval"].calls == 2, "although it was bought with binary"
+    assert costs["checkeval_seeds"].calls == 2, "although it was bought with binary"
     assert costs["binary"].tokens == 202
     assert costs["geval"].upfront.calls == 1
     steps = costs["geval"].upfront.tokens
@@ -205,6 +215,16 @@ def test_costs_are_those_of_each_judge_by_itself_with_what_is_paid_once_apart() 
     assert costs["geval"].equivalent_examples == pytest.approx(steps / 101)
     assert costs["geval"].break_even.samples == max(1, math.ceil(steps / 101))
     assert found.paid.calls == len(model.requests) == 4 * SIZE + 1
+
+
+def test_the_questions_that_a_judge_wrote_are_kept_shown_and_paid_once() -> None:
+    found, _ = run(["binary", "checkeval"])
+    (first, second) = found.to_dict(ratings=True)["judges"]
+    assert first["questions"] == []
+    assert [each["text"] for each in second["questions"]] == ["Is it in time?"] * len(found.dimensions)
+    assert second["cost"]["upfront"]["calls"] == 3 * len(found.dimensions)
+    shown = comparison_view(found.to_dict()).tables["questions"]()
+    assert [(each["judge"], each["text"]) for each in shown] == [("checkeval", "Is it in time?")]
 
 
 def test_repeats_serve_kappa_and_cost_is_still_by_the_example() -> None:

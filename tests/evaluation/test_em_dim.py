@@ -10,7 +10,7 @@ import pytest
 
 from askance.evaluation.compare.aspects import ROLE
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import Comparison
+from askance.evaluation.compare.comparison import Comparison, comparison_view
 from askance.models.base import Answer, Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -57,6 +57,7 @@ def test_em_dim_is_the_mean_share_of_aspects_kept_as_counted_by_hand() -> None:
     assert cot.value == pytest.approx((3 / 3 + 2 / 3 + 1 / 3 + 0 / 3) / 4)
     assert cot.n == 4
     assert (binary.value, binary.low, binary.high) == (1, 1, 1), "its questions are fixed"
+    assert "1 by construction" in comparison_view(found.to_dict()).captions["dimensions"]
     assert direct.value is None and "not what it looks at" in (direct.reason or "")
     judged = {row["judge"]: row for row in found.to_dict()["judges"]}
     assert judged["cot"]["dimensions"]["quality"]["em_dim"]["value"] == pytest.approx(0.5)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args, get_origin
 
+import click
 import pytest
 import yaml
 
 import askance
+from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions, parse_options
 from askance.memory.run_directory import RunDirectory
 from askance.models.idle import Idle, refuse_idle
+from askance.optimizer.modes.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
@@ -95,6 +101,46 @@ def test_every_setting_of_every_command_is_read_somewhere() -> None:
     assert len(read) > 1000
     unread = {name for record in RECORDS for name in record.model_fields if name not in read}
     assert unread == set()
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, those of groups too."""
+    left = [(name, cli.get_command(click.Context(cli), name)) for name in SUMMARIES]
+    for name, command in left:
+        if isinstance(command, click.Group):
+            inside = click.Context(command)
+            left += [(f"{name} {each}", command.get_command(inside, each)) for each in command.list_commands(inside)]
+        elif command is not None:
+            yield name, command
+
+
+COMMANDS = dict(commands())
+
+
+def read_in(module: ModuleType) -> set[str]:
+    """The texts in a module's functions, those that declare options aside, and the parameters of what it calls."""
+    tree = ast.parse(inspect.getsource(module))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    functions = [each for each in vars(module).values() if inspect.isfunction(each)]
+    return texts | {name for each in functions for name in inspect.signature(each).parameters}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_is_used_in_it_or_is_a_setting(name: str) -> None:
+    function = inspect.unwrap(COMMANDS[name].callback)  # type: ignore[arg-type]
+    (defined,) = ast.parse(inspect.getsource(function)).body
+    assert isinstance(defined, ast.FunctionDef)
+    own = inspect.signature(function).parameters
+    used = {node.id for part in defined.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    taken = read_in(sys.modules[function.__module__])
+    taken |= {each for record in RECORDS for each in record.model_fields}
+    if name in MODES:
+        taken |= set(inspect.signature(getattr(askance, name)).parameters)
+    options = [each.name for each in COMMANDS[name].params if each.expose_value]
+    assert [each for each in options if each not in (used if each in own else taken)] == []
 
 
 @pytest.mark.parametrize(

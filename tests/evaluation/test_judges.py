@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.compare.checkeval import MOST_NEW, CheckEval
 from askance.evaluation.compare.criteria import criteria_for
 from askance.evaluation.compare.judges import JUDGES, check_names
 from askance.evaluation.compare.numbers import said_number
@@ -22,6 +23,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
+from askance.models.structured import ParseError
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.default import default_prompt
 from askance.prompts.errors import BudgetExceededError, InputError
@@ -42,6 +44,23 @@ NEEDS_NO_CHECKLIST = ("unieval", "geval", "direct", "cot", "poll")
 STEPS = json.dumps({"steps": ["Read the document.", "Compare  every\nclaim."]})
 
 
+WRITTEN = {
+    "leave out": ["Are  the dates right?", "are the facts right?", "Is the place right?", "Are the sums right?"],
+    "one detail": ["Are the sums right?", "Are the first names right?"],
+}
+"""What is written on seeing the seeds, by a word of what is asked for; two of them are there already."""
+
+
+def schema_reply(request: Request) -> str:
+    """What is said where a schema is given."""
+    fields = request.parameters.schema["properties"]  # type: ignore[index]
+    if "steps" in fields:
+        return STEPS
+    if "dropped" in fields:
+        return json.dumps({"dropped": [{"number": 1, "why": "repeats"}, {"number": 4, "why": "elsewhere"}]})
+    return json.dumps({"questions": next(new for word, new in WRITTEN.items() if word in asked(request))})
+
+
 def asked(request: Request) -> str:
     return request.messages[-1][1]
 
@@ -56,7 +75,7 @@ def obliging(request: Request) -> Reply:
     """Answers whatever is asked, well."""
     text = asked(request)
     if request.parameters.schema is not None:
-        return STEPS
+        return schema_reply(request)
     if "Score: " in text:
         return "It is good.\nScore: 4"
     if request.parameters.top_logprobs and "number from" in text:
@@ -113,7 +132,7 @@ def test_every_judge_gives_one_score_in_the_unit_interval_per_example_replicate_
 def test_an_answer_that_cannot_be_read_is_asked_once_again_and_then_a_status_not_a_score(name: str) -> None:
     def script(request: Request) -> Reply:
         if request.parameters.schema is not None:
-            return STEPS
+            return schema_reply(request)
         if "Summary 1." in asked(request) or any("Summary 1." in text for _, text in request.messages):
             return Answer(
                 "Well, it depends.", ((" Well", (("Well", -0.01),)),) if request.parameters.top_logprobs else None
@@ -167,7 +186,11 @@ def test_the_estimate_is_what_is_bought_and_nothing_when_all_is_there(name: str)
     before = asyncio.run(JUDGES[name](given).estimate(EXAMPLES))
     assert not model.requests
     rate(name, given)
-    assert before.calls == len(model.requests)
+    if name == "checkeval":  # how many questions it will have is not known before they are written
+        assert before.calls == 3 + (2 + 2 * MOST_NEW) * len(EXAMPLES)
+        assert before.calls > len(model.requests) == 3 + 5 * len(EXAMPLES)
+    else:
+        assert before.calls == len(model.requests)
     after = asyncio.run(JUDGES[name](given).estimate(EXAMPLES))
     assert after.calls == 0
 
@@ -236,11 +259,50 @@ def test_overall_without_questions_of_its_own_is_scored_over_all() -> None:
     assert rating.score == pytest.approx((3 * 0.9 + 0.4 + 0.2) / 5, abs=1e-4)
 
 
-def test_checkeval_is_the_share_of_yes_and_buys_nothing_beside_binary() -> None:
+def test_checkeval_asks_its_seeds_and_what_is_written_from_them_and_passes_its_filter() -> None:
+    given, model = setup(dimensions=("consistency",))
+    judge = CheckEval(given)
+
+    async def run() -> list[JudgeScore]:
+        await judge.prepare()
+        return await judge.rate(EXAMPLES[:1])
+
+    (rating,) = asyncio.run(run())
+    writing = [asked(request) for request in model.requests if request.parameters.schema is not None]
+    assert len(writing) == 3
+    assert all("1. Are the facts right?\n2. Are the names right?\n" in text for text in writing)
+    assert "3. Are the dates right?\n4. Is the place right?\n5. Are the sums right?\n6. Are the first" in writing[2]
+    texts = [each.text for each in judge.written]
+    assert texts == ["Are the dates right?", "Are the sums right?", "Are the first names right?"], "seeds stay"
+    assert len(model.requests) == 3 + 2 + 3
+    assert rating.score == 1.0, "hard answers"
+
+
+def test_checkeval_with_nothing_new_is_its_seeds_and_is_not_filtered() -> None:
+    def script(request: Request) -> Reply:
+        return json.dumps({"questions": ["ARE the facts right?"]}) if request.parameters.schema else p_of(request)
+
+    given, model = setup(script)
+    assert rate("checkeval", given)[0].score == 0.5
+    assert sum(request.parameters.schema is not None for request in model.requests) == 2
+
+
+def test_checkeval_whose_questions_cannot_be_read_is_no_judge() -> None:
+    with pytest.raises(ParseError):
+        rate("checkeval", setup(lambda request: "no" if request.parameters.schema else 0.5)[0])
+
+    def beyond(request: Request) -> Reply:
+        return schema_reply(request).replace('"number": 4', '"number": 40') if request.parameters.schema else 0.5
+
+    with pytest.raises(ParseError, match="there is no question 40"):
+        rate("checkeval", setup(beyond)[0])
+
+
+def test_checkeval_seeds_is_the_share_of_yes_and_buys_nothing_beside_binary() -> None:
     store = VerdictStore(":memory:")
     rate("binary", setup(p_of, store=store)[0])
     given, model = setup(p_of, store=store)
-    assert rate("checkeval", given)[0].score == 0.5
+    assert rate("checkeval_seeds", given)[0].score == 0.5
     assert not model.requests
     assert given.gateway.budget.calls == 8, "what it would have cost by itself"
 

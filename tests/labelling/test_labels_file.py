@@ -51,6 +51,17 @@ def test_a_line_that_a_kill_tore_is_cut_off_and_said(file: LabelsFile, caplog: p
     assert [each.example for each in again(file)] == ["a", "c"]
 
 
+@pytest.mark.parametrize(
+    "text", [b"# Notes\nnot ours, without an end", b"[" * 3000, b"\x9c\xff", b'{"id": "a", "human']
+)
+def test_a_file_that_is_no_labels_file_is_refused_and_left_as_it_is(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "notes.md"
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=r"notes\.md"):
+        LabelsFile(path).open()
+    assert path.read_bytes() == text
+
+
 def test_a_whole_last_line_without_its_end_is_kept(file: LabelsFile) -> None:
     file.append(entry())
     os.truncate(file.path, file.path.stat().st_size - 1)

@@ -22,7 +22,8 @@ DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 def obliging(request: Request) -> Reply:
     text = request.messages[-1][1]
     if request.parameters.schema is not None:
-        return json.dumps({"steps": ["Read."]})
+        new = {"questions": []} if "questions" in request.parameters.schema["properties"] else {"steps": ["Read."]}
+        return json.dumps(new)
     number = 1 + (len(text) + (request.parameters.seed or 0)) % 5
     return f"So.\nScore: {number}" if "Score: " in text else str(number) if "number from" in text else number / 6
 
