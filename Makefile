@@ -15,7 +15,7 @@ BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
-	tests/experiments/test_hugging_face_examples.py tests/models/test_litellm_model.py
+	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_beside_peers.py tests/models/test_litellm_model.py
 
 .PHONY: help demo test test-bridges lint types check docs lock clean
 
