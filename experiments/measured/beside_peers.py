@@ -172,7 +172,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; rows of other peers in the result file stay."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.beside_peers", description=__doc__)
-    parser.add_argument("--peer", nargs="+", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--peer", nargs="*", choices=list(PEERS), default=list(PEERS), help="none: our row alone")
     parser.add_argument("--directory", type=Path, required=True, help="of environments and runs")
     parser.add_argument("--ours", type=Path, help="a finished run of align on the same data and seed")
     parser.add_argument("--data", choices=["release_notes"], default="release_notes")
@@ -195,6 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "learned_from": len(task.learn),
         "test": len(task.test),
     }
+    write_result(given.output, about | {"rows": list(rows.values())})
+    if not given.peer:
+        return 0
     registered = resolve(given.model.removeprefix("local/"))
     path = pull(registered) if isinstance(registered, RegisteredModel) else registered
     with served(path) as upstream:

@@ -133,8 +133,9 @@ class CountingServer:
         body = await http.json()
         texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
         began = time.time()
-        used = self._embedder = self._embedder or await asyncio.to_thread(embedder, self._embeddings)
-        vectors = await asyncio.to_thread(used.embed, texts)
+        if self._embedder is None:
+            self._embedder = await asyncio.to_thread(embedder, self._embeddings)
+        vectors = await asyncio.to_thread(self._embedder.embed, texts)
         self.made.append({"phase": self.phase, "texts": len(texts), "begin": began, "end": time.time()})
         data = [
             {"object": "embedding", "index": place, "embedding": [float(each) for each in row]}

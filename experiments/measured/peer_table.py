@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.compare.run_difference import side_of_run
 from ...memory.run_directory import RunDirectory
 from ...prompts.errors import InputError
-from ...prompts.rows import read_rows
 from ...stats.correlation import correlate
 from ...stats.differences import difference_dict, label_difference, paired_difference
 from ...stats.pass_fail import area_under_curve
+from ...stats.resampling import Resampling
 from .counting_server import TEST
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OURS = "askance"
+RESAMPLED = Resampling(seed=0)
+"""As in a run of seed 0, so that its figures are those of its own result."""
 START = "start"
 """What the calls on the judge to start from are counted under."""
 
@@ -26,8 +29,8 @@ def figures(scores: Mapping[str, float | None], labels: Mapping[str, float]) -> 
     column, wanted = [scores.get(name) for name in labels], list(labels.values())
     return {
         "n": sum(each is not None for each in column),
-        "spearman": _numbers(correlate(column, wanted).spearman),
-        "auc": _numbers(area_under_curve(column, wanted)),
+        "spearman": _numbers(correlate(column, wanted, RESAMPLED).spearman),
+        "auc": _numbers(area_under_curve(column, wanted, RESAMPLED)),
     }
 
 
@@ -38,8 +41,8 @@ def difference(
     first, second = ([scores.get(name) for name in labels] for scores in (before, after))
     wanted = list(labels.values())
     found = {
-        "spearman": paired_difference(first, second, wanted, undefined_as_zero=True),
-        "auc": label_difference(first, second, wanted, "auc"),
+        "spearman": paired_difference(first, second, wanted, RESAMPLED, undefined_as_zero=True),
+        "auc": label_difference(first, second, wanted, "auc", RESAMPLED),
     }
     return {name: _short(difference_dict(each) or {}) for name, each in found.items()}
 
@@ -82,40 +85,39 @@ def our_row(run: Path, labels: Mapping[str, float]) -> dict[str, Any]:
     """What a finished run of ``align`` came to on the same test, by its scores and by what they pass at its own threshold.
 
     Raises:
-        InputError: The run is not finished, was on other data or divided otherwise, or changed nothing.
+        InputError: The run is not finished, a file is damaged, or its test is another.
     """
     directory = RunDirectory(run)
+    before, after = (side_of_run(directory, accepted=accepted) for accepted in (False, True))
+    if dict(after.wanted) != dict(labels):
+        raise InputError(f"{run}: its test examples, or their labels, are others than those of this comparison.")
     result = directory.read_result()
-    by_version: dict[int, dict[str, float | None]] = {}
-    for _, row in read_rows(run / "verdicts" / "scores.jsonl"):
-        by_version.setdefault(row["version"], {})[row["example"]] = row["score"]
-    if any(set(scores) != set(labels) for scores in by_version.values()):
-        raise InputError(f"{run}: its test examples are others than those of this comparison.")
-    start, accepted = by_version[0], by_version[max(by_version)]
     row = {
         "peer": OURS,
         "title": "askance align",
-        "model": directory.read_config()["config"]["model"],
+        "model": after.model,
         "score": "its judge's score in [0, 1]",
-        "start": figures(start, labels),
-        "test": figures(accepted, labels),
-        "gain": difference(start, accepted, labels),
+        "start": figures(before.scores, labels),
+        "test": figures(after.scores, labels),
+        "gain": difference(before.scores, after.scores, labels),
         "counts": {"run": {"calls": result.calls, "tokens": result.tokens}},
         "learned": [each.criterion for each in result.learned],
-        "scores": _short(accepted),
+        "scores": dict(after.scores),
     }
-    threshold = result.best.threshold
-    if threshold is not None:
-        passed = {name: None if score is None else float(score >= threshold.value) for name, score in accepted.items()}
-        row["as_pass_or_fail"] = {"threshold": round(threshold.value, 4), **figures(passed, labels)}
+    if after.threshold is not None:
+        passed = _passed(after.scores, after.threshold)
+        row["as_pass_or_fail"] = {"threshold": after.threshold, **figures(passed, labels)}
     return row
+
+
+def _passed(scores: Mapping[str, float | None], threshold: float) -> dict[str, float | None]:
+    return {name: None if score is None else float(score >= threshold) for name, score in scores.items()}
 
 
 def against_ours(row: Mapping[str, Any], ours: Mapping[str, Any], labels: Mapping[str, float]) -> dict[str, Any]:
     """How much better ours is on the same test, as it is and with nothing but pass and fail."""
     found = {"scores": difference(row["scores"], ours["scores"], labels)}
     if "as_pass_or_fail" in ours:
-        threshold = ours["as_pass_or_fail"]["threshold"]
-        passed = {name: None if score is None else float(score >= threshold) for name, score in ours["scores"].items()}
+        passed = _passed(ours["scores"], ours["as_pass_or_fail"]["threshold"])
         found["pass_or_fail"] = difference(row["scores"], passed, labels)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.compare.run_difference import side_of_run
 from askance.experiments.measured import peer_runs
 from askance.experiments.measured.beside_peers import INSTRUCTIONS, PEERS, Task, settings_of, task_file, task_of
 from askance.experiments.measured.counting_server import MOST_TOKENS, CountingServer, busy_seconds
 from askance.experiments.measured.peer_runs import HERE, environment, peer_run
-from askance.experiments.measured.peer_table import against_ours, difference, figures, peer_row
+from askance.experiments.measured.peer_table import against_ours, difference, figures, our_row, peer_row
+from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
 
@@ -180,6 +183,27 @@ def test_a_row_says_what_was_learned_and_what_it_cost_and_how_far_ours_is_ahead(
     ours = {"scores": {name: 0.4 + label / 2 for name, label in LABELS.items()}, "as_pass_or_fail": {"threshold": 0.95}}
     ahead = against_ours(row, ours, LABELS)
     assert ahead["scores"]["auc"]["value"] == pytest.approx(0.5) and ahead["pass_or_fail"]["auc"]["value"] == 0
+
+
+def test_a_run_on_other_data_is_not_held_against_the_peers(task: Task) -> None:
+    released = Path(__file__).parents[2] / "data" / "released_run"
+    with pytest.raises(InputError, match="released_run: its test examples, or their labels, are others"):
+        our_row(released, task.labels)
+
+
+def test_our_row_is_what_the_run_says_of_itself(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(Path(__file__).parents[2] / "data" / "released_run", run)
+    side = side_of_run(RunDirectory(run), accepted=True)
+    labels = {name: float(place % 2) for place, name in enumerate(side.scores)}
+    lines = [json.loads(line) for line in (run / "verdicts" / "scores.jsonl").read_text().splitlines()]
+    (run / "verdicts" / "scores.jsonl").write_text(
+        "".join(json.dumps(each | {"wanted": labels[each["example"]]}) + "\n" for each in lines)
+    )
+    row, result = our_row(run, labels), RunDirectory(run).read_result()
+    assert row["scores"] == side.scores and row["model"] == side.model
+    assert row["counts"]["run"] == {"calls": result.calls, "tokens": result.tokens}
+    assert row["test"] == figures(side.scores, labels)
 
 
 @pytest.mark.parametrize("text", ["gepa.calls", "gepa=1", "grpo.calls=1", "gepa.calls=many"])
