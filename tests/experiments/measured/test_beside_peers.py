@@ -22,6 +22,7 @@ from askance.experiments.measured.peer_table import against_ours, difference, fi
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
+from askance.testing.stand_in_server import completion
 
 SCRIPT = """
 import json, sys, urllib.request
@@ -231,7 +232,12 @@ def test_an_environment_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch
         environment(tmp_path, "mlflow")
 
 
-def peer_reply(body: Mapping[str, Any]) -> str:
+def peer_reply(body: Mapping[str, Any]) -> tuple[int, Any]:
+    """An answer as a whole server gives it, with what MLflow reads besides the text."""
+    return 200, {**completion(body, peer_text(body)), "id": "one", "created": 0, "model": "judge"}
+
+
+def peer_text(body: Mapping[str, Any]) -> str:
     """A model that gives MLflow, GEPA and AutoChecklist the forms that they ask for."""
     text = "".join(str(each["content"]) for each in body["messages"])
     name = body.get("response_format", {}).get("json_schema", {}).get("name", "")
@@ -243,7 +249,7 @@ def peer_reply(body: Mapping[str, Any]) -> str:
         ]
         return json.dumps({"questions": said})
     if name == "tag_result":
-        return json.dumps({"reasoning": "", "generally_applicable": True, "section_specific": "where" in text})
+        return json.dumps({"reasoning": "", "generally_applicable": True, "section_specific": "say where" in text})
     if name == "batch_scoring":
         return json.dumps({"answers": [{"question_index": 1, "answer": "YES" if "iPhone" in text else "NO"}]})
     return json.dumps({"result": "iPhone" in text.rpartition("outputs")[2], "rationale": "It says where, or not."})
