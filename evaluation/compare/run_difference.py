@@ -174,8 +174,8 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         InputError: A run is not finished, or is of another kind than the other; no example has the field; or a file is
             damaged.
     """
-    first = _side(RunDirectory(before), accepted=after is not None)
-    second = _side(RunDirectory(before if after is None else after), accepted=True)
+    first = side_of_run(RunDirectory(before), accepted=after is not None)
+    second = side_of_run(RunDirectory(before if after is None else after), accepted=True)
     if (first.mode == "tune") != (second.mode == "tune"):
         raise InputError(
             f"{before} is a run of {first.mode} and {after} one of {second.mode}: a judge and a generator have nothing in common."
@@ -204,8 +204,12 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
     )
 
 
-def _side(run: RunDirectory, *, accepted: bool) -> Side:
-    """A run's start, or what it accepted."""
+def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
+    """A run's start, or what it accepted.
+
+    Raises:
+        InputError: The run is not finished, or a file is damaged.
+    """
     config = run.read_config()["config"]
     result = run.read_result()
     examples, checklist, _ = run.read_inputs()

@@ -1,0 +1,214 @@
+"""What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of ours.
+
+Run ``python -m askance.experiments.measured.beside_peers --directory DIR --ours RUN_DIR``. Each peer learns from what a run of
+``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its test, by the same embedded
+model, behind a server that counts every call. Each has an environment of its own in DIR, made with pip where it is not there; a run
+that was stopped goes on where it was, and one that is finished is read. Every peer has its own defaults; ``--set gepa.max_metric_calls=120``
+changes one, and the row of the result says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...models.download import pull
+from ...models.embedded import EmbeddedServer, ServerSettings
+from ...models.embedded_models import RegisteredModel, resolve
+from ...optimizer.job import split_examples
+from ...optimizer.modes import align
+from ...optimizer.modes.judge import strata_of_people
+from ...prompts.errors import InputError
+from ...prompts.examples import load_examples
+from ..command_line import RESULTS, says_errors, write_result
+from .learned_questions import DATA, MODEL
+from .peer_runs import HERE, environment, peer_run
+from .peer_table import OURS, START, against_ours, our_row, peer_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ...prompts.examples import Example
+
+logger = logging.getLogger(__name__)
+RESULT = RESULTS / "beside_peers.json"
+CONTEXT = 16_384
+"""Tokens that a prompt and its answer may have: MemAlign shows 50 examples at once."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another tool, and how it is run."""
+
+    title: str
+    environment: str
+    """A name in ``PACKAGES``; the script is ``NAME_peer.py``."""
+    score: str
+    """How its verdict on an output is a score."""
+
+
+_BOOLEAN = "its verdict, true = 1 and false = 0"
+_SHARE = "share of its questions answered yes, all asked in one call; it counts one left unanswered as no"
+PEERS = {
+    "memalign": Peer("MLflow align, MemAlign", "mlflow", _BOOLEAN),
+    "autochecklist": Peer("AutoChecklist, questions from feedback", "autochecklist", _SHARE),
+    "gepa": Peer("MLflow align, GEPA", "mlflow", _BOOLEAN),
+    "simba": Peer("MLflow align, SIMBA", "mlflow", _BOOLEAN),
+}
+INSTRUCTIONS = {
+    "mlflow": (
+        "A developer described a change, and this release note was written for the users. Is the release note good to publish?\n\n"
+        "Change: {{ inputs }}\n\nRelease note: {{ outputs }}"
+    ),
+    "autochecklist": "Is the release note good to publish?",
+}
+"""What the judge is told to start from: the words of the data's own prompt and question."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What may be learned from, and what is judged once."""
+
+    learn: tuple[Example, ...]
+    test: tuple[Example, ...]
+    labels: Mapping[str, float]
+    """1 for pass and 0 for fail, by id of a test example."""
+
+
+def task_of(data: str, seed: int) -> Task:
+    """The examples as ``align`` divides them: development and validation to learn from, test to judge."""
+    folder = DATA[data]
+    job = align.prepare(
+        load_examples(folder / "examples.jsonl"), folder / "checklist.yaml", MODEL, folder / "prompt.md", {"seed": seed}
+    )
+    parts = split_examples(job, strata_of_people(job))
+    learn = {each.id for each in (*parts.development, *parts.validation)}
+    labels = {each.id: _label(each) for each in parts.test}
+    return Task(tuple(each for each in job.examples if each.id in learn), tuple(parts.test), labels)
+
+
+def _label(example: Example) -> float:
+    score = example.human_score("overall")
+    assert score in (0.0, 1.0), f"{example.id}: {score}"
+    return score
+
+
+def task_file(task: Task, method: str, environment: str, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a peer's script reads, but for the server's address."""
+    learn = [_shown(each) | {"passed": bool(_label(each)), "comment": _comment(each)} for each in task.learn]
+    return {
+        "method": method,
+        "model": model,
+        "instructions": INSTRUCTIONS[environment],
+        "settings": dict(settings),
+        "learn": learn,
+        "test": [_shown(each) for each in task.test],
+    }
+
+
+def _shown(example: Example) -> dict[str, Any]:
+    return {"id": example.id, "input": example.input, "output": example.output}
+
+
+def _comment(example: Example) -> str | None:
+    return "\n".join(each.text for each in example.comment) or None
+
+
+def measured(
+    name: str, task: Task, directory: Path, upstream: str, model: str, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A row of the table: the peer's own judge before and after it learned; the first of an environment is judged once."""
+    peer = PEERS[name]
+    python, script = environment(directory, peer.environment), HERE / f"{peer.environment}_peer.py"
+
+    def run(method: str, label: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        given = task_file(task, method, peer.environment, model, chosen)
+        return peer_run(python, script, upstream, directory / "runs" / label, given)
+
+    start = run(START, f"{peer.environment}-{START}", {})
+    found = run(name, name, settings)
+    about = {"peer": name, "title": peer.title, "settings": dict(settings), "score": peer.score}
+    return peer_row(about, start, found, task.labels)
+
+
+@contextmanager
+def served(path: Path) -> Iterator[str]:
+    """The address of the embedded model's server, which runs until the block ends."""
+    server = EmbeddedServer(path, ServerSettings(context_per_slot=CONTEXT))
+    asyncio.run(server.start())
+    try:
+        yield server.base_url
+    finally:
+        asyncio.run(server.stop())
+
+
+def settings_of(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Settings by peer, from ``PEER.NAME=VALUE``, the value as JSON.
+
+    Raises:
+        InputError: A text is none of these, or there is no such peer.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        whole, _, value = text.partition("=")
+        peer, _, name = whole.partition(".")
+        try:
+            read = json.loads(value)
+        except ValueError as error:
+            raise InputError(f"--set {text}: '{value}' is no JSON value; write PEER.NAME=VALUE.") from error
+        if peer not in PEERS or not name:
+            raise InputError(f"--set {text}: write PEER.NAME=VALUE, with a peer of {', '.join(PEERS)}.")
+        found.setdefault(peer, {})[name] = read
+    return found
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for; rows of other peers in the result file stay."""
+    parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.beside_peers", description=__doc__)
+    parser.add_argument("--peer", nargs="*", choices=list(PEERS), default=list(PEERS), help="none: our row alone")
+    parser.add_argument("--directory", type=Path, required=True, help="of environments and runs")
+    parser.add_argument("--ours", type=Path, help="a finished run of align on the same data and seed")
+    parser.add_argument("--data", choices=["release_notes"], default="release_notes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--set", nargs="*", default=[], metavar="PEER.NAME=VALUE", help="another setting of a peer's")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    settings, task = settings_of(given.set), task_of(given.data, given.seed)
+    known = json.loads(given.output.read_text(encoding="utf-8")) if given.output.is_file() else {"rows": []}
+    rows = {row["peer"]: row for row in known["rows"]}
+    if given.ours:
+        rows[OURS] = our_row(given.ours, task.labels)
+    about = {
+        "command": f"{parser.prog} --directory DIR --ours RUN_DIR",
+        "model": given.model,
+        "data": given.data,
+        "seed": given.seed,
+        "learned_from": len(task.learn),
+        "test": len(task.test),
+    }
+    write_result(given.output, about | {"rows": list(rows.values())})
+    if not given.peer:
+        return 0
+    registered = resolve(given.model.removeprefix("local/"))
+    path = pull(registered) if isinstance(registered, RegisteredModel) else registered
+    with served(path) as upstream:
+        for name in given.peer:
+            rows[name] = measured(name, task, given.directory.resolve(), upstream, path.stem, settings.get(name, {}))
+            if OURS in rows:
+                rows[name]["askance_minus_peer"] = against_ours(rows[name], rows[OURS], task.labels)
+            write_result(given.output, about | {"rows": list(rows.values())})
+            logger.info("%s: %s", name, json.dumps({part: rows[name][part] for part in ("start", "test", "counts")}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
