@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from ..models.base import Answer
 from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
@@ -103,6 +105,7 @@ class VerdictStore:
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA cache_size=-16000")  # kB: the inner pages of a million answers
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
@@ -312,9 +315,8 @@ def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tupl
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
-        for row in db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block):
-            if not _is_empty(*row[1:3]):
-                yield row
+        rows = db.execute(f"SELECT {_COLUMNS} FROM answers WHERE key IN ({marks})", block)
+        yield from (row for row in rows if row[2] is not None or row[1].strip())
 
 
 def _is_empty(text: str | bytes, logprobs: str | bytes | None) -> bool:
@@ -342,7 +344,7 @@ def _answer(
 ) -> Answer:
     tokens = None
     if logprobs is not None:
-        decoded, _ = _decode(_stored(logprobs))
+        decoded = from_json(logprobs) if isinstance(logprobs, str) else _decode(_stored(logprobs))[0]
         tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
     return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 BETWEEN_LOOKS = 0.1
 """Seconds between two looks for an answer that another process is buying."""
+AHEAD = 50_000
+"""So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down."""
 
@@ -147,9 +149,10 @@ class Gateway:
             return {}
         found = self.store.get_many(keys)
         there = [key for key in keys if key in found]
-        new = {key for key in there if key not in self._counted} - self._found
-        self._found |= new
-        self._ahead[role] += len(new)
+        if len(self._found) < AHEAD:
+            new = {key for key in there if key not in self._counted} - self._found
+            self._found |= new
+            self._ahead[role] += len(new)
         if not self._count_stored:
             self.budget.role(role).cached_calls += len(there)
             return found
