@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.templates import template
-from ..prompts.verdicts import Provenance, Verdict, VerdictColumns
+from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, VerdictFields, fields_of
 from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
@@ -161,10 +161,10 @@ class Evaluator:
         results = VerdictColumns(length=total)
         done = 0
 
-        def keep(ask: Ask, verdicts: list[Verdict]) -> None:
+        def keep(ask: Ask, verdicts: list[VerdictFields]) -> None:
             nonlocal done
-            for place, verdict in enumerate(verdicts, ask.index):
-                results.put(place, verdict)
+            for place, fields in enumerate(verdicts, ask.index):
+                results.put(place, fields)
             done += len(verdicts)
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
@@ -228,10 +228,10 @@ def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> Ver
             replicate = group[0].replicate // draws
             failed = next((verdict for verdict in group if verdict.answer is None), None)
             if failed is not None:
-                merged.append(replace(failed, replicate=replicate))
+                merged.append(fields_of(replace(failed, replicate=replicate)))
                 continue
             p_yes = sum(bool(verdict.answer) for verdict in group) / draws
             answer = group[0].answer if p_yes == 0.5 else p_yes > 0.5
             one = next(verdict for verdict in group if verdict.answer == answer)
-            merged.append(replace(one, p_yes=p_yes, p_yes_from="sampled", replicate=replicate))
+            merged.append(fields_of(replace(one, p_yes=p_yes, p_yes_from="sampled", replicate=replicate)))
     return merged

@@ -21,6 +21,7 @@ from ..evaluation.shown import cell_text, columns
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
+from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
 from ..prompts.verdicts import column, save_verdicts
 from ..prompts.words import Figure, percent
@@ -72,6 +73,16 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
 def console(quiet: bool) -> AbstractContextManager[Counting]:
     """Somebody who watches a command, fit for what standard error is."""
     return showing(not quiet)
+
+
+def check_output(output: str | None) -> None:
+    """See, before anything is bought, that verdicts can be written to such a file.
+
+    Raises:
+        MissingExtraError: Parquet needs ``pyarrow``.
+    """
+    if output is not None and suffix_of(output) in PARQUET_SUFFIXES:
+        parquet_package()
 
 
 def tell_judged(

@@ -91,7 +91,7 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)), faults)
 
 
-def _places(table: VerdictColumns, what: str, known: list[str], where: str) -> NDArray[np.intp]:
+def _places(table: VerdictColumns, what: str, known: list[str], where: str) -> NDArray[np.int32]:
     found = table.places(what, known)
     if (unknown := np.flatnonzero(found < 0)).size:
         name = getattr(table[int(unknown[0])], what)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BETWEEN_LOOKS = 0.1
 """Seconds between two looks for an answer that another process is buying."""
-AHEAD = 50_000
+AHEAD = 20_000
 """So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down."""

@@ -235,6 +235,15 @@ def _value(cell: Any) -> Any:
     return _ExcelError(cell.value) if cell.data_type == "e" else cell.value
 
 
+def parquet_package() -> Any:
+    """What reads and writes Parquet.
+
+    Raises:
+        MissingExtraError: ``pyarrow`` is not installed.
+    """
+    return import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
+
+
 def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
     """The rows of a Parquet file, counted from 1.
 
@@ -243,7 +252,7 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
         InputError: It is no Parquet file.
         OSError: It cannot be opened.
     """
-    parquet = import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
+    parquet = parquet_package()
     number = 0
     with path.open("rb") as file:
         try:
@@ -270,8 +279,8 @@ def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: M
     Raises:
         MissingExtraError: ``pyarrow`` is not installed.
     """
-    parquet = import_optional("pyarrow.parquet", "files", "pyarrow", "; or write JSONL.")
-    arrow = import_optional("pyarrow", "files", "pyarrow", "; or write JSONL.")
+    parquet = parquet_package()
+    arrow = import_optional("pyarrow", "files", "pyarrow")
     schema = arrow.schema([(name, arrow.type_for_alias(types.get(name, "string"))) for name in columns])
     with parquet.ParquetWriter(file, schema, compression="zstd") as out:
         while len((part := [list(islice(each, ROWS)) for each in columns.values()])[0]):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from .errors import InputError, did_you_mean
 from .rows import read_rows, validate_row, whole_file, write_whole
-from .tables import PARQUET_SUFFIXES, suffix_of, write_parquet
+from .tables import PARQUET_SUFFIXES, is_numbered_by_row, suffix_of, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -67,7 +68,13 @@ class Verdict:
         return row
 
 
+VerdictFields = tuple[
+    str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int
+]
+"""Of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
+fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
+"""Of a verdict."""
 _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32"}
 """Of columns in a Parquet file that are no texts."""
 
@@ -108,37 +115,38 @@ class VerdictColumns(Sequence[Verdict]):
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
         for verdict in verdicts:
-            self.append(verdict)
+            self.append(fields_of(verdict))
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict]) -> VerdictColumns:
         """These verdicts in columns, if they are not yet."""
         return verdicts if isinstance(verdicts, VerdictColumns) else cls(verdicts)
 
-    def append(self, verdict: Verdict) -> None:
+    def append(self, fields: VerdictFields) -> None:
         """Take one more."""
         if self._length == len(self._columns["p_yes"]):
             for values in self._columns.values():
                 values.frombytes(bytes(values.itemsize * (50 + self._length // 8)))
         self._length += 1
-        self.put(self._length - 1, verdict)
+        self.put(self._length - 1, fields)
 
-    def put(self, place: int, verdict: Verdict) -> None:
+    def put(self, place: int, fields: VerdictFields) -> None:
         """Take one at its place, counted from 0."""
+        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate = fields
         number, columns = self._number, self._columns
-        columns["example"][place] = number[verdict.example]
-        columns["question"][place] = number[verdict.question]
-        columns["model"][place] = number[verdict.model]
-        columns["prompt"][place] = number[verdict.prompt]
-        columns["replicate"][place] = verdict.replicate
-        columns["answer"][place] = -1 if verdict.answer is None else verdict.answer
-        columns["p_yes"][place] = _NAN if verdict.p_yes is None else verdict.p_yes
-        columns["p_yes_from"][place] = _NUMBER[verdict.p_yes_from]
-        columns["status"][place] = _NUMBER[verdict.status]
-        if verdict.explanation is not None:
-            self._explanation[place] = verdict.explanation
-        if verdict.error is not None:
-            self._error[place] = verdict.error
+        columns["example"][place] = number[example]
+        columns["question"][place] = number[question]
+        columns["model"][place] = number[model]
+        columns["prompt"][place] = number[prompt]
+        columns["answer"][place] = -1 if answer is None else answer
+        columns["p_yes"][place] = _NAN if p_yes is None else p_yes
+        columns["p_yes_from"][place] = _NUMBER[p_yes_from]
+        columns["status"][place] = _NUMBER[status]
+        columns["replicate"][place] = replicate
+        if explanation is not None:
+            self._explanation[place] = explanation
+        if error is not None:
+            self._error[place] = error
 
     @property
     def names(self) -> list[str]:
@@ -151,18 +159,20 @@ class VerdictColumns(Sequence[Verdict]):
         """A field of all verdicts; shape (verdicts,).
 
         Names are numbers of :attr:`names`; an answer is 1, 0 or -1 (none), a status its place among :data:`Status`, and
-        P(yes) NaN where there is none.
+        P(yes) NaN where there is none. No verdict can be appended while it is in use.
         """
         values = self._columns[field]
-        return np.frombuffer(values.tobytes(), dtype=values.typecode)[: self._length]
+        view = np.frombuffer(values, dtype=values.typecode) if values else np.empty(0, dtype=values.typecode)
+        view.flags.writeable = False
+        return view[: self._length]
 
-    def places(self, field: str, among: Iterable[str]) -> NDArray[np.intp]:
+    def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
         """Where each verdict's name (of ``example``, ``question``, ``model`` or ``prompt``) stands; -1 where it does not."""
-        found = np.full(len(self.names) + 1, -1, dtype=np.intp)
+        found = np.full(len(self.names) + 1, -1, dtype=np.int32)
         for place, name in enumerate(among):
             found[self._number.get(name, -1)] = place
         found[len(self._number) :] = -1
-        each: NDArray[np.intp] = found[self.numbers(field)]
+        each: NDArray[np.int32] = found[self.numbers(field)]
         return each
 
     def said(self, *, soft: bool) -> NDArray[np.float64]:
@@ -291,10 +301,11 @@ def read_verdicts(
             answer and a failure stand together, or a verdict is there twice.
     """
     file = Path(path)
+    unit = "row" if is_numbered_by_row(file) else "line"
     verdicts, lines = VerdictColumns(), array("q")
     for number, row in read_rows(file, quick=_plain_row):
         if not isinstance(row, _Row):
-            where = f"{file}, line {number}"
+            where = f"{file}, {unit} {number}"
             if not row.keys() & {"example", "question"}:
                 raise InputError(f"{where}: this is no verdict. Verdicts are what `askance evaluate -o` writes.")
             row = validate_row(_AnyRow, row, where)
@@ -304,10 +315,10 @@ def read_verdicts(
         ):
             if ids is not None and name not in ids:
                 raise InputError(
-                    f"{file}, line {number}: field '{field}': there is no {field} '{name}' in {place}."
+                    f"{file}, {unit} {number}: field '{field}': there is no {field} '{name}' in {place}."
                     f"{did_you_mean(name, ids)}"
                 )
-        verdicts.append(row.verdict())
+        verdicts.append(row.fields())
         lines.append(number)
     if not verdicts:
         raise InputError(f"{file}: there are no verdicts in it.")
@@ -315,8 +326,8 @@ def read_verdicts(
         first, again = found
         twice = verdicts[again]
         raise InputError(
-            f"{file}, line {lines[again]}: the verdict of {twice.model} on example '{twice.example}' and question "
-            f"'{twice.question}' stands in line {lines[first]} already; repeats need a field 'replicate'."
+            f"{file}, {unit} {lines[again]}: the verdict of {twice.model} on example '{twice.example}' and question "
+            f"'{twice.question}' stands in {unit} {lines[first]} already; repeats need a field 'replicate'."
         )
     return verdicts
 
@@ -373,23 +384,11 @@ class _Row(BaseModel):
             return "field 'p_yes': a number, although there is no answer"
         return None
 
-    def verdict(self) -> Verdict:
-        p_yes, source = self.p_yes, self.p_yes_from
-        if self.answer is not None and p_yes is None:
-            p_yes, source = float(self.answer), "hard"
-        return Verdict(
-            self.example,
-            self.question,
-            self.model,
-            self.prompt,
-            self.answer,
-            p_yes,
-            source,
-            self.explanation,
-            self.status,
-            self.error,
-            self.replicate,
-        )
+    def fields(self) -> VerdictFields:
+        found = fields_of(self)
+        if self.answer is not None and self.p_yes is None:
+            return (*found[:5], float(self.answer), "hard", *found[7:])
+        return found
 
 
 class _AnyRow(_Row):
