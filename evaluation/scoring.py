@@ -40,7 +40,7 @@ class ExampleScore:
     dimensions: Mapping[str, float | None]
 
 
-class ScoreTable(Sequence[ExampleScore]):
+class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
     def __init__(self, examples: Sequence[Example], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
@@ -152,7 +152,7 @@ def score_examples(
         rows = slice(None) if mine is None else np.array([each == section for each in mine], dtype=bool)
         for row, wanted in enumerate([weights, *(by_dimension.get(name, {}) for name in names)]):
             found[row, rows] = _weighted(means[rows], {places[each]: weight for each, weight in wanted.items()})
-    return ScoreTable(examples, names, found)
+    return TabledScores(examples, names, found)
 
 
 def _question_means(
