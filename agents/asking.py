@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
@@ -79,8 +79,7 @@ LEAST_MASS = 0.1
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What an answer says about one question. ``answer`` None means that the judge abstained."""
 
     answer: bool | None

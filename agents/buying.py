@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ..models.base import Answer, ModelError
 from ..prompts.errors import BudgetExceededError
-from ..prompts.verdicts import Provenance, Verdict
+from ..prompts.verdicts import Provenance, VerdictFields
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 
@@ -38,7 +38,7 @@ class VerdictBuyer:
     advice: str
     """What to do where the endpoint gives no log-probabilities after all."""
 
-    def stored(self, ask: Ask, answer: Answer) -> list[Verdict] | None:
+    def stored(self, ask: Ask, answer: Answer) -> list[VerdictFields] | None:
         """Verdicts of a stored answer, or None where it needs a re-ask."""
         try:
             readings = self.asking.read(ask, answer)
@@ -48,7 +48,7 @@ class VerdictBuyer:
             return None
         return [self._verdict(ask, question.id, readings[question.id]) for question in ask.questions]
 
-    async def bought(self, ask: Ask, answer: Answer | None) -> list[Verdict]:
+    async def bought(self, ask: Ask, answer: Answer | None) -> list[VerdictFields]:
         """Verdicts of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.
 
         Args:
@@ -86,7 +86,7 @@ class VerdictBuyer:
                 verdicts.extend(await self._alone(ask, question.id))
         return verdicts
 
-    async def _alone(self, ask: Ask, question_id: str) -> list[Verdict]:
+    async def _alone(self, ask: Ask, question_id: str) -> list[VerdictFields]:
         """The verdict on one question that a batched answer left out."""
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
@@ -121,20 +121,24 @@ class VerdictBuyer:
         except ValueError as error:
             return {}, str(error)
 
-    def _verdict(self, ask: Ask, question: str, reading: Reading) -> Verdict:
+    def _verdict(self, ask: Ask, question: str, reading: Reading) -> VerdictFields:
         if reading.answer is None:
             return self._failed(ask, question, "abstained", None, reading.explanation)
         p_yes = float(reading.answer) if reading.p_yes is None else reading.p_yes
-        return Verdict(
+        name, prompt = self.model.name, self.prompt_hash
+        said, source = reading.answer, self.provenance
+        return (
             ask.example.id,
             question,
-            self.model.name,
-            self.prompt_hash,
-            reading.answer,
+            name,
+            prompt,
+            said,
             p_yes,
-            self.provenance,
+            source,
             reading.explanation,
-            replicate=ask.replicate,
+            "ok",
+            None,
+            ask.replicate,
         )
 
     def _failed(
@@ -144,18 +148,9 @@ class VerdictBuyer:
         status: Literal["abstained", "parse_error", "api_error"],
         error: str | None,
         explanation: str | None = None,
-    ) -> Verdict:
-        return Verdict(
-            ask.example.id,
-            question,
-            self.model.name,
-            self.prompt_hash,
-            None,
-            explanation=explanation,
-            status=status,
-            error=error,
-            replicate=ask.replicate,
-        )
+    ) -> VerdictFields:
+        name, prompt = self.model.name, self.prompt_hash
+        return (ask.example.id, question, name, prompt, None, None, None, explanation, status, error, ask.replicate)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.templates import template
-from ..prompts.verdicts import Provenance, Verdict
+from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, VerdictFields, fields_of
 from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
@@ -45,7 +45,7 @@ class Evaluator:
 
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
-    ) -> list[Verdict]:
+    ) -> VerdictColumns:
         """Ask every question about every example.
 
         Returns one verdict per example, question and replicate, in that order, whatever the order of completion.
@@ -56,7 +56,7 @@ class Evaluator:
             ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
         """
         if not examples:
-            return []
+            return VerdictColumns()
         provenance = await self._provenance(examples)
         draws = self.judging.samples if provenance == "sampled" else 1
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
@@ -155,17 +155,18 @@ class Evaluator:
         provenance: Provenance,
         draws: int,
         on_verdicts: Callable[[int, int], None] | None,
-    ) -> list[Verdict]:
+    ) -> VerdictColumns:
         asking = self._asking(provenance)
         no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
         buyer = VerdictBuyer(self.gateway, self.role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
         total = len(examples) * self.judging.repeat * draws * len(self.checklist.questions)
-        results: list[Verdict | None] = [None] * total
+        results = VerdictColumns(length=total)
         done = 0
 
-        def keep(ask: Ask, verdicts: list[Verdict]) -> None:
+        def keep(ask: Ask, verdicts: list[VerdictFields]) -> None:
             nonlocal done
-            results[ask.index : ask.index + len(verdicts)] = verdicts
+            for place, fields in enumerate(verdicts, ask.index):
+                results.put(place, fields)
             done += len(verdicts)
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
@@ -192,7 +193,7 @@ class Evaluator:
         await work_together(to_buy(), buy, min(total, self.gateway.concurrency(self.model)))
         if on_verdicts:
             on_verdicts(total, total)
-        return [verdict for verdict in results if verdict is not None]
+        return results
 
     async def _explanation(self, verdict: Verdict, example: Example) -> str:
         question = self.checklist.question(verdict.question)
@@ -220,19 +221,19 @@ class Evaluator:
         return asking, asking.nearest(verdict.p_yes)
 
 
-def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> list[Verdict]:
+def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> VerdictColumns:
     """One verdict from ``draws`` of the same question: p_yes is the share of yes. Any failure fails the whole."""
-    merged = []
+    merged = VerdictColumns()
     for start in range(0, len(verdicts), questions * draws):
         for offset in range(questions):
             group = verdicts[start + offset : start + questions * draws : questions]
             replicate = group[0].replicate // draws
             failed = next((verdict for verdict in group if verdict.answer is None), None)
             if failed is not None:
-                merged.append(replace(failed, replicate=replicate))
+                merged.append(fields_of(replace(failed, replicate=replicate)))
                 continue
             p_yes = sum(bool(verdict.answer) for verdict in group) / draws
             answer = group[0].answer if p_yes == 0.5 else p_yes > 0.5
             one = next(verdict for verdict in group if verdict.answer == answer)
-            merged.append(replace(one, p_yes=p_yes, p_yes_from="sampled", replicate=replicate))
+            merged.append(fields_of(replace(one, p_yes=p_yes, p_yes_from="sampled", replicate=replicate)))
     return merged

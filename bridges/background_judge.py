@@ -15,6 +15,8 @@ from ..evaluation.scoring import score_examples
 from ..models.session import BackgroundLoop, background_session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..evaluation.judge_file import JudgeParts
     from ..evaluation.scoring import ExampleScore
     from ..prompts.checklist import Checklist
@@ -66,8 +68,10 @@ class BackgroundJudge:
         failed = () if missing else tuple(failing_questions(self._checklist, verdicts, reasons))
         return Judged(tuple(verdicts), score, failed, missing)
 
-    async def _ask(self, evaluator: Evaluator, example: Example) -> tuple[list[Verdict], dict[tuple[str, str], str]]:
-        verdicts = await evaluator.judge([example])
+    async def _ask(
+        self, evaluator: Evaluator, example: Example
+    ) -> tuple[Sequence[Verdict], dict[tuple[str, str], str]]:
+        verdicts: Sequence[Verdict] = await evaluator.judge([example])
         if self._used.calibration is not None:
             verdicts = self._used.calibration.apply(verdicts)
         if self._settings.explain == "never" or any(each.answer is None for each in verdicts):

@@ -68,7 +68,7 @@ class ChecklistMetric:
         """
         try:
             judged = self._example(example, pred)
-            verdicts = self._opened.loop.run(self._evaluator.judge([judged]))
+            verdicts: Sequence[Verdict] = self._opened.loop.run(self._evaluator.judge([judged]))
             if self._calibration is not None:
                 verdicts = self._calibration.apply(verdicts)
             score = self._score(judged, verdicts)

@@ -11,7 +11,7 @@ from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
 from ..prompts.errors import InputError
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import console, echo_estimate, tell_judged
+from .output import check_output, console, echo_estimate, tell_judged
 
 
 @click.command(name="diagnose", cls=GroupedCommand)
@@ -24,7 +24,7 @@ from .output import console, echo_estimate, tell_judged
     help="Evaluator prompt; default: a neutral one; with --verdicts: the one they are made with.",
 )
 @click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
-@click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
+@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
 @settings_options(DiagnoseOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
@@ -39,6 +39,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if inputs["model"] is None and inputs["verdicts"] is None:
         raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
     output = inputs.pop("output")
+    check_output(output)
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
         echo_estimate(prepare(**inputs, options=options).estimate(), as_json=as_json)

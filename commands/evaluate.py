@@ -12,7 +12,7 @@ from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import EvaluateOptions
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import console, echo_estimate, tell_judged
+from .output import check_output, console, echo_estimate, tell_judged
 from .terminal import echo
 
 
@@ -28,7 +28,7 @@ from .terminal import echo
     help="The judge of a run of align or migrate, or a judge.yaml: model, prompt, checklist and how they are used.",
 )
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
-@click.option("-o", "--output", default=None, help="Write the verdicts to this JSONL file.")
+@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
 @settings_options(EvaluateOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
@@ -39,6 +39,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     load_dotenv()
     options, inputs = settings(EvaluateOptions, config, given)
     output, judge = inputs.pop("output"), inputs.pop("judge_file")
+    check_output(output)
     if judge is None:
         need(inputs, "data", "checklist", "model")
         job = prepare(**inputs, options=options)

@@ -21,9 +21,9 @@ from ..evaluation.shown import cell_text, columns
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
-from ..prompts.rows import write_whole
+from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
-from ..prompts.verdicts import dump_verdicts
+from ..prompts.verdicts import column, save_verdicts
 from ..prompts.words import Figure, percent
 from . import terminal
 from .learned import learned_questions, shown_examples
@@ -75,6 +75,16 @@ def console(quiet: bool) -> AbstractContextManager[Counting]:
     return showing(not quiet)
 
 
+def check_output(output: str | None) -> None:
+    """See, before anything is bought, that verdicts can be written to such a file.
+
+    Raises:
+        MissingExtraError: Parquet needs ``pyarrow``.
+    """
+    if output is not None and suffix_of(output) in PARQUET_SUFFIXES:
+        parquet_package()
+
+
 def tell_judged(
     found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float, fail_under: float | None = None
 ) -> None:
@@ -85,7 +95,7 @@ def tell_judged(
         CoverageError: As :func:`check_coverage`.
     """
     if output:
-        write_whole(output, dump_verdicts(found.verdicts))
+        save_verdicts(output, found.verdicts)
     if as_json:
         echo_json(found.to_dict())
     else:
@@ -115,7 +125,7 @@ def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) ->
     Raises:
         CoverageError: Less than ``least`` of the verdicts are there, or none at all.
     """
-    tell_errors(verdict.error for verdict in verdicts)
+    tell_errors(column(verdicts, "error"))
     require_share(seen.share, least, f"Only {seen.share:.1%} of the verdicts are there")
     if not seen.answered:
         sys.stdout.flush()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples
+from ..prompts.verdicts import VerdictColumns
 from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
@@ -251,5 +252,5 @@ def _of_given(
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
         ids = {example.id for example in examples}
-        given = [verdict for verdict in given if verdict.example in ids]
+        given = VerdictColumns(verdict for verdict in given if verdict.example in ids)
     return diagnose_verdicts(examples, questions, given, pairs=settings.pairs)

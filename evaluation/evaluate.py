@@ -220,7 +220,7 @@ async def _ask_adaptively(
 
 
 def _agreement(
-    examples: list[Example], targets: Targets, scores: list[ExampleScore], resampling: Resampling
+    examples: list[Example], targets: Targets, scores: Sequence[ExampleScore], resampling: Resampling
 ) -> list[Agreement]:
     groups = resampling.groups
     systems = [example.system for example in examples]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import FAULT
+from ..prompts.verdicts import column
 from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
@@ -15,7 +17,7 @@ from .shown import Shown, View, correlation_figures
 from .slices import slice_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from ..models.budget import Budget
     from ..prompts.verdicts import Verdict
@@ -67,11 +69,14 @@ class Evaluation(Shown):
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
-        view = evaluation_view(self.to_dict())
+        view = evaluation_view(self._data(_ScoreRows(self)))
         return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the verdicts, for ``--json``."""
+        return self._data(list(_ScoreRows(self)))
+
+    def _data(self, scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {
             "model": self.model,
             "prompt": self.prompt,
@@ -84,29 +89,31 @@ class Evaluation(Shown):
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
             **({} if self.passing is None else self.passing.to_dict()),
             **({} if self.slices is None else {"by": dict(self.slices)}),
-            "scores": [
-                {
-                    "example": each.example,
-                    "overall": to_scale(each.overall, *self.scale),
-                    "dimensions": {name: to_scale(v, *self.scale) for name, v in each.dimensions.items()},
-                    **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
-                    **self._range(place),
-                }
-                for place, each in enumerate(self.scores)
-            ],
+            "scores": scores,
             **({} if self.asking is None else {"largest_error": self.largest_error, "asked": self._asked()}),
             **self.budget.to_dict(),
         }
 
     def _asked(self) -> dict[str, int]:
         """How often each question was asked."""
-        return dict(Counter(each.question for each in self.verdicts))
+        return dict(Counter(column(self.verdicts, "question")))
 
     @property
     def largest_error(self) -> float | None:
         """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
         error = None if self.asking is None else self.asking.largest_error
         return None if error is None else error * (self.scale[1] - self.scale[0])
+
+    def score_row(self, place: int) -> dict[str, Any]:
+        """One of ``scores``, as in :meth:`to_dict`."""
+        each = self.scores[place]
+        return {
+            "example": each.example,
+            "overall": to_scale(each.overall, *self.scale),
+            "dimensions": {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()},
+            **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
+            **self._range(place),
+        }
 
     def _range(self, place: int) -> dict[str, Any]:
         """Between what an example's score would lie if all questions were asked, where some were not."""
@@ -115,6 +122,19 @@ class Evaluation(Shown):
         found = self.asking.scores[place]
         low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
         return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
+
+
+@dataclass(frozen=True)
+class _ScoreRows(Sequence[dict[str, Any]]):
+    """What a result has of each score, made when it is asked for: few who look at an evaluation ask for all."""
+
+    found: Evaluation
+
+    def __len__(self) -> int:
+        return len(self.found.scores)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.found.score_row(range(len(self))[place])
 
 
 def _agreement_dict(agreement: Agreement) -> dict[str, Any]:

@@ -4,22 +4,31 @@ scores are compared with, people's or the source judge's (``Targets``): how they
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions
 from ..prompts.labels import are_labels
-from ..prompts.verdicts import Status
+from ..prompts.verdicts import Status, VerdictColumns, column
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
+
+
+AT_ONCE = 2**16
+"""Verdicts added up at once: the indices of a million would take as much memory as the verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,35 @@ class ExampleScore:
     example: str
     overall: float | None
     dimensions: Mapping[str, float | None]
+
+
+class TabledScores(Sequence[ExampleScore]):
+    """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
+
+    def __init__(self, examples: Sequence[Example], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
+        """Overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
+        self._examples, self._dimensions, self._values = examples, dimensions, values
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @overload
+    def __getitem__(self, place: int) -> ExampleScore: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ExampleScore]: ...
+    def __getitem__(self, place: int | slice) -> ExampleScore | list[ExampleScore]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        overall, *dimensions = [None if value != value else value for value in self._values[:, place].tolist()]
+        return ExampleScore(self._examples[place].id, overall, dict(zip(self._dimensions, dimensions, strict=True)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<scores of {len(self)} examples>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +113,7 @@ class HasStatus(Protocol):
 
 def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
     """Count verdicts by status."""
-    counts = dict.fromkeys(get_args(Status), 0)
-    for verdict in verdicts:
-        counts[verdict.status] += 1
+    counts = Counter(column(verdicts, "status"))
     return Coverage(sum(counts.values()), counts["ok"], counts["abstained"], counts["parse_error"], counts["api_error"])
 
 
@@ -98,27 +134,47 @@ def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], flo
 
 def score_examples(
     examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool = True
-) -> list[ExampleScore]:
+) -> Sequence[ExampleScore]:
     """Score every example: weighted means of what its verdicts are worth, S = Σ w f / Σ w (BinEval §3.2).
 
     f is 1 for the answer that speaks for the output, which is no where a question looks for a fault (``good: no``).
     Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the
     example has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
-    answers: dict[str, dict[str, list[float | None]]] = {example.id: {} for example in examples}
-    value = worth(checklist, soft=soft)
-    for verdict in verdicts:
-        answers[verdict.example].setdefault(verdict.question, []).append(value(verdict))
+    means = _question_means(examples, checklist, VerdictColumns.of(verdicts), soft=soft)
+    places = {question.id: place for place, question in enumerate(checklist.questions)}
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
     names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]
-    scores = []
-    for example in examples:
-        weights, by_dimension = tables[checklist.section_of(example.metadata)]
-        means = {question: complete_mean(values) for question, values in answers[example.id].items()}
-        dimensions = {name: _weighted(means, by_dimension.get(name, {})) for name in names}
-        scores.append(ExampleScore(example.id, _weighted(means, weights), dimensions))
-    return scores
+    mine = [checklist.section_of(example.metadata) for example in examples] if len(tables) > 1 else None
+    found = np.full((1 + len(names), len(examples)), np.nan)
+    for section, (weights, by_dimension) in tables.items():
+        rows = slice(None) if mine is None else np.array([each == section for each in mine], dtype=bool)
+        for row, wanted in enumerate([weights, *(by_dimension.get(name, {}) for name in names)]):
+            found[row, rows] = _weighted(means[rows], {places[each]: weight for each, weight in wanted.items()})
+    return TabledScores(examples, names, found)
+
+
+def _question_means(
+    examples: Sequence[Example], checklist: Checklist, verdicts: VerdictColumns, *, soft: bool
+) -> NDArray[np.float64]:
+    """What each question's answers are worth on average, NaN where one is missing; shape (examples, questions)."""
+    shape = (len(examples), len(checklist.questions))
+    rows = verdicts.places("example", [example.id for example in examples])
+    columns = verdicts.places("question", [question.id for question in checklist.questions])
+    if (unknown := np.flatnonzero(rows < 0)).size:
+        raise KeyError(verdicts[int(unknown[0])].example)
+    values, faults = verdicts.said(soft=soft), np.array([each.is_fault for each in checklist.questions], dtype=bool)
+    total, count = np.zeros(shape), np.zeros(shape, dtype=np.int32)
+    for start in range(0, len(verdicts), AT_ONCE):
+        asked = start + np.flatnonzero(columns[start : start + AT_ONCE] >= 0)
+        cells = rows[asked] * shape[1] + columns[asked]
+        good = np.where(faults[columns[asked]], 1.0 - values[asked], values[asked])
+        np.add.at(total.ravel(), cells, good)  # in the order of the verdicts
+        np.add.at(count.ravel(), cells, 1)
+    total[count == 0] = np.nan
+    total /= np.maximum(count, 1)
+    return total
 
 
 def to_scale(score: float | None, low: float, high: float) -> float | None:
@@ -134,13 +190,12 @@ def mean_score(values: Iterable[float | None]) -> float | None:
 
 def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     """Share of yes among the answers to each question; questions without an answer are left out."""
-    counts: dict[str, list[int]] = {}
-    for verdict in verdicts:
-        if verdict.answer is not None:
-            count = counts.setdefault(verdict.question, [0, 0])
-            count[0] += verdict.answer
-            count[1] += 1
-    return {question: yes / n for question, (yes, n) in counts.items()}
+    columns = VerdictColumns.of(verdicts)
+    answers = columns.numbers("answer")
+    questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
+    asked, first, number = np.unique(questions, return_index=True, return_inverse=True)
+    rates = np.bincount(number, weights=answers, minlength=len(asked)) / np.bincount(number, minlength=len(asked))
+    return {columns.names[asked[place]]: float(rates[place]) for place in np.argsort(first)}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
@@ -164,15 +219,13 @@ def _weights_by_dimension(
     return weights, by_dimension
 
 
-def _weighted(means: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
-    total = weight_sum = 0.0
+def _weighted(means: NDArray[np.float64], weights: Mapping[int, float]) -> NDArray[np.float64]:
+    """Weighted mean over questions (by their places), NaN where one of them is; means are (examples, questions)."""
+    total, weight_sum = np.zeros(len(means)), 0.0
     for question, weight in weights.items():
-        value = means.get(question)
-        if value is None:
-            return None
-        total += value * weight
+        total += means[:, question] * weight
         weight_sum += weight
-    return total / weight_sum if weight_sum else None
+    return total / weight_sum if weight_sum else np.full(len(means), np.nan)
 
 
 @dataclass(frozen=True)

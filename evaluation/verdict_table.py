@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.prompt import load_prompt
-from ..prompts.verdicts import Verdict, read_verdicts
+from ..prompts.verdicts import Status, Verdict, VerdictColumns, column, read_verdicts
 from .scoring import Coverage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
 
 
-STATUSES = ("ok", "abstained", "parse_error", "api_error")
+STATUSES = get_args(Status)
 Cells = NDArray[np.float64]
 
 
@@ -74,30 +74,29 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     Raises:
         InputError: A verdict is about an unknown example or question, or is there twice.
     """
-    rows = _places([verdict.example for verdict in verdicts], [example.id for example in examples], "example", "data")
-    questions = [question.id for question in checklist.questions]
-    columns = _places([verdict.question for verdict in verdicts], questions, "question", "checklist")
-    names, replicates = np.unique([verdict.replicate for verdict in verdicts], return_inverse=True)
-    shape = (len(examples), max(len(names), 1), len(questions))
+    table = VerdictColumns.of(verdicts)
+    rows = _places(table, "example", [example.id for example in examples], "data")
+    columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
+    names, replicates = np.unique(table.numbers("replicate"), return_inverse=True)
+    shape = (len(examples), max(len(names), 1), len(checklist.questions))
     cells = (rows * shape[1] + replicates) * shape[2] + columns
-    _refuse_repeats(cells, verdicts)
+    _refuse_repeats(cells, table)
     answers, p_yes = np.full(shape, np.nan), np.full(shape, np.nan)
-    answers.ravel()[cells] = np.array([verdict.answer for verdict in verdicts], dtype=np.float64)  # None: NaN
-    p_yes.ravel()[cells] = np.array([verdict.p_yes for verdict in verdicts], dtype=np.float64)
+    answers.ravel()[cells] = table.said(soft=False)
+    p_yes.ravel()[cells] = table.numbers("p_yes")
     asked = np.bincount(rows * shape[2] + columns, minlength=shape[0] * shape[2]).reshape(shape[0], shape[2])
-    number = {status: place for place, status in enumerate(STATUSES)}
-    states = np.array([number[verdict.status] for verdict in verdicts], dtype=np.intp)
-    statuses = np.bincount(columns * len(STATUSES) + states, minlength=shape[2] * len(STATUSES))
+    states = columns * len(STATUSES) + table.numbers("status")
+    statuses = np.bincount(states, minlength=shape[2] * len(STATUSES))
     faults = np.array([question.is_fault for question in checklist.questions], dtype=np.bool_)
     return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)), faults)
 
 
-def _places(names: list[str], known: list[str], what: str, where: str) -> NDArray[np.intp]:
-    index = {name: place for place, name in enumerate(known)}
-    try:
-        return np.array([index[name] for name in names], dtype=np.intp)
-    except KeyError as error:
-        raise InputError(f"There is a verdict on {what} '{error.args[0]}', which is not in the {where}.") from None
+def _places(table: VerdictColumns, what: str, known: list[str], where: str) -> NDArray[np.int32]:
+    found = table.places(what, known)
+    if (unknown := np.flatnonzero(found < 0)).size:
+        name = getattr(table[int(unknown[0])], what)
+        raise InputError(f"There is a verdict on {what} '{name}', which is not in the {where}.")
+    return found
 
 
 def _refuse_repeats(cells: NDArray[np.intp], verdicts: Sequence[Verdict]) -> None:
@@ -117,7 +116,7 @@ def given_verdicts(
     checklist: Checklist,
     model: str | Model | None = None,
     prompt: str | Path | Prompt | None = None,
-) -> list[Verdict]:
+) -> VerdictColumns:
     """Verdicts on these questions, of one model or made with one prompt where that is asked for.
 
     Args:
@@ -135,26 +134,27 @@ def given_verdicts(
         of_questions = [question.id for question in checklist.questions]
         given = read_verdicts(verdicts, examples=of_examples, questions=of_questions)
     else:
-        given = list(verdicts)
+        given = VerdictColumns.of(verdicts)
     name = model if model is None or isinstance(model, str) else model.name
     wanted = None if prompt is None else load_prompt(prompt).hash
     for field, value in (("model", name), ("prompt", wanted)):
         if value is None or not given:
             continue
-        there = sorted({getattr(verdict, field) for verdict in given})
-        given = [verdict for verdict in given if getattr(verdict, field) == value]
+        there = sorted(set(column(given, field)))
+        if there != [value]:
+            given = VerdictColumns(verdict for verdict in given if getattr(verdict, field) == value)
         if not given:
             raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
     return given
 
 
-def only_judge(verdicts: Iterable[Verdict]) -> tuple[str, str]:
+def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     """The one model, and the hash of the one prompt, that verdicts are by.
 
     Raises:
         InputError: There are none, or they are by several judges.
     """
-    judges = list(dict.fromkeys((verdict.model, verdict.prompt) for verdict in verdicts))
+    judges = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
     if not judges:
         raise InputError("There are no verdicts, so there is nothing to go by.")
     if len(judges) > 1:

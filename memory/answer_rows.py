@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from pydantic_core import from_json
+
 from ..models.base import Answer
 
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
@@ -14,7 +16,6 @@ Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
 """An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_decode = json.JSONDecoder().raw_decode
 
 
 def row_of(key: bytes, answer: Answer) -> Row:
@@ -35,7 +36,7 @@ def answer_of(row: Row) -> Answer:
     _, text, logprobs, sent, written, cost, finish = row
     tokens = None
     if logprobs is not None:
-        decoded, _ = _decode(_stored(logprobs))
+        decoded = from_json(logprobs) if isinstance(logprobs, str) else json.loads(_stored(logprobs))
         tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
     return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
 

@@ -155,6 +155,7 @@ class VerdictStore:
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA cache_size=-8000")  # kB: the inner pages of a million answers
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")

@@ -28,6 +28,8 @@ RENEWS_EVERY = 30.0
 """Seconds after which a claim on an answer that is still being bought is renewed."""
 STORE_PATIENCE = 300.0
 """Seconds that a store may be away before the run stops."""
+AHEAD = 20_000
+"""So many answers of the store are told apart; of more it need not be known, and a million keys take 130 MB."""
 HOPELESS = 10
 """After so many calls in a row without an answer the endpoint is taken to be down."""
 
@@ -166,9 +168,10 @@ class Gateway:
             return {}
         found = await self._once_there(partial(self.store.get_many, keys))
         there = [key for key in keys if key in found]
-        new = {key for key in there if key not in self._counted} - self._found
-        self._found |= new
-        self._ahead[role] += len(new)
+        if len(self._found) < AHEAD:
+            new = {key for key in there if key not in self._counted} - self._found
+            self._found |= new
+            self._ahead[role] += len(new)
         if not self._count_stored:
             self.budget.role(role).cached_calls += len(there)
             return found

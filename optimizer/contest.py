@@ -317,7 +317,7 @@ class Contest:
         examples, screening = self.validation, self.screening if self.racing else None
         asked = screening.questions(best.draft, draft, changed) if screening is not None else ()
         verdicts: list[Verdict] = []
-        scores: list[ExampleScore] = []
+        scores: Sequence[ExampleScore] = []
         if screening is not None and asked:
             others = [each for each in best.verdicts if each.question not in asked]
             for start, rung in pairwise([0, *self._rungs()]):
@@ -333,7 +333,7 @@ class Contest:
             for start, rung in pairwise([0, *self._rungs()]):
                 seen = await self.subject.observe(draft, examples[start:rung], self.events.advance)
                 verdicts += seen.verdicts
-                scores += seen.scores
+                scores = [*scores, *seen.scores]
                 dropped = stop(best.scores, scores) if rung < len(examples) else None
                 if dropped is not None:
                     return Race(number, dropped, rung, None)

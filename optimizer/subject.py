@@ -43,7 +43,7 @@ class Draft:
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
     """Where the questions that a run found came from, by id; those of the start are not there."""
 
-    def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> list[ExampleScore]:
+    def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> Sequence[ExampleScore]:
         """The scores of examples from verdicts on all questions."""
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         return score_examples(examples, self.questions, read, soft=soft)

@@ -211,7 +211,7 @@ class Screening:
         part = replace(draft, checklist=checklist.model_copy(update={"questions": chosen}))
         return list((await self.subject.observe(part, examples, on_done)).verdicts)
 
-    def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> list[ExampleScore]:
+    def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> Sequence[ExampleScore]:
         """The scores of the examples from verdicts on all questions, whichever prompt each comes from."""
         ids = {example.id for example in examples}
         known = [verdict for verdict in verdicts if verdict.example in ids]

@@ -172,11 +172,15 @@ def load_examples(
     empty: list[str] = []
     filled: set[str] = set()
     has_examples = False
+    alike: dict[frozenset[str], set[str]] = {}
     texts = {column for field in TEXTS for column in columns_of(field, fields.get(field, field), ())}
     for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         example = row if isinstance(row, Example) else _example(row, fields, labels, where)
+        if example is not row:  # 200 to 700 bytes an example, for what is the same in most
+            given_fields = alike.setdefault(frozenset(example.model_fields_set), example.model_fields_set)
+            object.__setattr__(example, "__pydantic_fields_set__", given_fields)
         has_examples |= isinstance(row, Example)
         given = row.metadata if isinstance(row, Example) else row
         filled |= {str(column) for column, value in given.items() if value is not None}

@@ -6,14 +6,15 @@ hub, through the package ``datasets``.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import re
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -43,8 +44,20 @@ PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
 
-def write_whole(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all, byte for byte; one that holds this text already is left alone.
+def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
+    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
+
+    Raises:
+        AskanceError: It could not be written; what was there before is still there.
+    """
+    with whole_file(path) as out:
+        for part in [text] if isinstance(text, str) else text:
+            out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Write a file whole or not at all, byte for byte; one that holds the same already is left alone.
 
     Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
     written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced.
@@ -53,28 +66,34 @@ def write_whole(path: str | Path, text: str) -> None:
         AskanceError: It could not be written; what was there before is still there.
     """
     file = Path(path)
-    link = file.is_symlink()
     try:
-        if file.parent == DEVICES or (file.exists() and not (file.is_file() or file.is_dir())):
-            file.write_bytes(text.encode("utf-8", "backslashreplace"))
-            return
-        file = file.resolve(strict=False) if link else file
+        is_stream = file.parent == DEVICES or (file.exists() and not (file.is_file() or file.is_dir()))
+        file = file.resolve(strict=False) if file.is_symlink() and not is_stream else file
     except (OSError, RuntimeError) as error:  # a link to itself is a RuntimeError
         raise AskanceError(f"{file}: cannot be written ({getattr(error, 'strerror', error)}).") from None
+    if is_stream:
+        try:
+            with file.open("wb") as out:
+                yield out
+        except OSError as error:
+            raise AskanceError(f"{file}: cannot be written ({error.strerror}).") from None
+        return
     partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.part")  # others may write it, too
-    data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, in JSON, becomes its escape
     try:
-        if file.is_file() and file.read_bytes() == data:
-            return
         file.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as out:
-            out.write(data)
+            yield out
             out.flush()
             os.fsync(out.fileno())
-        partial.replace(file)
-    except OSError as error:
+        if file.is_file() and filecmp.cmp(partial, file, shallow=False):
+            partial.unlink()
+        else:
+            partial.replace(file)
+    except BaseException as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise AskanceError(
             f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
             "command again."
@@ -138,8 +157,12 @@ def source_rows(
 
 
 def read_rows(
-    path: Path, as_text: Collection[str] = (), *, say: Callable[[str], None] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+    path: Path,
+    as_text: Collection[str] = (),
+    *,
+    say: Callable[[str], None] | None = None,
+    quick: Callable[[str], Any] | None = None,
+) -> Iterator[tuple[int, Any]]:
     """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
 
     Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones are
@@ -149,6 +172,7 @@ def read_rows(
         path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
         say: Told in a sentence what was found out about the file.
+        quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
 
     Raises:
         InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is not
@@ -163,7 +187,7 @@ def read_rows(
         elif suffix in PARQUET_SUFFIXES:
             yield from parquet_rows(path, as_text)
         else:
-            yield from _text_rows(path, as_text, say)
+            yield from _text_rows(path, as_text, say, quick)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
     except IsADirectoryError:
@@ -176,8 +200,11 @@ def read_rows(
 
 
 def _text_rows(
-    path: Path, as_text: Collection[str], say: Callable[[str], None] | None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+    path: Path,
+    as_text: Collection[str],
+    say: Callable[[str], None] | None,
+    quick: Callable[[str], Any] | None,
+) -> Iterator[tuple[int, Any]]:
     suffix = suffix_of(path)
     if suffix == ".xls":
         raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
@@ -188,12 +215,15 @@ def _text_rows(
             yield from json_list(path, text)
         else:
             file.seek(0)
-            yield from _json_rows(path, file)
+            yield from _json_rows(path, file, quick)
 
 
-def _json_rows(path: Path, file: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(file, 1):
         if not line.strip():
+            continue
+        if quick is not None and (made := quick(line)) is not None:
+            yield number, made
             continue
         try:
             row = json.loads(line.rstrip())

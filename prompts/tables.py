@@ -11,14 +11,15 @@ import re
 import warnings
 from datetime import date, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
 from .errors import InputError, import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     Say = Callable[[str], None] | None
 
@@ -234,6 +235,15 @@ def _value(cell: Any) -> Any:
     return _ExcelError(cell.value) if cell.data_type == "e" else cell.value
 
 
+def parquet_package() -> Any:
+    """What reads and writes Parquet.
+
+    Raises:
+        MissingExtraError: ``pyarrow`` is not installed.
+    """
+    return import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
+
+
 def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
     """The rows of a Parquet file, counted from 1.
 
@@ -242,7 +252,7 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
         InputError: It is no Parquet file.
         OSError: It cannot be opened.
     """
-    parquet = import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
+    parquet = parquet_package()
     number = 0
     with path.open("rb") as file:
         try:
@@ -252,6 +262,29 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
                     yield number, _typed(row, as_text)
         except ValueError as error:  # pyarrow's own errors of a file are ValueErrors
             raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
+
+
+ROWS = 2**16
+"""Rows of a Parquet file that are put together at once."""
+
+
+def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
+    """Write columns of one length as Parquet, a part at a time.
+
+    Args:
+        file: Open for writing.
+        columns: The values of each, by name.
+        types: Arrow's name of the type of a column; texts where there is none.
+
+    Raises:
+        MissingExtraError: ``pyarrow`` is not installed.
+    """
+    parquet = parquet_package()
+    arrow = import_optional("pyarrow", "files", "pyarrow")
+    schema = arrow.schema([(name, arrow.type_for_alias(types.get(name, "string"))) for name in columns])
+    with parquet.ParquetWriter(file, schema, compression="zstd") as out:
+        while len((part := [list(islice(each, ROWS)) for each in columns.values()])[0]):
+            out.write_table(arrow.table(part, schema=schema))
 
 
 # --- values with types --------------------------------------------------------------------------------------------

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import InputError, did_you_mean
-from .rows import read_rows, validate_row
+from .rows import read_rows, validate_row, whole_file, write_whole
+from .tables import PARQUET_SUFFIXES, is_numbered_by_row, suffix_of, write_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from typing import TextIO
 
 Provenance = Literal["logprob", "sampled", "hard"]
@@ -60,29 +68,231 @@ class Verdict:
         return row
 
 
+VerdictFields = tuple[
+    str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int
+]
+"""Of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
+fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
+"""Of a verdict."""
+_TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32"}
+"""Of columns in a Parquet file that are no texts."""
+
+
+class _Numbers(dict[str, int]):
+    """Names by the order in which they came up."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = number = len(self)
+        return number
+
+
+_STATUSES = get_args(Status)
+_SOURCES = (*get_args(Provenance), None)
+_ANSWERS = (False, True, None)
+"""Each by its number in a column; the last one is also -1."""
+_NUMBER = {each: place for values in (_STATUSES, _SOURCES[:-1]) for place, each in enumerate(values)} | {None: -1}
+_NUMBERS = {"example": "i", "question": "i", "model": "i", "prompt": "i", "replicate": "i"}
+_NUMBERS |= {"answer": "b", "status": "b", "p_yes_from": "b", "p_yes": "d"}
+"""Fields that are columns of numbers, and of which type."""
+_NAN = float("nan")
+
+
+class VerdictColumns(Sequence[Verdict]):
+    """Verdicts in columns: 31 bytes each, names, explanations and errors aside, where a :class:`Verdict` takes some 200.
+
+    It is read as a list of verdicts would be; each is made when it is asked for. Statistics take whole columns.
+    """
+
+    def __init__(self, verdicts: Iterable[Verdict] = (), *, length: int = 0) -> None:
+        """``verdicts``, after as many as ``length`` says that are still to be :meth:`put`."""
+        self._length = length
+        self._number = _Numbers()
+        self._names: list[str] = []
+        self._columns: dict[str, array[Any]] = {
+            field: array(kind, bytes(array(kind).itemsize * length)) for field, kind in _NUMBERS.items()
+        }
+        self._explanation: dict[int, str] = {}
+        self._error: dict[int, str] = {}
+        for verdict in verdicts:
+            self.append(fields_of(verdict))
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> VerdictColumns:
+        """These verdicts in columns, if they are not yet."""
+        return verdicts if isinstance(verdicts, VerdictColumns) else cls(verdicts)
+
+    def append(self, fields: VerdictFields) -> None:
+        """Take one more."""
+        if self._length == len(self._columns["p_yes"]):
+            for values in self._columns.values():
+                values.frombytes(bytes(values.itemsize * (50 + self._length // 8)))
+        self._length += 1
+        self.put(self._length - 1, fields)
+
+    def put(self, place: int, fields: VerdictFields) -> None:
+        """Take one at its place, counted from 0."""
+        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate = fields
+        number, columns = self._number, self._columns
+        columns["example"][place] = number[example]
+        columns["question"][place] = number[question]
+        columns["model"][place] = number[model]
+        columns["prompt"][place] = number[prompt]
+        columns["answer"][place] = -1 if answer is None else answer
+        columns["p_yes"][place] = _NAN if p_yes is None else p_yes
+        columns["p_yes_from"][place] = _NUMBER[p_yes_from]
+        columns["status"][place] = _NUMBER[status]
+        columns["replicate"][place] = replicate
+        if explanation is not None:
+            self._explanation[place] = explanation
+        if error is not None:
+            self._error[place] = error
+
+    @property
+    def names(self) -> list[str]:
+        """Ids of examples and questions, models and prompts, by the numbers that :meth:`numbers` has for them."""
+        if len(self._names) < len(self._number):
+            self._names = list(self._number)
+        return self._names
+
+    def numbers(self, field: str) -> NDArray[Any]:
+        """A field of all verdicts; shape (verdicts,).
+
+        Names are numbers of :attr:`names`; an answer is 1, 0 or -1 (none), a status its place among :data:`Status`, and
+        P(yes) NaN where there is none. No verdict can be appended while it is in use.
+        """
+        values = self._columns[field]
+        view = np.frombuffer(values, dtype=values.typecode) if values else np.empty(0, dtype=values.typecode)
+        view.flags.writeable = False
+        return view[: self._length]
+
+    def places(self, field: str, among: Iterable[str]) -> NDArray[np.int32]:
+        """Where each verdict's name (of ``example``, ``question``, ``model`` or ``prompt``) stands; -1 where it does not."""
+        found = np.full(len(self.names) + 1, -1, dtype=np.int32)
+        for place, name in enumerate(among):
+            found[self._number.get(name, -1)] = place
+        found[len(self._number) :] = -1
+        each: NDArray[np.int32] = found[self.numbers(field)]
+        return each
+
+    def said(self, *, soft: bool) -> NDArray[np.float64]:
+        """P(yes) (soft), or 1 for yes and 0 for no; NaN where there is no answer; shape (verdicts,)."""
+        answers = self.numbers("answer")
+        return np.where(answers < 0, np.nan, self.numbers("p_yes") if soft else answers)
+
+    def column(self, field: str) -> Iterator[Any]:
+        """The values of a field, one a verdict."""
+        if field not in _NUMBERS:
+            notes = self._error if field == "error" else self._explanation
+            return map(notes.get, range(self._length))
+        values = islice(self._columns[field], self._length)
+        if field == "p_yes":
+            return (None if value != value else value for value in values)
+        known = {"answer": _ANSWERS, "status": _STATUSES, "p_yes_from": _SOURCES}.get(field, self.names)
+        return values if field == "replicate" else map(known.__getitem__, values)
+
+    @property
+    def explained(self) -> list[int]:
+        """Places of those with an explanation or an error, in order."""
+        return sorted({*self._explanation, *self._error})
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return map(Verdict, *(self.column(field) for field in _FIELDS))
+
+    @overload
+    def __getitem__(self, place: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Verdict]: ...
+    def __getitem__(self, place: int | slice) -> Verdict | list[Verdict]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        place = range(self._length)[place]
+        names, number = self.names, {field: values[place] for field, values in self._columns.items()}
+        return Verdict(
+            names[number["example"]],
+            names[number["question"]],
+            names[number["model"]],
+            names[number["prompt"]],
+            _ANSWERS[number["answer"]],
+            None if number["p_yes"] != number["p_yes"] else number["p_yes"],
+            _SOURCES[number["p_yes_from"]],
+            self._explanation.get(place),
+            _STATUSES[number["status"]],
+            self._error.get(place),
+            number["replicate"],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} verdicts>"
+
+
+def column(verdicts: Iterable[Any], field: str) -> Iterator[Any]:
+    """A field of each verdict, or of what else has it, in order."""
+    return (
+        verdicts.column(field) if isinstance(verdicts, VerdictColumns) else (getattr(each, field) for each in verdicts)
+    )
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """One JSON object a line, in the order given."""
+    name = lru_cache(1000)(_encode)
+    for each in verdicts:
+        again = f', "replicate": {each.replicate}' if each.replicate else ""
+        p_yes = "null" if each.p_yes is None else float.__repr__(float(each.p_yes))
+        answer = "null" if each.answer is None else "true" if each.answer else "false"
+        yield (
+            f'{{"example": {name(each.example)}, "question": {name(each.question)}, "model": {name(each.model)}, '
+            f'"prompt": {name(each.prompt)}, "answer": {answer}, "p_yes": {p_yes}, '
+            f'"p_yes_from": {name(each.p_yes_from)}, "explanation": {name(each.explanation)}, '
+            f'"status": {name(each.status)}, "error": {name(each.error)}{again}}}\n'
+        )
+
+
+def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
+    """Write a verdicts file: Parquet where the name ends so, else JSONL.
+
+    Raises:
+        MissingExtraError: Parquet needs ``pyarrow``.
+        AskanceError: It cannot be written.
+    """
+    if suffix_of(path) not in PARQUET_SUFFIXES:
+        write_whole(path, verdict_lines(verdicts))
+        return
+    columns = VerdictColumns.of(verdicts)
+    with whole_file(path) as file:
+        write_parquet(file, {field: columns.column(field) for field in _FIELDS}, _TYPES)
 
 
 def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
-    """One JSON object a line, in the order given."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
-    return "".join(encode(verdict.to_dict()) + "\n" for verdict in verdicts)
+    """The text of a verdicts file: :func:`verdict_lines`."""
+    return "".join(verdict_lines(verdicts))
 
 
 def write_verdicts(verdicts: Iterable[Verdict], file: TextIO) -> None:
     """Write verdicts as :func:`dump_verdicts` puts them."""
-    file.write(dump_verdicts(verdicts))
+    file.writelines(verdict_lines(verdicts))
 
 
 def read_verdicts(
     path: str | Path, *, examples: Collection[str] | None = None, questions: Collection[str] | None = None
-) -> list[Verdict]:
+) -> VerdictColumns:
     """Read verdicts as :func:`write_verdicts` writes them, in the order of the file.
 
     An answer without ``p_yes`` gets 1 or 0, and ``hard`` as its provenance.
 
     Args:
-        path: JSONL file.
+        path: JSONL file, or another table with these columns.
         examples: Ids that verdicts may be about; any where None.
         questions: Ids of questions that verdicts may answer; any where None.
 
@@ -91,30 +301,59 @@ def read_verdicts(
             answer and a failure stand together, or a verdict is there twice.
     """
     file = Path(path)
-    known = {"example": (examples, "the data"), "question": (questions, "the checklist")}
-    verdicts = []
-    lines: dict[tuple[str, str, str, str, int], int] = {}
-    for number, row in read_rows(file):
-        where = f"{file}, line {number}"
-        if not row.keys() & {"example", "question"}:
-            raise InputError(f"{where}: this is no verdict. Verdicts are what `askance evaluate -o` writes.")
-        verdict = validate_row(_Row, row, where).verdict()
-        for field, (ids, place) in known.items():
-            name = getattr(verdict, field)
+    unit = "row" if is_numbered_by_row(file) else "line"
+    verdicts, lines = VerdictColumns(), array("q")
+    for number, row in read_rows(file, quick=_plain_row):
+        if not isinstance(row, _Row):
+            where = f"{file}, {unit} {number}"
+            if not row.keys() & {"example", "question"}:
+                raise InputError(f"{where}: this is no verdict. Verdicts are what `askance evaluate -o` writes.")
+            row = validate_row(_AnyRow, row, where)
+        for field, name, ids, place in (
+            ("example", row.example, examples, "the data"),
+            ("question", row.question, questions, "the checklist"),
+        ):
             if ids is not None and name not in ids:
                 raise InputError(
-                    f"{where}: field '{field}': there is no {field} '{name}' in {place}.{did_you_mean(name, ids)}"
+                    f"{file}, {unit} {number}: field '{field}': there is no {field} '{name}' in {place}."
+                    f"{did_you_mean(name, ids)}"
                 )
-        key = (verdict.example, verdict.question, verdict.model, verdict.prompt, verdict.replicate)
-        if lines.setdefault(key, number) != number:
-            raise InputError(
-                f"{where}: the verdict of {verdict.model} on example '{verdict.example}' and question "
-                f"'{verdict.question}' stands in line {lines[key]} already; repeats need a field 'replicate'."
-            )
-        verdicts.append(verdict)
+        verdicts.append(row.fields())
+        lines.append(number)
     if not verdicts:
         raise InputError(f"{file}: there are no verdicts in it.")
+    if (found := _repeated(verdicts)) is not None:
+        first, again = found
+        twice = verdicts[again]
+        raise InputError(
+            f"{file}, {unit} {lines[again]}: the verdict of {twice.model} on example '{twice.example}' and question "
+            f"'{twice.question}' stands in {unit} {lines[first]} already; repeats need a field 'replicate'."
+        )
     return verdicts
+
+
+def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
+    """The places of the first verdict that is there again, and of its repeat; None where each is there once."""
+    codes = np.zeros(len(verdicts), dtype=np.int64)
+    for field in ("example", "question", "model", "prompt", "replicate"):
+        numbers = verdicts.numbers(field)
+        if np.any(numbers != numbers[0]):
+            codes = np.unique(codes * (int(numbers.max()) + 1) + numbers, return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    again = np.flatnonzero(np.diff(codes[order]) == 0)
+    if not len(again):
+        return None
+    place = again[np.argmin(order[again + 1])]
+    return int(order[place]), int(order[place + 1])
+
+
+def _plain_row(line: str) -> _Row | None:
+    """The row of a line as it is written here; None where it has to be looked at more closely."""
+    try:
+        row = _Row.model_validate_json(line)
+    except ValidationError:
+        return None
+    return row if row.problem is None else None
 
 
 class _Row(BaseModel):
@@ -132,7 +371,28 @@ class _Row(BaseModel):
     explanation: str | None = None
     status: Status = "ok"
     error: str | None = None
-    replicate: int = Field(0, ge=0)
+    replicate: int = Field(0, ge=0, lt=2**31)
+
+    @property
+    def problem(self) -> str | None:
+        """What in it does not go together."""
+        if self.answer is None and self.status == "ok":
+            return "field 'answer': null, although the status is 'ok'; say in 'status' what failed"
+        if self.answer is not None and self.status != "ok":
+            return f"field 'answer': there is one, although the status is '{self.status}'"
+        if self.answer is None and self.p_yes is not None:
+            return "field 'p_yes': a number, although there is no answer"
+        return None
+
+    def fields(self) -> VerdictFields:
+        found = fields_of(self)
+        if self.answer is not None and self.p_yes is None:
+            return (*found[:5], float(self.answer), "hard", *found[7:])
+        return found
+
+
+class _AnyRow(_Row):
+    """One that may be written by another program."""
 
     @field_validator("example", "question", mode="before")
     @classmethod
@@ -140,17 +400,7 @@ class _Row(BaseModel):
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     @model_validator(mode="after")
-    def _answer_or_failure(self) -> _Row:
-        if self.answer is None and self.status == "ok":
-            raise ValueError("field 'answer': null, although the status is 'ok'; say in 'status' what failed")
-        if self.answer is not None and self.status != "ok":
-            raise ValueError(f"field 'answer': there is one, although the status is '{self.status}'")
-        if self.answer is None and self.p_yes is not None:
-            raise ValueError("field 'p_yes': a number, although there is no answer")
+    def _answer_or_failure(self) -> _AnyRow:
+        if self.problem is not None:
+            raise ValueError(self.problem)
         return self
-
-    def verdict(self) -> Verdict:
-        given = dict(self)
-        if self.answer is not None and self.p_yes is None:
-            given |= {"p_yes": float(self.answer), "p_yes_from": "hard"}
-        return Verdict(**given)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..prompts.errors import InputError, like_named, shown_from
-from ..prompts.rows import write_whole
+from ..prompts.rows import read_rows, write_whole
+from ..prompts.tables import PARQUET_SUFFIXES, suffix_of
 from .comparison import render_comparison
 from .judged_file import JudgedFile, render_judging
 from .run import write_report
@@ -136,14 +137,13 @@ def recognise(path: Path) -> Result:
         InputError: It cannot be read, or no command of askance wrote it.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = _first_row(path) if suffix_of(path) in PARQUET_SUFFIXES else _object(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file or directory.{like_named(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: this is not text in UTF-8. A report is written of: {KNOWN}.") from None
-    data = _object(text)
     kind = next(
         (kind for kind, names in _FIELDS.items() if data is not None and all(name in data for name in names)), None
     )
@@ -163,12 +163,21 @@ def results_in(directory: Path) -> list[Result]:
     return found
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """The object in a JSON file, or that of the first line of a JSONL file; None where there is neither."""
-    for part in (text, next((line for line in text.splitlines() if line.strip()), "")):
-        try:
-            data = json.loads(part, object_pairs_hook=_Object)
-        except (ValueError, RecursionError):
-            continue
-        return data if isinstance(data, dict) else None
-    return None
+def _first_row(path: Path) -> dict[str, Any] | None:
+    return next((row for _, row in read_rows(path)), None)
+
+
+def _object(path: Path) -> dict[str, Any] | None:
+    """The object of the first line of a JSONL file, else that in a JSON file; None where there is neither."""
+    with path.open(encoding="utf-8-sig") as file:
+        first = next((line for line in file if line.strip()), "")
+        found = _parsed(first)
+        return _parsed(first + file.read()) if found is None else found
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        data = json.loads(text, object_pairs_hook=_Object)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

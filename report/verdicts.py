@@ -6,15 +6,18 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..evaluation.diagnose import diagnose_verdicts
-from ..evaluation.scoring import complete_mean, human_targets, mean_score, measure, score_examples
+from ..evaluation.scoring import human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
-from ..prompts.verdicts import read_verdicts
+from ..prompts.verdicts import VerdictColumns, column, read_verdicts
 from .examples import FIELDS
 from .judged_file import JudgedFile
-from .page import clipped, json_data, packed, packed_places, probability_byte, thousandth
+from .page import MISSING, clipped, json_data, packed, packed_places, thousandth
 from .result_page import Section, failures
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from ..evaluation.scoring import ExampleScore, Targets
     from ..prompts.field_map import FieldMap
     from ..prompts.labels import Labels
-    from ..prompts.verdicts import Verdict
 
 TEXT_BUDGET = 3_000_000
 """Characters of texts and explanations in a page; the examples that need looking at most get theirs first."""
@@ -52,7 +54,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class _Read:
-    verdicts: Sequence[Verdict]
+    verdicts: VerdictColumns
     examples: Sequence[Example]
     checklist: Checklist
     scores: Sequence[ExampleScore]
@@ -79,13 +81,10 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
-    answered = {each.question for each in read.verdicts}
+    verdicts = read.verdicts
+    answered = set(column(verdicts, "question"))
     nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
     missing = [("missing", "with a missing verdict")] if found.coverage.share < 1 else []
-    p_yes: dict[str, list[float]] = {}
-    for each in read.verdicts:
-        if each.p_yes is not None:
-            p_yes.setdefault(each.question, []).append(each.p_yes)
     note = "The lowest scores first; an example with a missing verdict has no score and stands last."
     if targets is not None:
         note = "Those furthest from people's first; \"less people's\" is below zero where the judge is more severe."
@@ -105,12 +104,21 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         data,
         read.lacking,
         texts,
-        {name: mean_score(values) for name, values in p_yes.items()},
+        _mean_p_yes(verdicts, names),
         found.phi,
         [] if targets is None else [targets.overall(each.example) for each in read.scores],
-        failures(each.to_dict() for each in read.verdicts),
+        failures(verdicts[place].to_dict() for place in np.flatnonzero(verdicts.numbers("status")).tolist()),
         Section("examples", "Example by example", note=note, explorer=_table(read, names), only=[*missing, *nos][:200]),
     )
+
+
+def _mean_p_yes(verdicts: VerdictColumns, names: Mapping[str, int]) -> dict[str, float]:
+    """Of each question that has one."""
+    p_yes, places = verdicts.numbers("p_yes"), verdicts.places("question", names)
+    there = ~np.isnan(p_yes)
+    count = np.bincount(places[there], minlength=len(names))
+    total = np.bincount(places[there], weights=p_yes[there], minlength=len(names))
+    return {name: float(total[place] / count[place]) for name, place in names.items() if count[place]}
 
 
 def _read(path: Path, beside: Beside) -> _Read:
@@ -123,25 +131,24 @@ def _read(path: Path, beside: Beside) -> _Read:
     ids = None if data is None else {each.id: None for each in data}
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
-        models = sorted({each.model for each in verdicts})
-        verdicts = [each for each in verdicts if each.model == beside.model]
+        models = sorted(set(column(verdicts, "model")))
+        verdicts = VerdictColumns(each for each in verdicts if each.model == beside.model)
         if not verdicts:
             raise InputError(
                 f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
             )
-    judges = sorted({each.model for each in verdicts})
+    judges = sorted(set(column(verdicts, "model")))
     if len(judges) > 1:
         raise InputError(f"{path}: the verdicts are by several models ({', '.join(judges)}); choose one with --model.")
-    asked = list(dict.fromkeys(each.example for each in verdicts))
+    asked = dict.fromkeys(column(verdicts, "example"))
     if data is None:
         lacking.append("--data shows each example's texts and, with human scores, how far people agree")
         examples = [Example(id=each, input="") for each in asked]
     else:
-        judged = set(asked)
-        examples = [each for each in data if each.id in judged]
+        examples = [each for each in data if each.id in asked]
     if checklist is None:
         lacking.append("--checklist shows the questions' texts, dimensions and weights")
-        names = dict.fromkeys(each.question for each in verdicts)
+        names = dict.fromkeys(column(verdicts, "question"))
         checklist = Checklist(questions=tuple(Question(id=each, text=each) for each in names))
     targets = None
     if human_dimensions(examples, checklist):
@@ -156,23 +163,21 @@ def _read(path: Path, beside: Beside) -> _Read:
 
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     """All examples for the page's table: scores, verdicts in a byte each, and texts as far as there is room."""
-    answers: dict[str, dict[int, list[Verdict]]] = {each.id: {} for each in read.examples}
-    for verdict in read.verdicts:
-        answers[verdict.example].setdefault(names[verdict.question], []).append(verdict)
-    counts, asked, first = array("I"), array("I"), array("B")
-    for example in read.examples:
-        mine = answers[example.id]
-        counts.append(len(mine))
-        for place, verdicts in sorted(mine.items()):
-            asked.append(place)
-            first.append(probability_byte(complete_mean([each.p_yes for each in verdicts])))
+    verdicts = read.verdicts
+    places = verdicts.places("example", [each.id for each in read.examples])
+    cells = places * len(names) + verdicts.places("question", names)
+    count = np.bincount(cells, minlength=len(read.examples) * len(names))
+    there = np.flatnonzero(count)
+    means = np.bincount(cells, weights=verdicts.numbers("p_yes"))[there] / count[there]
+    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0)))
+    counts = np.count_nonzero(count.reshape(len(read.examples), len(names)), axis=1)
     targets = read.targets
     ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     wanted = [None if targets is None else targets.overall(each.example) for each in read.scores]
     off = [None if a is None or b is None else a - b for a, b in zip(ours, wanted, strict=True)]
     urgency = [abs(each) if each is not None else None for each in off] if targets else ours
-    gone = [sum(each.answer is None for said in answers[e.id].values() for each in said) for e in read.examples]
-    texts, said = _texts(read, answers, urgency, gone)
+    gone = np.bincount(places[verdicts.numbers("answer") < 0], minlength=len(read.examples)).tolist()
+    texts, said = _texts(read, _reasons(verdicts, cells, len(names)), urgency, gone)
     columns = [["Example", "ids"], ["Score", "score"]]
     columns += [["People", "wanted"], ["Less people's", "off"]] if targets else []
     rows: dict[str, Any] = {
@@ -185,9 +190,9 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
         "questions": [[each.criterion, each.id] for each in read.checklist.questions],
-        "counts": packed(counts),
-        "asked": packed_places(asked, len(names)),
-        "first": packed(first),
+        "counts": packed(array("I", counts.tolist())),
+        "asked": packed_places(array("I", (there % len(names)).tolist()), len(names)),
+        "first": packed(array("B", first.astype(np.uint8).tobytes())),
         "texts": texts,
         "said": said,
         "elsewhere": "Its texts are in the data." if read.has_texts else "",
@@ -195,9 +200,21 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     return json_data(rows)
 
 
+def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
+    """Of each example, by place: why its questions were answered as they were, or were not; where a reason is known."""
+    _, firsts = np.unique(cells, return_index=True)
+    found: dict[int, dict[str, str]] = {}
+    for place in np.intersect1d(firsts, verdicts.explained).tolist():
+        said = verdicts[place]
+        if text := (said.error or said.explanation or "")[:SAID]:
+            example, question = divmod(int(cells[place]), questions)
+            found.setdefault(example, {})[str(question)] = text
+    return found
+
+
 def _texts(
     read: _Read,
-    answers: Mapping[str, Mapping[int, Sequence[Verdict]]],
+    reasons: Mapping[int, Mapping[str, str]],
     urgency: Sequence[float | None],
     gone: Sequence[int],
 ) -> tuple[dict[str, list[list[str]]], dict[str, dict[str, str]]]:
@@ -218,11 +235,7 @@ def _texts(
             found = [(field, getattr(example, field)) for field in FIELDS]
             texts[example.id] = [[field.capitalize(), clipped(text)] for field, text in found if text]
             left -= sum(len(text) for _, text in texts[example.id])
-        why = {
-            str(question): (verdicts[0].error or verdicts[0].explanation or "")[:SAID]
-            for question, verdicts in answers[example.id].items()
-        }
-        why = {question: text for question, text in why.items() if text}
+        why = dict(reasons.get(place, {}))
         if why:
             said[example.id] = why
             left -= sum(map(len, why.values()))

@@ -124,7 +124,8 @@ def per_group(
     """
     (left, right), keep = complete(scores, human)
     codes = group_codes(groups, keep)
-    each = [_of_vectors(left[codes == code], right[codes == code], method) for code in range(_number(codes))]
+    by_group, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))
+    each = [_of_vectors(left[mine], right[mine], method) for mine in np.split(by_group, ends)[:-1]]
     values = np.array([statistic.value for statistic in each if statistic.value is not None])
     used, undefined = len(values), len(set(groups)) - len(values)
     if used == 0:

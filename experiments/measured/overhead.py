@@ -34,7 +34,7 @@ from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
-from ...prompts.verdicts import Verdict, write_verdicts
+from ...prompts.verdicts import VerdictColumns, write_verdicts
 from ...testing import StandInServer
 from ..command_line import RESULTS, write_result
 from .overhead_processes import (
@@ -209,7 +209,7 @@ def _write_events(journal: Journal) -> None:
 
 async def _judge_warm(
     store: VerdictStore, settings: ScoreOptions, examples: list[Example], checklist: Checklist, prompt: Prompt
-) -> tuple[list[Verdict], float]:
+) -> tuple[VerdictColumns, float]:
     """All verdicts, and the longest processor time for which nothing else on the event loop had its turn."""
     longest = 0.0
 

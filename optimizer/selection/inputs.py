@@ -19,6 +19,7 @@ from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, MissingExtraError
 from ...prompts.examples import human_dimensions, load_examples, without_answers
 from ...prompts.prompt import load_prompt
+from ...prompts.verdicts import Verdict, VerdictColumns
 from .analysis import human_scores
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ...models.base import Model
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
-    from ...prompts.verdicts import Verdict
     from .pool import Pool
 
 
@@ -207,7 +207,7 @@ def load_given(
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]
     kept = {example.id for example in known}
-    given = [verdict for verdict in given if verdict.example in kept]
+    given = VerdictColumns(verdict for verdict in given if verdict.example in kept)
     if len(judges := sorted({verdict.model for verdict in given})) != 1:
         raise InputError(f"The verdicts are by {len(judges)} models ({', '.join(judges)}): name one with --model.")
     update = {"sample": max(len(known), 4), "sampling": "uniform", "field": {}, "limit": None}

@@ -1,0 +1,101 @@
+"""Verdicts in columns are read as the list of verdicts would be, and files of them are what they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.verdicts import (
+    Verdict,
+    VerdictColumns,
+    column,
+    dump_verdicts,
+    fields_of,
+    read_verdicts,
+    save_verdicts,
+)
+
+VERDICTS = [
+    Verdict("é", "q", "m", "p", True, 0.9, "logprob", 'Because\u2028"so".'),
+    Verdict("é", "r", "m", "p", False, 0.0, "hard", replicate=1),
+    Verdict("b", "q", "m", "p", None, status="api_error", error="down"),
+    Verdict("q", "q", "n", "p", None, explanation="cannot tell", status="abstained", replicate=3),
+    Verdict("b", "r", "m", "p", True, 1 / 3, "sampled"),
+]
+
+
+def test_columns_give_back_the_verdicts_whole_and_field_by_field() -> None:
+    columns = VerdictColumns(VERDICTS)
+    assert list(columns) == VERDICTS == columns
+    assert [columns[place] for place in range(-5, 5)] == [*VERDICTS, *VERDICTS]
+    assert columns[1:5:2] == VERDICTS[1:5:2]
+    for field in Verdict.__slots__:
+        assert (
+            list(columns.column(field)) == [getattr(each, field) for each in VERDICTS] == list(column(VERDICTS, field))
+        )
+    with pytest.raises(IndexError):
+        columns[5]
+
+
+def test_columns_differ_from_other_verdicts() -> None:
+    assert VerdictColumns(VERDICTS) != VERDICTS[:-1]
+    assert VerdictColumns(VERDICTS) != [*VERDICTS[:-1], VERDICTS[0]]
+
+
+def test_verdicts_can_be_put_in_any_order() -> None:
+    columns = VerdictColumns(length=len(VERDICTS))
+    for place in (3, 0, 4, 2, 1):
+        columns.put(place, fields_of(VERDICTS[place]))
+    assert columns == VERDICTS
+
+
+def test_more_verdicts_than_a_block_are_kept() -> None:
+    many = [Verdict(f"e{number}", "q", "m", "p", number % 3 == 0, number / 500, "logprob") for number in range(500)]
+    assert VerdictColumns(many) == many
+
+
+def test_places_are_those_of_the_names_given_and_minus_one_elsewhere() -> None:
+    columns = VerdictColumns(VERDICTS)
+    assert columns.places("example", ["b", "unknown", "é"]).tolist() == [2, 2, 0, -1, 0]
+    assert columns.places("question", []).tolist() == [-1] * 5
+
+
+def test_what_was_said_is_a_probability_or_an_answer_and_nan_where_there_is_none() -> None:
+    columns = VerdictColumns(VERDICTS)
+    np.testing.assert_array_equal(columns.said(soft=True), [0.9, 0.0, np.nan, np.nan, 1 / 3])
+    np.testing.assert_array_equal(columns.said(soft=False), [1.0, 0.0, np.nan, np.nan, 1.0])
+
+
+def test_lines_are_those_of_a_json_encoder() -> None:
+    expected = "".join(json.dumps(each.to_dict(), ensure_ascii=False) + "\n" for each in VERDICTS)
+    assert dump_verdicts(VERDICTS) == dump_verdicts(VerdictColumns(VERDICTS)) == expected
+
+
+@pytest.mark.parametrize("name", ["v.jsonl", "v.parquet"])
+def test_a_file_gives_back_what_was_saved(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    save_verdicts(tmp_path / name, VERDICTS)
+    assert read_verdicts(tmp_path / name) == VERDICTS
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_repeat_in_a_parquet_file_is_named_by_its_rows(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    save_verdicts(tmp_path / "v.parquet", [*VERDICTS, VERDICTS[1]])
+    with pytest.raises(InputError, match=r"v\.parquet, row 6: .* stands in row 2 already"):
+        read_verdicts(tmp_path / "v.parquet")
+
+
+def test_without_pyarrow_the_extra_is_named_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match="files"):
+        save_verdicts(tmp_path / "v.parquet", VERDICTS)
+    assert list(tmp_path.iterdir()) == []
