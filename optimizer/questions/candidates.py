@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -98,6 +99,8 @@ class Standing:
     """Standard error of the effect."""
     was_said: bool = True
     """Whether somebody spoke of it; else the examples alone have to speak for it."""
+    support: int = 1
+    """Outputs that it comes from."""
 
     @property
     def good(self) -> str:
@@ -119,8 +122,8 @@ class Standing:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What promises more comes first."""
-        return (0.0 if self.effect is None else self.effect), abs(self.stands_out)
+        """What promises more comes first: a mean of several outputs that stands out says more than one of them that does."""
+        return (0.0 if self.effect is None else self.effect), abs(self.stands_out) * math.sqrt(self.support)
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
@@ -165,10 +168,10 @@ def standing(
     stands_out = (float(own.mean()) - centre) / spread
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < FEWEST_OTHERS:
-        return Standing(stands_out, None, was_said=bool(sources))
+        return Standing(stands_out, None, was_said=bool(sources), support=len(own) if sources else 1)
     if sources:
         effect, noise = _effect(others, accepted, 1.0 if stands_out > 0 else -1.0)
-        return Standing(stands_out, effect, noise)
+        return Standing(stands_out, effect, noise, support=len(own))
     sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, each)[0])
     effect, noise = _effect(others, accepted, sign)
     return Standing(sign * abs(stands_out), effect, noise, was_said=False)

@@ -298,10 +298,14 @@ def _remark(candidate: Candidate) -> str | None:
 
 
 def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:
-    """The best question of every comment first, then the second best of each: on a few examples many look alike."""
-    of_comment: dict[str, int] = {}
+    """The best question of every comment first, then the second best of each: on a few examples many look alike.
+
+    What several comments led to has its turn with the first of them that it is the best of.
+    """
+    seen: dict[str, int] = {}
     turns: dict[str, int] = {}
     for name in names:
-        key = _remark(named[name]) or name
-        turns[name] = of_comment[key] = of_comment.get(key, -1) + 1
+        remarks = named[name].comments or (name,)
+        turns[name] = min(seen.get(each, 0) for each in remarks)
+        seen |= {each: seen.get(each, 0) + 1 for each in remarks}
     return sorted(names, key=turns.__getitem__)
