@@ -153,6 +153,8 @@ class VerdictStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+            if _is_cut_off(db, self.path):
+                raise sqlite3.DatabaseError("malformed: pages are missing at its end")
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
             db.execute("PRAGMA cache_size=-8000")  # kB: the inner pages of a million answers
@@ -385,6 +387,17 @@ def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[Row]
         for row in db.execute(f"SELECT {COLUMNS} FROM answers WHERE key IN ({marks})", block):
             if not is_empty(row):
                 yield row
+
+
+def _is_cut_off(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether a file is shorter than it says, which SQLite sees only where it comes to a page that is not there."""
+    if not path.is_file():
+        return False
+    log = path.with_name(f"{path.name}-wal")
+    if log.is_file() and log.stat().st_size:  # pages that are still in the log
+        return False
+    pages, size = (db.execute(f"PRAGMA {each}").fetchone()[0] for each in ("page_count", "page_size"))
+    return path.stat().st_size < pages * size
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:

@@ -156,7 +156,7 @@ class PrunedEdit:
 
 
 @dataclass(frozen=True)
-class Fold:
+class CrossedFold:
     """What a judge, and one that was learned from other examples, say of some examples, in their order."""
 
     examples: Sequence[Example]
@@ -168,7 +168,7 @@ class Fold:
 class Crossed:
     """A way of learning that was tested on every part of the examples, each time on those that taught nothing."""
 
-    folds: tuple[Fold, ...]
+    folds: tuple[CrossedFold, ...]
 
     @property
     def examples(self) -> list[Example]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..subject import Crossed, Fold, Observation
+from ..subject import Crossed, CrossedFold, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -102,7 +102,7 @@ class QuestionLearner:
             self.events.say("no question stands on the development and the validation examples together")
             return None
 
-        async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[Fold, ...]:
+        async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[CrossedFold, ...]:
             return tuple(
                 [
                     await self._fold(start.draft, every, tested, _taught_by_others(tested, own, others), iteration)
@@ -124,7 +124,7 @@ class QuestionLearner:
 
     async def _fold(
         self, start: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
-    ) -> Fold:
+    ) -> CrossedFold:
         """What the judge that all others of the examples teach says of those that test it."""
         ids = {each.id for each in tested}
         before = [score for score in every.scores if score.example in ids]
@@ -137,9 +137,9 @@ class QuestionLearner:
         chooser = replace(self.both, examples=seen.examples, told=False)
         learned = await chooser.draft(start, await chooser.choose(start, named, seen, iteration), seen)
         if learned is start:
-            return Fold(tested, before, before)
+            return CrossedFold(tested, before, before)
         self.events.phase(f"judging {len(tested)} examples with what the others have taught")
-        return Fold(tested, before, (await self.subject.observe(learned, tested, self.events.advance)).scores)
+        return CrossedFold(tested, before, (await self.subject.observe(learned, tested, self.events.advance)).scores)
 
     @property
     def read(self) -> dict[str, Any]:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
-HELD_TO = 16
-"""Accepted examples that rejected ones are held to in a race: fewer show a spread that is too small, and a question whose answers
-vary for no reason seems to speak against many outputs."""
 SPARE = 3
 """Candidates that are raced for each question that may join, and for each part of the examples whose comments made them: the
 outputs that they come from say little about which is the best. Of the 114 that the 1.5B model made of 30 comments on the front desk,
@@ -67,7 +64,7 @@ def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
     for step, (share, *_) in enumerate(STEPS):
         part: set[str] = set()
         for fine, poor in sides.values():
-            part |= {*fine[:HELD_TO], *poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))]}
+            part |= {*fine[:SCREENED], *poor[: max(FEWEST_REJECTED, ceil(share * len(poor)))]}
         found.append((share == 1, part, left_after(step, most)))
     return found
 

@@ -33,6 +33,7 @@ SITUATIONS: list[dict[str, Any]] = [
     *({"p_yes": each} for each in ("logprob", "hard")),
     *({"scores": each} for each in ("expected", "hard")),
     {"notes": "batched"},
+    {"engine": "batch"},
 ]
 OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}
 INPUTS: list[dict[str, Any]] = [

@@ -85,7 +85,13 @@ def test_a_panel_of_named_models_is_one_judge_whatever_models_there_are() -> Non
 @pytest.mark.parametrize("judge", JUDGES)
 def test_only_judges_that_ask_questions_ask_otherwise_with_another_prompt(judge: str, prompts: list[Path]) -> None:
     def asked(prompt: Path) -> set[tuple[str, ...]]:
-        model = ScriptedModel(lambda _: '{"steps": ["Look."]}')
+        def reply(request: Request) -> str:
+            texts = " ".join(text for _, text in request.messages)
+            if "dropped" in texts:
+                return '{"dropped": []}'
+            return '{"questions": ["Is it short?"]}' if "questions above" in texts else '{"steps": ["Look."]}'
+
+        model = ScriptedModel(reply)
         options = {"no_cache": True, "min_coverage": 0.0}
         prepare(rows()[:2], model, [judge], CHECKLIST, None, prompt, None, (), (), options).run()
         return {text for request in model.requests for _, text in request.messages}

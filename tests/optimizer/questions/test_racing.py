@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -67,12 +68,13 @@ def test_a_race_takes_fewer_calls_and_keeps_the_right_questions(
         return reply(desk, messages)
 
     monkeypatch.setattr(Desk, "reply", noisy)
-    raced = make_desk().align(tmp_path / "raced", learn_from="development").record
+    settings: dict[str, Any] = {"learn_from": "development", "max_questions": 2}
+    raced = make_desk().align(tmp_path / "raced", **settings).record
     with patch.object(racing, "STEPS", ()):
-        whole = make_desk().align(tmp_path / "whole", learn_from="development").record
+        whole = make_desk().align(tmp_path / "whole", **settings).record
     assert raced.calls < whole.calls
     assert {each.text for each in raced.learned} == {each.text for each in whole.learned}
-    assert {question for _, question in RULES.values()} <= {each.text for each in raced.learned}
+    assert {each.text for each in raced.learned} < {question for _, question in RULES.values()}
 
 
 def test_the_bound_of_calls_is_that_of_a_race() -> None:
