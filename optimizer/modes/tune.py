@@ -169,6 +169,7 @@ class Tune:
             plain_lines=_plain_lines(bench, options, helper),
             classify=True,
             agreed="nothing_fails",
+            failed_before_first=True,
             effects=True,
         )
 
