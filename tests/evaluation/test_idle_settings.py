@@ -29,10 +29,11 @@ ROOT = Path(askance.__file__).parent
 SITUATIONS: list[dict[str, Any]] = [
     {},
     *({"update": each} for each in ("edits", "rewrite", "questions", "examples")),
-    *({name: True} for name in ("calibrate", "paper", "pairwise")),
+    *({name: True} for name in ("calibrate", "paper", "pairwise", "own_questions")),
     *({"p_yes": each} for each in ("logprob", "hard")),
     *({"scores": each} for each in ("expected", "hard")),
     {"notes": "batched"},
+    {"engine": "batch"},
 ]
 OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}
 INPUTS: list[dict[str, Any]] = [
