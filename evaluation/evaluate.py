@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from .progress import watching
 from .scoring import ExampleScore, coverage, human_targets, score_examples
 from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -135,12 +138,23 @@ class EvaluationJob:
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
-        if human_dimensions(self.examples, self.checklist):  # refuses ratings that fit nothing before a call
+        if self._is_rated(say=True):  # refuses ratings that fit nothing before a call
             human_targets(self.examples, self.checklist, self.settings.human_scale)
         if self.settings.by is not None:
             slice_values(self.examples, self.settings.by)
         with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:
             return run_sync(self._run(store, shown))
+
+    def _is_rated(self, *, say: bool = False) -> bool:
+        """Whether people's scores are there to be compared with; examples' own questions are about the whole alone."""
+        rated = human_dimensions(self.examples, self.checklist)
+        fits = not self.settings.own_questions or bool({DIMENSION, "overall"}.intersection(rated))
+        if rated and not fits and say:
+            names = ", ".join(rated)
+            logger.warning(
+                "People rated %s, which examples' own questions are not about: no agreement is given.", names
+            )
+        return bool(rated) and fits
 
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
         return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
@@ -191,7 +205,7 @@ class EvaluationJob:
         sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
         agreement: list[Agreement] = []
         targets = labels = None
-        if human_dimensions(examples, checklist):
+        if self._is_rated():
             watcher.phase("comparing with the human scores")
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)

@@ -158,3 +158,10 @@ def test_a_judge_with_a_checklist_of_its_own_is_asked_nothing_else(tmp_path: Pat
     )
     with pytest.raises(InputError, match="own_questions: this judge brings its own checklist"):
         askance.load_judge(tmp_path / "judge.yaml").prepare(rows(), None, {"own_questions": True})
+
+
+def test_scores_of_something_else_are_said_and_not_compared(caplog: pytest.LogCaptureFixture) -> None:
+    found = own(rows(human={"tone": 3}))
+    assert found.agreement == []
+    assert found.coverage.share == 1
+    assert "People rated tone, which examples' own questions are not about" in caplog.text
