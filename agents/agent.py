@@ -21,6 +21,8 @@ class Agent:
 
     role: ClassVar[str]
     """The ledger that its calls are booked under."""
+    forgets: ClassVar[bool] = False
+    """Whether replies that cannot be used are asked for anew the next time."""
 
     def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None) -> None:
         """``seed`` is sent along where given."""
@@ -54,4 +56,5 @@ class Agent:
             seed=None if self._seed is None else self._seed + number,
             replicate=number,
             check=check,
+            forget=self.forgets,
         )

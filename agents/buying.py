@@ -139,6 +139,7 @@ class VerdictBuyer:
             "ok",
             None,
             ask.replicate,
+            None,
         )
 
     def _failed(
@@ -150,7 +151,7 @@ class VerdictBuyer:
         explanation: str | None = None,
     ) -> VerdictFields:
         name, prompt = self.model.name, self.prompt_hash
-        return (ask.example.id, question, name, prompt, None, None, None, explanation, status, error, ask.replicate)
+        return ask.example.id, question, name, prompt, None, None, None, explanation, status, error, ask.replicate, None
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,37 @@
-"""Questions written for one example each, from what its own input asks for (BinEval App. B, IFBench)."""
+"""Questions written for one example each, from what its own input asks for (BinEval App. B, IFBench; LMUnit's query-level
+unit tests), and judging by them.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..models.base import CallError
+from ..models.base import CallError, ModelError
 from ..prompts.checklist import Checklist, Question
 from ..prompts.templates import render
+from ..prompts.verdicts import VerdictColumns, fields_of
 from .agent import Agent
-from .buying import all_together
+from .buying import Estimate, all_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.examples import Example
+    from ..prompts.prompt import Prompt
+    from .evaluator import Evaluator
 
 DIMENSION = "instructions"
 """The dimension of every question that is written for one example."""
+MOST = 6
+"""Questions that are written for one example at most, unless more are asked for."""
+OWN = Checklist(questions=(Question(id="q1", text="Is what the input asks for done?", dimension=DIMENSION),))
+"""Stands for the checklists that examples have of their own where only the dimension matters; it is never asked."""
 _TOKENS_A_QUESTION = 120
 _NO_WORDS = re.compile(r"\W+")
 
@@ -37,8 +47,9 @@ class ExampleQuestions(Agent):
     """A model that turns an example's input, read as an instruction, into a checklist of its own."""
 
     role = "writer"
+    forgets = True
 
-    def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = 6, seed: int | None = None) -> None:
+    def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = MOST, seed: int | None = None) -> None:
         """``max_questions``: at least 1, for each example."""
         if max_questions < 1:
             raise ValueError(f"max_questions must be at least 1, not {max_questions}.")
@@ -113,3 +124,54 @@ def _ask_something(reply: Any) -> None:
 def _wording(text: str) -> str:
     """The words alone; a text without any stands for itself."""
     return _NO_WORDS.sub(" ", text).strip().casefold() or text
+
+
+async def judge_by_own(
+    evaluator: Evaluator,
+    examples: Sequence[Example],
+    own: Mapping[str, Checklist],
+    on_examples: Callable[[int, int], None] | None = None,
+) -> VerdictColumns:
+    """Ask about every example the questions of its own; each verdict says what was ``asked``.
+
+    Args:
+        evaluator: Whose checklist is not asked.
+        examples: To be judged, each with a checklist of its own; verdicts are in their order.
+        own: Checklists by example id.
+        on_examples: Told how many examples of how many are done.
+
+    Raises:
+        BudgetExceededError: A cap was reached; the answers bought so far are in the store.
+        ModelError: The endpoint refuses every call or is down.
+    """
+
+    async def judge(example: Example) -> VerdictColumns:
+        return await replace(evaluator, checklist=own[example.id]).judge([example])
+
+    first: dict[str, VerdictColumns] = {}
+    for example in examples:  # the first answer settles where P(yes) of all comes from
+        try:
+            first[example.id] = await judge(example)
+            break
+        except ModelError as error:
+            if error.fatal or example is examples[-1]:
+                raise
+
+    async def judge_or_known(example: Example) -> VerdictColumns:
+        return first[example.id] if example.id in first else await judge(example)
+
+    workers = evaluator.gateway.concurrency(evaluator.model)
+    verdicts = VerdictColumns()
+    for example, some in zip(examples, await all_together(examples, judge_or_known, workers, on_examples), strict=True):
+        texts = {question.id: question.text for question in own[example.id].questions}
+        for each in some:
+            verdicts.append(fields_of(replace(each, asked=texts[each.question])))
+    return verdicts
+
+
+def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, repeat: int) -> Estimate:
+    """What writing questions for examples and asking them takes, counted as :data:`MOST` each, one call a question."""
+    verdicts = MOST * len(examples) * repeat
+    length = sum(len(each.input) + len(prompt.text) for each in examples) // 4 + 50
+    writing = len({each.input for each in examples})
+    return Estimate(verdicts, verdicts + writing, 0, (MOST + 1) * length, None if examples else 0.0)

@@ -34,19 +34,28 @@ from .terminal import echo
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Judge DATA (JSONL or CSV) with a checklist: scores, coverage and, with human scores, correlations.
 
+    --own-questions takes the place of --checklist: each example is judged by questions that are written from its input.
     --judge takes the place of --checklist, --model and --prompt; what it was not asked before is asked of its model.
     """
     load_dotenv()
     options, inputs = settings(EvaluateOptions, config, given)
     output, judge = inputs.pop("output"), inputs.pop("judge_file")
     check_output(output)
+    # of the file's questions and the command line's, those of the command line are asked
+    if given["own_questions"] is None and (judge or given["checklist"]) is not None:
+        own = ("own_questions", "writer", "own_decay")
+        options = {name: each for name, each in options.items() if name not in own or given[name] is not None}
+    elif given["own_questions"] and given["checklist"] is None:
+        inputs["checklist"] = None
     if judge is None:
-        need(inputs, "data", "checklist", "model")
+        need(inputs, "data", "model")
         job = prepare(**inputs, options=options)
     else:
         for name in ("checklist", "prompt"):
             if given[name] is not None:
                 raise click.UsageError(f"--judge brings its own {name}; leave out --{name}, or --judge.")
+        if given["own_questions"]:
+            raise click.UsageError("--judge brings its own checklist; leave out --own-questions, or --judge.")
         need(inputs, "data")
         # the file of a project says how other judges are used: of that only the command line goes beyond this one
         theirs = (*SETTINGS, "weights", "calibration")

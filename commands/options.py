@@ -44,7 +44,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 FIRST = {
     "questions": "model output dimensions max_requirements config no_cache quiet",
-    "evaluate": "checklist model judge_file prompt output pass_threshold fail_under by dry_run config",
+    "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
     "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
     "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
@@ -58,7 +58,7 @@ FIRST = {
 HEADINGS = {
     "The judges compared": "candidates k panel panel_size panel_by panel_vote points agreement_tolerance em_dim cot_tokens",
     "How the judge is asked": "mode explain p_yes samples temperature repeat prompt judge_prompt",
-    "Scores": "scores score_scale weights calibration scale pass_threshold pass_mark stop_within by resamples",
+    "Scores": "scores score_scale weights own_decay calibration scale pass_threshold pass_mark fail_under stop_within by resamples",
     "How questions are proposed": "max_candidates max_rounds quiet_rounds shown per_round same_question",
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
     "correction per_token halves ranking_resamples",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.evaluator import Evaluator
+from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
+from ..models.gateway import StoredAnswers
 from ..models.session import run_sync, session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
+from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
 from ..stats.correlation import correlate, per_group, system_level
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
@@ -20,9 +25,11 @@ from .evaluation import Agreement, Evaluation
 from .options import EvaluateOptions, JudgeOptions, parse_options
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
-from .scoring import coverage, human_targets, score_examples
+from .scoring import ExampleScore, coverage, human_targets, score_examples
 from .slices import slice_rows, slice_values
 from .weights_file import weighted_by
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,19 +38,18 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.gateway import AnswerStore, Gateway
     from ..models.resolve import Models
-    from ..prompts.verdicts import Verdict
     from .adaptive import AdaptiveEvaluation
     from .calibration import Calibration
     from .pass_fail import PassLabels
     from .progress import Watcher
-    from .scoring import ExampleScore, Targets
+    from .scoring import Targets
 
 
 def evaluate(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
-    checklist: str | Path | Checklist,
     model: str | Model,
+    checklist: str | Path | Checklist | None = None,
     prompt: str | Path | Prompt | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
@@ -54,8 +60,8 @@ def evaluate(
 
     Args:
         data: JSONL or CSV file, or rows.
-        checklist: YAML or JSON file, or a checklist.
         model: ``provider/model``, or an object that can be asked.
+        checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -72,7 +78,7 @@ def evaluate(
 
 def prepare(
     data: str | Path | Iterable[Example | Mapping[str, Any]],
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None,
     model: str | Model,
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
@@ -84,6 +90,12 @@ def prepare(
         InputError: Names the file, line and field at fault.
     """
     settings = parse_options(EvaluateOptions, options)
+    if settings.own_questions and checklist is not None:
+        raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
+    if settings.own_questions:
+        checklist = OWN
+    elif checklist is None:
+        raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
 
 
@@ -93,6 +105,7 @@ class EvaluationJob:
 
     examples: list[Example]
     checklist: Checklist
+    """Where each example has its own, what stands for them."""
     prompt: Prompt
     model: str | Model
     settings: EvaluateOptions
@@ -109,26 +122,56 @@ class EvaluationJob:
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
-                return self._asking(models, gateway).estimate(self.examples)
+                asked = self._asking(models, gateway)
+                if not self.settings.own_questions:
+                    return asked.estimate(self.examples)
+                own = await self._write(models, StoredAnswers(store), {})
+                left = [each for each in self.examples if each.id not in own]
+                found = estimate_unwritten(left, self.prompt, self.settings.repeat)
+                for each in self.examples:
+                    if each.id in own:
+                        found += replace(asked, checklist=own[each.id]).estimate([each])
+                return found
 
         with self.settings.store(to_estimate=True, beside=self.answers) as store:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
-        if human_dimensions(self.examples, self.checklist):  # refuses ratings that fit nothing before a call
+        if self._is_rated(say=True):  # refuses ratings that fit nothing before a call
             human_targets(self.examples, self.checklist, self.settings.human_scale)
         if self.settings.by is not None:
             slice_values(self.examples, self.settings.by)
         with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:
             return run_sync(self._run(store, shown))
 
+    def _is_rated(self, *, say: bool = False) -> bool:
+        """Whether people's scores are there to be compared with; examples' own questions are about the whole alone."""
+        rated = human_dimensions(self.examples, self.checklist)
+        fits = not self.settings.own_questions or bool({DIMENSION, "overall"}.intersection(rated))
+        if rated and not fits and say:
+            names = ", ".join(rated)
+            logger.warning(
+                "People rated %s, which examples' own questions are not about: no agreement is given.", names
+            )
+        return bool(rated) and fits
+
     def _asking(self, models: Models, gateway: Gateway) -> Evaluator:
         return self.evaluator(gateway, models.get(self.model), self.prompt, self.checklist, self.settings.judging)
+
+    async def _write(
+        self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None
+    ) -> dict[str, Checklist]:
+        """Each example's own questions, by its id; ``failed`` is told why one has none."""
+        settings = self.settings
+        writer = ExampleQuestions(gateway, models.get(settings.writer or self.model), seed=settings.seed)
+        own = await writer.write(self.examples, failed.__setitem__, watcher.advance if watcher else None)
+        return {name: _decaying(each, settings.own_decay) for name, each in own.items()}
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
         calibration = self.calibration
+        verdicts: Sequence[Verdict]
         if settings.calibration is not None:
             calibration = load_calibration(settings.calibration)
         if calibration is not None:
@@ -136,15 +179,25 @@ class EvaluationJob:
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
-            watcher.phase(f"asking {asked.model.name}", len(examples) * len(checklist.questions) * settings.repeat)
-            if settings.adaptive:
+            own, failed = None, dict[str, str]()
+            if settings.own_questions:
+                watcher.phase("writing questions for each example", len(examples))
+                own = await self._write(models, gateway, failed, watcher)
+            questions = len(examples) * len(checklist.questions) * settings.repeat
+            watcher.phase(f"asking {asked.model.name}", questions if own is None else len(own))
+            if own is not None:
+                asking, verdicts = None, await self._by_own(asked, own, failed, watcher)
+            elif settings.adaptive:
                 asking = await _ask_adaptively(asked, examples, settings, watcher)
-                verdicts: Sequence[Verdict] = asking.verdicts
+                verdicts = asking.verdicts
             else:
                 asking, verdicts = None, await asked.judge(examples, watcher.advance)
         if calibration is not None:
             verdicts = calibration.apply(verdicts)
-        scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+        if own is None:
+            scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
+        else:
+            scores = score_by_own(examples, own, verdicts, soft=settings.soft)
         seen = coverage(verdicts)
         if asking is not None:
             scores = asking.known(scores, checklist)
@@ -152,7 +205,7 @@ class EvaluationJob:
         sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
         agreement: list[Agreement] = []
         targets = labels = None
-        if human_dimensions(examples, checklist):
+        if self._is_rated():
             watcher.phase("comparing with the human scores")
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)
@@ -165,8 +218,20 @@ class EvaluationJob:
         name, prompt = asked.model.name, self.prompt.hash
         spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
         return Evaluation(
-            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices
+            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices, own
         )
+
+    async def _by_own(
+        self, asked: Evaluator, own: Mapping[str, Checklist], failed: Mapping[str, str], watcher: Watcher
+    ) -> VerdictColumns:
+        """The verdicts on each example's own questions, and a failed one on each example that has none."""
+        with_questions = [each for each in self.examples if each.id in own]
+        verdicts = await judge_by_own(asked, with_questions, own, watcher.advance)
+        for example, why in failed.items():
+            error = f"no questions were written for the example: {why}"
+            verdict = Verdict(example, "q1", asked.model.name, self.prompt.hash, None, status="api_error", error=error)
+            verdicts.append(fields_of(verdict))
+        return verdicts
 
     def _threshold(self, targets: Targets | None, labels: PassLabels | None) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
@@ -197,6 +262,27 @@ def load_inputs(
     if settings.weights is not None:
         questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
+
+
+def score_by_own(
+    examples: Sequence[Example], own: Mapping[str, Checklist], verdicts: Iterable[Verdict], *, soft: bool
+) -> list[ExampleScore]:
+    """Score every example by its own checklist, as :func:`score_examples` does; one without any has no score."""
+    said: dict[str, list[Verdict]] = {each.id: [] for each in examples}
+    for verdict in verdicts:
+        said[verdict.example].append(verdict)
+    return [
+        score_examples([each], own[each.id], said[each.id], soft=soft)[0]
+        if each.id in own
+        else ExampleScore(each.id, None, {DIMENSION: None})
+        for each in examples
+    ]
+
+
+def _decaying(own: Checklist, decay: float) -> Checklist:
+    """Question n weighs ``decay`` to the power of n - 1 (LMUnit, Table 15, has 0.8 to the n; the ratios are the same)."""
+    weighted = (each.model_copy(update={"weight": decay**place}) for place, each in enumerate(own.questions))
+    return own.model_copy(update={"questions": tuple(weighted)})
 
 
 async def _ask_adaptively(

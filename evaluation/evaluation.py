@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..models.budget import Budget
+    from ..prompts.checklist import Checklist
     from ..prompts.verdicts import Verdict
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
@@ -60,6 +61,8 @@ class Evaluation(Shown):
     """Which outputs pass, where it is known from which score on they do."""
     slices: Mapping[str, Any] | None = None
     """The figures of each value of a metadata field, where they were asked for."""
+    own: Mapping[str, Checklist] | None = None
+    """The questions of each example, by its id, where they were written for it alone."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension, and ``overall``, on the scale asked for."""
@@ -84,7 +87,8 @@ class Evaluation(Shown):
             | ({} if self.asking is None else {"not_asked": self.coverage.not_asked}),
             "scale": list(self.scale),
             "means": self.means(),
-            "yes_rates": yes_rates(self.verdicts),
+            "yes_rates": yes_rates(self.verdicts) if self.own is None else {},
+            **({} if self.own is None else {"own_questions": {name: _own(each) for name, each in self.own.items()}}),
             **({"faults": list(self.faults)} if self.faults else {}),
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
             **({} if self.passing is None else self.passing.to_dict()),
@@ -135,6 +139,11 @@ class _ScoreRows(Sequence[dict[str, Any]]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.found.score_row(range(len(self))[place])
+
+
+def _own(checklist: Checklist) -> list[dict[str, Any]]:
+    """An example's own questions, as in results."""
+    return [each.model_dump(include={"id", "text", "weight"}) for each in checklist.questions]
 
 
 def _agreement_dict(agreement: Agreement) -> dict[str, Any]:
@@ -205,6 +214,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         [
             *pass_fail_lines(data),
             f"mean score {mean} on a scale from {low:g} to {high:g}",
+            *([_own_line(data["own_questions"])] if "own_questions" in data else []),
             coverage_line(seen),
             *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
             *(f"Spearman with people, {name}: {Figure.of(row, key='spearman')}" for name, row in pooled.items()),
@@ -215,6 +225,13 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         + (f", Spearman with people: {', '.join(told)}" if told else ""),
         captions,
     )
+
+
+def _own_line(own: Mapping[str, Sequence[Any]]) -> str:
+    """How many questions were written for single examples."""
+    number = sum(map(len, own.values()))
+    each = f", {number / len(own):.1f} each" if own else ""
+    return f"{number} questions of their own for {len(own)} examples{each}"
 
 
 def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:

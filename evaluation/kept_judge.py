@@ -188,6 +188,8 @@ class KeptJudge:
             InputError: Names the file, line and field at fault.
         """
         settings = parse_options(EvaluateOptions, self.with_options(options))
+        if settings.own_questions:
+            raise InputError("own_questions: this judge brings its own checklist.")
         examples, questions, text = load_inputs(data, self.checklist, self.prompt, settings)
         calibration = self.calibration_of(model) if settings.calibration is None else None
         if calibration is not None and settings.adaptive:

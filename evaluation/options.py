@@ -295,6 +295,26 @@ class EvaluateOptions(PassOptions):
         description="Stop asking about an example when it is settled whether its score (in [0, 1]) reaches this.",
     )
     by: str | None = Field(None, description="Give the figures of each value of this metadata field, too.")
+    own_questions: bool = Field(False, description="Have questions written for each example, from its input.")
+    writer: ModelName = Field(None, description="Model that writes each example's own questions; default: the judge.")
+    own_decay: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Weight of each of an example's own questions, as a multiple of that of the one before (LMUnit: 0.8).",
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        *PassOptions.idle,
+        Idle(
+            ("writer", "own_decay"), where(own_questions=False), "no question is written for an example (own_questions)"
+        ),
+        Idle(
+            ("weights", "calibration"),
+            where(own_questions=True),
+            "it is for the questions of a checklist, and each example has its own (own_questions)",
+        ),
+    )
 
     @classmethod
     def of(cls, settings: JudgeOptions) -> EvaluateOptions:
@@ -311,6 +331,8 @@ class EvaluateOptions(PassOptions):
     def _one_by_one(self) -> EvaluateOptions:
         if self.adaptive:
             name = "stop_within" if self.stop_within is not None else "pass_mark"
+            if self.own_questions:
+                raise ValueError(f"{name}: an example's own questions are all asked; leave out own_questions, or that")
             if self.mode != "each":
                 raise ValueError(f"{name}: questions are then asked one after another (mode each)")
             if self.pass_threshold is not None:

@@ -134,7 +134,8 @@ def load_opinions(
         raise InputError(f"The checklist asks about no dimension '{dimension}'.{hint}")
     ids, questions = {each.id for each in examples}, {each.id for each in asked.questions}
     for file in files:
-        found = [each for each in read_verdicts(file) if each.example in ids and each.question in questions]
+        read = (each for each in read_verdicts(file) if each.asked is None)
+        found = [each for each in read if each.example in ids and each.question in questions]
         if not found:
             raise InputError(
                 f"{file}: no verdict in it is about an output of the data and a question of the checklist."

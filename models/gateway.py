@@ -357,6 +357,18 @@ class Gateway:
             self.budget.paid(role, answer)
 
 
+class StoredAnswers(Gateway):
+    """Gives what the store has and buys nothing."""
+
+    async def buy(self, role: str, model: Model, request: Request) -> Answer:
+        """It is not there.
+
+        Raises:
+            ModelError: Always.
+        """
+        raise ModelError(f"{model.name}: this answer is not in the store, and none is bought")
+
+
 def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None) -> ModelError:
     """The error to raise; one that ends the run where the endpoint is down.
 

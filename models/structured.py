@@ -69,6 +69,7 @@ async def ask_for(
     seed: int | None = None,
     replicate: int = 0,
     check: Callable[[Reply], object] | None = None,
+    forget: bool = False,
 ) -> Reply:
     """Ask for a record.
 
@@ -83,19 +84,23 @@ async def ask_for(
         seed: Sent along where given.
         replicate: Which of several answers to the same request.
         check: May raise ``ValueError`` with what is wrong beyond the schema.
+        forget: Keep no replies that cannot be used, so that they are asked for anew the next time.
 
     Raises:
         ParseError: The reply to the re-ask was no better.
         ModelError: No reply.
     """
     parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
-    conversation = list(messages)
+    conversation, keys = list(messages), []
     for last in (False, True):
-        answer = await gateway.ask(role, model, make_request(model.identity, conversation, parameters, replicate))
+        request = make_request(model.identity, conversation, parameters, replicate)
+        keys.append(request.key)
+        answer = await gateway.ask(role, model, request)
         try:
             return _read(answer, record, check)
         except ValueError as error:
             if last:
+                await gateway.forget(keys if forget else ())
                 raise ParseError(f"{model.name} gave no usable {record.__name__}, twice: {error}") from None
             conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
     raise AssertionError("the second round returns or raises")

@@ -55,6 +55,8 @@ class Loop:
         read = earlier.disputed(bench.job.examples) if earlier and bench.job.is_same_judge else ()
         self._looked_at: set[tuple[int, str]] = {(0, key) for key in read}
         """Version number and disagreement: with another prompt the same one may have another reason."""
+        self._found: set[str] = set()
+        """Keys of the disagreements of the iterations so far."""
         self._trials: dict[str, TrialResult] = {}
 
     async def improve(self, start: Draft) -> Outcome:
@@ -130,6 +132,9 @@ class Loop:
         if self._learner is not None and (best.draft.calibration is not None or self._options.update == "questions"):
             return best, self._nothing_left("no_evidence", iteration)
         found = signal.disagreements(best.draft, seen)
+        if self._set_up.failed_before_first:  # as BinEval chooses IFBench's development examples (App. B)
+            found = sorted(found, key=lambda each: each.key not in self._found)
+        self._found.update(each.key for each in found)
         new = [each for each in found if (best.number, each.key) not in self._looked_at]
         # what a judge's leniency explains is read where nothing else is left: it may be wholly too lenient
         chosen = ([each for each in new if each.gap > 0] or new)[: self._options.max_notes]

@@ -45,6 +45,8 @@ class Verdict:
     status: Status = "ok"
     error: str | None = None
     replicate: int = 0
+    asked: str | None = None
+    """The text of a question that was written for this example alone."""
 
     def score(self, *, soft: bool) -> float | None:
         """p_yes (soft) or 1/0 (hard); None when there is no answer."""
@@ -63,13 +65,11 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The fields in the order of the verdicts file."""
         row = {name: getattr(self, name) for name in _FIELDS}
-        if not self.replicate:
-            del row["replicate"]
-        return row
+        return {name: value for name, value in row.items() if value or name not in ("replicate", "asked")}
 
 
 VerdictFields = tuple[
-    str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int
+    str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int, str | None
 ]
 """Of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
@@ -114,6 +114,7 @@ class VerdictColumns(Sequence[Verdict]):
         }
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
+        self._asked: dict[int, str] = {}
         for verdict in verdicts:
             self.append(fields_of(verdict))
 
@@ -132,7 +133,9 @@ class VerdictColumns(Sequence[Verdict]):
 
     def put(self, place: int, fields: VerdictFields) -> None:
         """Take one at its place, counted from 0."""
-        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate = fields
+        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate, asked = (
+            fields
+        )
         number, columns = self._number, self._columns
         columns["example"][place] = number[example]
         columns["question"][place] = number[question]
@@ -147,6 +150,8 @@ class VerdictColumns(Sequence[Verdict]):
             self._explanation[place] = explanation
         if error is not None:
             self._error[place] = error
+        if asked is not None:
+            self._asked[place] = asked
 
     @property
     def names(self) -> list[str]:
@@ -183,13 +188,18 @@ class VerdictColumns(Sequence[Verdict]):
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
         if field not in _NUMBERS:
-            notes = self._error if field == "error" else self._explanation
+            notes = {"error": self._error, "asked": self._asked}.get(field, self._explanation)
             return map(notes.get, range(self._length))
         values = islice(self._columns[field], self._length)
         if field == "p_yes":
             return (None if value != value else value for value in values)
         known = {"answer": _ANSWERS, "status": _STATUSES, "p_yes_from": _SOURCES}.get(field, self.names)
         return values if field == "replicate" else map(known.__getitem__, values)
+
+    @property
+    def are_own(self) -> bool:
+        """Whether any of them answers a question that was written for its example alone."""
+        return bool(self._asked)
 
     @property
     def explained(self) -> list[int]:
@@ -223,6 +233,7 @@ class VerdictColumns(Sequence[Verdict]):
             _STATUSES[number["status"]],
             self._error.get(place),
             number["replicate"],
+            self._asked.get(place),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -249,6 +260,7 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     name = lru_cache(1000)(_encode)
     for each in verdicts:
         again = f', "replicate": {each.replicate}' if each.replicate else ""
+        again += f', "asked": {name(each.asked)}' if each.asked else ""
         p_yes = "null" if each.p_yes is None else float.__repr__(float(each.p_yes))
         answer = "null" if each.answer is None else "true" if each.answer else "false"
         yield (
@@ -271,7 +283,8 @@ def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
         return
     columns = VerdictColumns.of(verdicts)
     with whole_file(path) as file:
-        write_parquet(file, {field: columns.column(field) for field in _FIELDS}, _TYPES)
+        there = [field for field in _FIELDS if field != "asked" or columns.are_own]
+        write_parquet(file, {field: columns.column(field) for field in there}, _TYPES)
 
 
 def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
@@ -309,6 +322,11 @@ def read_verdicts(
             if not row.keys() & {"example", "question"}:
                 raise InputError(f"{where}: this is no verdict. Verdicts are what `askance evaluate -o` writes.")
             row = validate_row(_AnyRow, row, where)
+        if questions is not None and row.asked:
+            raise InputError(
+                f"{file}, {unit} {number}: field 'asked': the question '{row.question}' was written for the example "
+                f"'{row.example}' alone (--own-questions), so it is none of a checklist's; leave the checklist out."
+            )
         for field, name, ids, place in (
             ("example", row.example, examples, "the data"),
             ("question", row.question, questions, "the checklist"),
@@ -372,6 +390,7 @@ class _Row(BaseModel):
     status: Status = "ok"
     error: str | None = None
     replicate: int = Field(0, ge=0, lt=2**31)
+    asked: str | None = None
 
     @property
     def problem(self) -> str | None:

@@ -199,7 +199,11 @@ def _screen(found: JudgedFile) -> FirstScreen:
         *_pass_tiles(data),
         *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in _overall_first(pooled)[:1]),
         *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
-        Tile("Answers that are yes", percent(yes), "mean over the questions"),
+        *(
+            [Tile("Answers that are yes", percent(yes), "mean over the questions")]
+            if "own_questions" not in data
+            else []
+        ),
         Tile("Coverage", percent(seen["share"], 1), f"{seen['answered']:,} of {seen['asked']:,} verdicts"),
         *([_independent(data)] if "all_questions" in data else []),
         *([cost_tile(data)] if "calls" in data else []),
@@ -209,7 +213,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
         found.name,
         choice,
         headline,
-        f"{count(len(_rates(data)), 'question')} on {count(examples, 'example')}: {seen['answered']:,} of "
+        f"{_questions(data)} on {count(examples, 'example')}: {seen['answered']:,} of "
         f"{seen['asked']:,} verdicts are there ({percent(seen['share'], 1)}). {' '.join(notes)}".strip(),
         tiles[:4],
         findings[:FINDINGS],
@@ -243,6 +247,13 @@ def _independent(data: Mapping[str, Any]) -> Tile:
 def _rates(data: Mapping[str, Any]) -> list[float | None]:
     """The questions' shares of yes."""
     return [each["yes_rate"] for each in data["questions"]] if "questions" in data else list(data["yes_rates"].values())
+
+
+def _questions(data: Mapping[str, Any]) -> str:
+    """How many there are, in words."""
+    if "own_questions" in data:
+        return f"{count(sum(map(len, data['own_questions'].values())), 'question')}, each example's own,"
+    return count(len(_rates(data)), "question")
 
 
 def _overall_first(pooled: Mapping[str, Figure]) -> list[tuple[str, Figure]]:

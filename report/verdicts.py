@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
-from ..evaluation.scoring import human_targets, mean_score, measure, score_examples
+from ..evaluation.evaluate import score_by_own
+from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, human_dimensions, load_examples
@@ -61,6 +63,8 @@ class _Read:
     targets: Targets | None
     lacking: Sequence[str]
     has_texts: bool
+    own: Mapping[str, Checklist] | None = None
+    """The questions of each example, by its id, where they were written for it alone; the checklist names their places."""
 
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
@@ -70,7 +74,9 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         InputError: A file is damaged, the files do not belong together, or the verdicts are by several judges.
     """
     read = _read(path, beside)
-    found = diagnose_verdicts(read.examples, read.checklist, read.verdicts)
+    own = read.own
+    found = None if own is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)
+    seen = coverage(read.verdicts) if found is None else found.coverage
     names = {each.id: place for place, each in enumerate(read.checklist.questions)}
     texts = {each.id: each.criterion for each in read.checklist.questions}
     whole, targets = "overall", read.targets
@@ -84,11 +90,16 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
     verdicts = read.verdicts
     answered = set(column(verdicts, "question"))
     nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
-    missing = [("missing", "with a missing verdict")] if found.coverage.share < 1 else []
+    missing = [("missing", "with a missing verdict")] if seen.share < 1 else []
     note = "The lowest scores first; an example with a missing verdict has no score and stands last."
     if targets is not None:
         note = "Those furthest from people's first; \"less people's\" is below zero where the judge is more severe."
-    data = found.to_dict() | {
+    data: dict[str, Any] = {} if found is None else found.to_dict()
+    if own is not None:
+        texts, asked = {}, {name: [each.text for each in checklist.questions] for name, checklist in own.items()}
+        judge = {"model": verdicts[0].model, "prompt": verdicts[0].prompt}
+        data |= {**judge, "coverage": seen.to_dict(), "own_questions": asked}
+    data |= {
         "scale": (0.0, 1.0),
         "means": {whole: mean_score(each.overall for each in read.scores), **means},
         "yes_rates": {},
@@ -105,7 +116,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         read.lacking,
         texts,
         _mean_p_yes(verdicts, names),
-        found.phi,
+        None if found is None else found.phi,
         [] if targets is None else [targets.overall(each.example) for each in read.scores],
         failures(verdicts[place].to_dict() for place in np.flatnonzero(verdicts.numbers("status")).tolist()),
         Section("examples", "Example by example", note=note, explorer=_table(read, names), only=[*missing, *nos][:200]),
@@ -146,7 +157,12 @@ def _read(path: Path, beside: Beside) -> _Read:
         examples = [Example(id=each, input="") for each in asked]
     else:
         examples = [each for each in data if each.id in asked]
-    if checklist is None:
+    own = _own(verdicts) if verdicts.are_own else None
+    if own is not None:
+        names = dict.fromkeys(column(verdicts, "question"))
+        places = (Question(id=each, text=f"question {each} of its own", dimension=DIMENSION) for each in names)
+        checklist = Checklist(questions=tuple(places))
+    elif checklist is None:
         lacking.append("--checklist shows the questions' texts, dimensions and weights")
         names = dict.fromkeys(column(verdicts, "question"))
         checklist = Checklist(questions=tuple(Question(id=each, text=each) for each in names))
@@ -157,8 +173,21 @@ def _read(path: Path, beside: Beside) -> _Read:
         except InputError as error:
             lacking.append(f"people's scores are not used: {error}")
             examples = [each.model_copy(update={"human": {}}) for each in examples]
-    scores = score_examples(examples, checklist, verdicts)
-    return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None)
+    if own is None:
+        scores = score_examples(examples, checklist, verdicts)
+    else:
+        scores = score_by_own(examples, own, verdicts, soft=True)
+    return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None, own)
+
+
+def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
+    """The questions that were written for each example, by its id; an example that has none is not there."""
+    found: dict[str, dict[str, Question]] = {}
+    for each in verdicts:
+        if each.asked is not None:
+            question = Question(id=each.question, text=each.asked, dimension=DIMENSION)
+            found.setdefault(each.example, {})[each.question] = question
+    return {name: Checklist(questions=tuple(questions.values())) for name, questions in found.items()}
 
 
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:
@@ -201,12 +230,14 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
 
 
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
-    """Of each example, by place: why its questions were answered as they were, or were not; where a reason is known."""
+    """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known, after
+    the texts of those of its own."""
     _, firsts = np.unique(cells, return_index=True)
     found: dict[int, dict[str, str]] = {}
-    for place in np.intersect1d(firsts, verdicts.explained).tolist():
+    places = np.sort(firsts) if verdicts.are_own else np.intersect1d(firsts, verdicts.explained)
+    for place in places.tolist():
         said = verdicts[place]
-        if text := (said.error or said.explanation or "")[:SAID]:
+        if text := " ".join(filter(None, (said.asked, said.error or said.explanation)))[:SAID]:
             example, question = divmod(int(cells[place]), questions)
             found.setdefault(example, {})[str(question)] = text
     return found

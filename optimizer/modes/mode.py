@@ -63,6 +63,8 @@ class SetUp:
     """Makes the yardstick of the test examples, where it needs more than that of validation."""
     extras: Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]] | None = None
     """Further parts of ``result.json``, from the yardstick and the observations of the test, bought at the very end."""
+    failed_before_first: bool = False
+    """Whether what failed in an earlier iteration too is read before what fails for the first time."""
     effects: bool = False
     """Whether questions are requirements on outputs, so that each instruction has an effect on those it is about."""
     screening: Screening | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
-from ...agents.example_questions import ExampleQuestions
+from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator
 from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
@@ -169,6 +169,7 @@ class Tune:
             plain_lines=_plain_lines(bench, options, helper),
             classify=True,
             agreed="nothing_fails",
+            failed_before_first=True,
             effects=True,
         )
 
@@ -184,9 +185,7 @@ class Tune:
         if job.checklist is not None:
             shown = [each.model_copy(update={"output": each.output or ""}) for each in job.examples]
             return found + Evaluator(gateway, judge, prompt, job.checklist, options.judging).estimate(shown)
-        questions = 6 * len(job.examples) * options.repeat
-        length = sum(len(each.input) + len(prompt.text) for each in job.examples) // 4 + 50
-        return found + Estimate(questions, questions + len(job.examples), 0, 7 * length)
+        return found + estimate_unwritten(job.examples, prompt, options.repeat)
 
 
 def _plain_lines(bench: Bench, options: TuneOptions, helper: Model) -> PlainLines | None:

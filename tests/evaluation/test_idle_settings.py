@@ -29,7 +29,7 @@ ROOT = Path(askance.__file__).parent
 SITUATIONS: list[dict[str, Any]] = [
     {},
     *({"update": each} for each in ("edits", "rewrite", "questions", "examples")),
-    *({name: True} for name in ("calibrate", "paper", "pairwise")),
+    *({name: True} for name in ("calibrate", "paper", "pairwise", "own_questions")),
     *({"p_yes": each} for each in ("logprob", "hard")),
     *({"scores": each} for each in ("expected", "hard")),
     {"notes": "batched"},

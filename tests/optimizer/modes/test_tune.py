@@ -11,6 +11,7 @@ import pytest
 import askance
 from askance.memory.journal import read_events
 from askance.models.base import Request
+from askance.optimizer.events import DisagreementsFound
 from askance.optimizer.modes.tune import prepare
 from askance.prompts.errors import InputError
 from askance.runs import estimate_run
@@ -241,3 +242,24 @@ def test_a_whole_run_buys_no_more_than_was_estimated(make_letters: Any, tmp_path
     most = estimate.fixed.calls + done.result["iterations"] * estimate.iteration_calls + estimate.last_calls
     assert done.result["calls"] <= most
     assert estimate.fixed.calls <= 2 * done.result["calls"], "an estimate that is always too high says nothing"
+
+
+def test_what_failed_in_an_earlier_iteration_too_is_read_first(letters: Any, tmp_path: Path) -> None:
+    marks = {"greeting": "Hello", "signature": "Yours"}
+
+    def check(example: askance.Example) -> list[askance.Check]:
+        text, first = example.output or "", letters.letter(letters.prompt.text, example.input)
+        fails = example.id < "e010" and "Hello" in text and "Hello" not in first  # only once letters greet
+        checks = [askance.Check(name, mark in text) for name, mark in marks.items() if name in example.input]
+        return [askance.Check("fresh", not fails), *checks]
+
+    found: list[DisagreementsFound] = []
+    how = {"plain_first": False, "trial": False, "max_notes": 1, "max_iterations": 2}
+    done = letters.tune(
+        tmp_path / "run",
+        checker=check,
+        callbacks=[lambda event: found.append(event) if isinstance(event, DisagreementsFound) else None],
+        **how,
+    )
+    assert WELCOME in done.prompt
+    assert [[each.question for each in event.read] for event in found] == [["greeting"], ["signature"]]
