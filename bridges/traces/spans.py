@@ -47,10 +47,11 @@ class GivenScore:
 
 @dataclass(frozen=True)
 class GivenReference:
-    """The answer that people wrote for a trace."""
+    """The answer that people wrote for a trace, or for one span of it."""
 
     trace: str
     text: str
+    span: str | None = None
 
 
 Part = TracedSpan | GivenScore | GivenReference
@@ -77,6 +78,17 @@ def loaded(value: Any, *, texts: bool = False) -> Any:
         return ast.literal_eval(value.strip()) if begin in "{[" else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value
+
+
+def number(value: Any) -> bool | float | None:
+    """The number that a value is, or that a cell of a table holds as text; None where there is none."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    try:
+        found = float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return int(found) if found is not None and found.is_integer() else found
 
 
 def text_or_none(value: Any) -> str | None:
