@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import isfinite
 from typing import Any, Literal
 
 By = Literal["people", "model", "unknown"]
@@ -88,7 +89,9 @@ def number(value: Any) -> bool | float | None:
         found = float(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    return int(found) if found is not None and found.is_integer() else found
+    if found is None or not isfinite(found):
+        return None
+    return int(found) if found.is_integer() else found
 
 
 def text_or_none(value: Any) -> str | None:
