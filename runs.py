@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .agents.batch_notes import MOST_LESSONS, MOST_RULES
 from .agents.question_writer import MOST_CALLS
 from .evaluation.progress import watching
+from .evaluation.scoring import human_targets
 from .memory.run_directory import RunDirectory
 from .memory.verdict_store import VerdictStore
 from .models.session import run_sync, session
@@ -245,6 +246,8 @@ LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
 """Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
 dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
 ``experiments/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
+EDITS_AFTER = 1 / 3
+"""Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins, else none."""
 
 
 def estimate_run(job: Job) -> RunEstimate:
@@ -311,7 +314,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes
     a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
     at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
-    improving = usually_learning if usually_learning is not None else rounds * a_round
+    edits_too = EDITS_AFTER if options.update == "auto" else 0.0
+    improving = rounds * a_round if usually_learning is None else usually_learning + edits_too * rounds * a_round
     usual = round(fixed.calls + words / 2 + improving + at_the_end)
     return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines + learning)
 
@@ -342,9 +346,9 @@ def _paper_estimate(
 
 
 def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, float | None]:
-    """Calls at most of learning questions, and usually; None where nobody has commented, so that it takes few.
+    """Calls at most of learning questions, and usually; None where no comment is read, so that it takes few.
 
-    Where questions are learned, no edit is tried, so that the second takes the place of the rounds of edits.
+    Where questions are learned, no edit is tried.
     """
     options = job.options
     if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions") or options.calibrate:
@@ -366,6 +370,13 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         waiting=again,
         asked=asked,
     )
-    if not any(each.comment for part in taught for each in part):
-        return most, None
-    return most, usual_calls(taught, tests, most=options.max_questions, asked=asked)
+    usual = usual_calls(
+        taught,
+        tests,
+        human_targets(job.examples, job.questions, options.human_scale),
+        most=options.max_questions,
+        rounds=options.max_iterations,
+        asked=asked,
+        before=job.earlier.comments_read(job.examples) if job.earlier else (),
+    )
+    return most, usual

@@ -144,7 +144,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
     if kept.calibration is not None:
         raise InputError(
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "
-            "python instead."
+            "python instead, or align one without a calibration (--update edits)."
         )
     shown = {"input": "{{item.input}}", "context": "{{item.context}}", "reference": "{{item.reference}}"}
     fenced = {

@@ -23,6 +23,7 @@ from ..evaluation.options import (
     WeighOptions,
     Where,
     WriterOptions,
+    by_new_names,
     load_config,
     settings_naming,
 )
@@ -191,7 +192,7 @@ def naming(what: str) -> list[str]:
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record, other arguments).
+    """Merge the file and the command line into (settings of the record by their new names, other arguments).
 
     Args:
         record: Whose settings.
@@ -227,7 +228,7 @@ def settings(
     for name in idle_settings(record, {**merged, **rest}):
         if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
             del merged[name]
-    return merged, rest
+    return by_new_names(merged), rest
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:

@@ -9,6 +9,7 @@ import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
+from ..evaluation.options import by_new_names
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -294,7 +295,7 @@ def resume(run: str, data: str | None, as_json: bool, quiet: bool, yes: bool, **
     if data is not None:
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
-    options = {name: value for name, value in given.items() if value is not None}
+    options = by_new_names({name: value for name, value in given.items() if value is not None})
     done = _written_out(
         lambda watcher, asks: runs.resume(run, watcher, ask_first=asks, **options), run, quiet=quiet, yes=yes
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -199,6 +201,8 @@ def parse_options(
     Raises:
         InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
     """
+    if not kept:
+        warn_of_old_names(values)
     values = by_old_names(values, where)
     for name in values:
         if name not in kind.model_fields:
@@ -214,6 +218,23 @@ def parse_options(
             wrong = f", not {problem['input']}" if shows else ""
             problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def warn_of_old_names(values: Iterable[str]) -> None:
+    """Warn, where askance was called, of each setting that is given by its old name."""
+    depth, package = 1, __name__.split(".")[0]
+    while (frame := sys._getframe(depth)).f_back and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        depth += 1
+    for new, old in RENAMED.items():
+        if old in values:
+            text = f"{old} is now {new}; the old name works in this version."
+            warnings.warn(text, DeprecationWarning, stacklevel=depth + 1)
+
+
+def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are given from Python: by their new names."""
+    new_of = {old: new for new, old in RENAMED.items()}
+    return {new_of.get(name, name): value for name, value in values.items()}
 
 
 def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..evaluation.judge_file import JUDGES, judge_of_run
-from ..evaluation.options import by_old_names, parse_options
+from ..evaluation.options import by_old_names, parse_options, warn_of_old_names
 from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
@@ -144,6 +144,7 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
             or they would change nothing, as the run ended for another reason.
     """
     directory.read_config()  # no run at all is said before a setting that cannot be changed
+    warn_of_old_names(options)
     options = by_old_names(options, directory.path)
     for name in options:
         if name not in (*NOT_IN_FINGERPRINT, *WHERE, *CAN_GROW):

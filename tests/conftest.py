@@ -73,7 +73,7 @@ def useful(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a world without those that others leave without use, which would be refused."""
     idle = {"update"} if options.get("calibrate") else set[str]()
     if options.get("paper"):
-        idle = {"accept_level", "trial", "prune", "memory", "max_notes", "patience"}
+        idle = {"alpha", "trial", "prune", "memory", "max_notes", "patience"}
     return {name: value for name, value in options.items() if name not in idle}
 
 
@@ -92,7 +92,7 @@ class World:
         self.options: dict[str, Any] = {
             "embedder": "words",
             "resamples": 200,
-            "accept_level": 0.2,
+            "alpha": 0.2,
             "trial": False,
             "prune": False,
             "update": "edits",
@@ -281,7 +281,7 @@ def check(example):
         self.prompt = Prompt("Write what is asked for.")
         questions = [Question(id=name, text=text, dimension="letter") for name, (_, text) in self.WANTS.items()]
         self.checklist = Checklist(task="Write letters.", questions=questions)
-        self.options: dict[str, Any] = {"embedder": "words", "resamples": 200, "accept_level": 0.2}
+        self.options: dict[str, Any] = {"embedder": "words", "resamples": 200, "alpha": 0.2}
 
     @property
     def rows(self) -> list[dict[str, Any]]:

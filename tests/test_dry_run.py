@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation.progress import Silent
+from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate, tune
@@ -16,6 +17,7 @@ from askance.optimizer.runner import run_job
 from askance.runs import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.conftest import useful
+from tests.optimizer.questions.conftest import Desk
 
 WHOLE = {"trial": True, "prune": True}
 
@@ -58,6 +60,37 @@ def test_a_run_takes_what_was_said_within_a_factor_of_two(
     estimate, calls = take(prepare(world, letters, tmp_path), tmp_path)
     assert estimate.usual / 2 <= calls <= 2 * estimate.usual
     assert estimate.low <= calls <= estimate.high
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        (30, {}),
+        (30, {"max_iterations": 1}),
+        (120, {}),
+        (120, {"learn_from": "development"}),
+        (120, {"max_questions": 2}),
+    ],
+)
+def test_what_learning_from_few_different_comments_takes_was_said(
+    size: int, options: dict[str, Any], tmp_path: Path
+) -> None:
+    desk = Desk(size)
+    given = {"embedder": "words", "resamples": 400, "update": "questions"} | options
+    estimate, calls = take(align.prepare(desk.rows, desk.checklist, desk.model(), desk.prompt, given), tmp_path)
+    assert estimate.usual / 2 <= calls <= 2 * estimate.usual
+    assert estimate.low <= calls <= estimate.high
+
+
+@pytest.mark.parametrize("more", [{}, {"comment_vague": 1.0}], ids=["telling", "useless"])
+def test_what_learning_house_rules_takes_was_said(more: dict[str, Any], tmp_path: Path) -> None:
+    """Comments in many words, useless ones too; see ``experiments/measured/simulated_world.py``."""
+    there = SimulatedWorld(seed=1000, **COMMENTED | UNSEEN | more)
+    given = {"update": "auto", "embedder": "words", "resamples": 200, "seed": 1000}
+    estimate, calls = take(
+        align.prepare(there.rows, there.checklist, SimulatedJudge(there), there.prompt, given), tmp_path
+    )
+    assert estimate.usual / 2 <= calls <= 2 * estimate.usual
 
 
 def test_learning_questions_never_takes_more_than_is_said(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def import_traces(
     of_trace = Counter(each.trace for each in taken)
     for each in taken:
         given = [one for one in found.said_of(each, as_root=span is None) if _is_peoples(one, scores)]
-        reference = found.references.get(each.trace) if span is None else None
+        of_whole = found.references.get((each.trace, None)) if span is None else None
+        reference = found.references.get((each.trace, each.id), of_whole)
         row = _row(
             each.trace if of_trace[each.trace] == 1 else f"{each.trace}/{each.id}", each, given, fields, reference
         )

@@ -2,7 +2,8 @@
 writes to blob storage (the same in snake case).
 
 The exported tables have a column for each score, without who gave it; in a trace's JSON and in the API a score has its
-``source``: ``ANNOTATION`` is people in Langfuse, ``EVAL`` a judge, ``API`` either.
+``source``: ``ANNOTATION`` is people in Langfuse, ``EVAL`` a judge, ``API`` either. A score of the type ``TEXT`` is a comment, and
+people's ``CORRECTION`` of an output its reference.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .spans import GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
+from .spans import GivenReference, GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,19 +86,29 @@ def _observation(fields: Row) -> Iterator[Part]:
     yield from _columns(fields, trace, name)
 
 
-def _score(fields: Row) -> GivenScore:
+def _score(fields: Row) -> Part:
     kind, value, words = fields.get("dataType"), fields.get("value"), fields.get("stringValue")
-    if kind == "BOOLEAN" and isinstance(value, (int, float)):
-        value = bool(value)
+    trace, span = text_or_none(fields.get("traceId")), text_or_none(fields.get("observationId"))
+    by = SOURCES.get(str(fields.get("source")), "unknown")
+    if kind == "CORRECTION" and trace is not None and by == "people" and words:
+        return GivenReference(trace, str(words), span)
+    if kind in ("CORRECTION", "TEXT"):  # no score: what should stand there, or a remark
+        return GivenScore(
+            None if kind == "CORRECTION" else str(fields.get("name")), None, text_or_none(words), by, trace, span
+        )
+    if kind == "BOOLEAN" and number(value) is not None:
+        value = bool(number(value))
+    elif kind == "NUMERIC":
+        value = number(value)
     elif kind == "CATEGORICAL" or (value is None and words is not None):
         value = words if words is not None else value
     return GivenScore(
         str(fields.get("name") or "score"),
         value if isinstance(value, (bool, int, float, str)) else None,
         text_or_none(fields.get("comment")),
-        SOURCES.get(str(fields.get("source")), "unknown"),
-        text_or_none(fields.get("traceId")),
-        text_or_none(fields.get("observationId")),
+        by,
+        trace,
+        span,
     )
 
 

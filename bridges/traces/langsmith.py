@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.labels import MEANINGS
-from .spans import GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
+from .spans import GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +69,6 @@ def _value(score: Any, value: Any) -> bool | float | str | None:
     """A label that is understood, else the score, else what there is."""
     if isinstance(value, str) and value.strip().casefold() in MEANINGS:
         return value
-    if isinstance(score, (bool, int, float)):
-        return score
+    if (found := number(score)) is not None:
+        return found
     return value if isinstance(value, (bool, int, float, str)) and value != "" else None

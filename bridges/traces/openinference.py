@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.labels import MEANINGS
-from .spans import GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
+from .spans import GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NAME = "openinference"
 _PREFIX = "attributes."
+_WHOLE = ("input.value", "output.value")
+"""Attributes that are read as a whole, by :func:`_value`."""
 _VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
 
 
@@ -53,7 +55,9 @@ def _attributes(row: Row) -> dict[str, Any]:
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
+    if prefix in _WHOLE and value is not None:
+        yield prefix, value
+    elif isinstance(value, Mapping) and value:
         for name, each in value.items():
             yield from _flat(each, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
@@ -136,7 +140,7 @@ def _annotation(row: Row) -> GivenScore:
     kind = str(row.get("annotator_kind", ""))
     return GivenScore(
         str(row.get("name") or row.get("annotation_name") or "annotation"),
-        label if known or not isinstance(score, (bool, int, float)) else score,
+        label if known or number(score) is None else number(score),
         text_or_none(why),
         "people" if kind == "HUMAN" else "model" if kind else "unknown",
         None,

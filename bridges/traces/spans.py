@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import isfinite
 from typing import Any, Literal
 
 By = Literal["people", "model", "unknown"]
@@ -47,10 +48,11 @@ class GivenScore:
 
 @dataclass(frozen=True)
 class GivenReference:
-    """The answer that people wrote for a trace."""
+    """The answer that people wrote for a trace, or for one span of it."""
 
     trace: str
     text: str
+    span: str | None = None
 
 
 Part = TracedSpan | GivenScore | GivenReference
@@ -77,6 +79,19 @@ def loaded(value: Any, *, texts: bool = False) -> Any:
         return ast.literal_eval(value.strip()) if begin in "{[" else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value
+
+
+def number(value: Any) -> bool | float | None:
+    """The number that a value is, or that a cell of a table holds as text; None where there is none."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    try:
+        found = float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if found is None or not isfinite(found):
+        return None
+    return int(found) if found.is_integer() else found
 
 
 def text_or_none(value: Any) -> str | None:

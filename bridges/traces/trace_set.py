@@ -24,7 +24,8 @@ class TraceSet:
     traces: Mapping[str, Sequence[TracedSpan]]
     scores: Mapping[str, Sequence[GivenScore]]
     """By trace, each once."""
-    references: Mapping[str, str]
+    references: Mapping[tuple[str, str | None], str]
+    """By trace and span; a span of None is the trace."""
     strays: int
     """Scores on spans that are in no file."""
 
@@ -33,13 +34,13 @@ class TraceSet:
         """Put the parts together; a span that is in several of them is one."""
         spans: dict[tuple[str, str], TracedSpan] = {}
         given: list[GivenScore] = []
-        references: dict[str, str] = {}
+        references: dict[tuple[str, str | None], str] = {}
         for part in parts:
             if isinstance(part, TracedSpan):
                 key = (part.trace, part.id)
                 spans[key] = _merged(spans[key], part) if key in spans else part
             elif isinstance(part, GivenReference):
-                references[part.trace] = part.text
+                references[part.trace, part.span] = part.text
             else:
                 given.append(part)
         traces: dict[str, list[TracedSpan]] = defaultdict(list)

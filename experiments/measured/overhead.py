@@ -138,7 +138,7 @@ def _judge(examples: Sequence[Example], url: str) -> None:
             api_base=url,
             max_concurrency=CONCURRENCY,
             p_yes="logprob",
-            cache=Path(folder) / STORE,
+            store=Path(folder) / STORE,
         )
     if found.budget.calls != len(examples) * QUESTIONS or found.coverage.share < 1:
         raise RuntimeError(f"the run did not buy every verdict once: {found.budget.calls} calls, {found.coverage}")

@@ -181,7 +181,7 @@ def evaluate_once(folder: Path, url: str) -> dict[str, Any]:
         api_base=url,
         max_concurrency=CONCURRENCY,
         p_yes="logprob",
-        cache=folder / STORE,
+        store=folder / STORE,
     )
     return {
         "verdicts": found.coverage.answered,

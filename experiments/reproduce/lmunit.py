@@ -102,7 +102,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
         InputError: Bad data, checklist, model name or setting.
         AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
     """
-    by = judge_access(model, cache=given.cache, **endpoint_options(given))
+    by = judge_access(model, store=given.cache, **endpoint_options(given))
     found = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if found is None:
         return None

@@ -12,7 +12,7 @@ from ...optimizer.weights.from_pairs import HeldOutTrial, try_learner
 from ...optimizer.weights.pairs import (
     ACCURACY_RESAMPLES,
     Floats,
-    Fold,
+    PairFold,
     interval,
     margins_to_credits,
     resample_shares,
@@ -111,7 +111,7 @@ def weights_table(
 
 
 def _by_section(
-    prefs: PreferenceScores, name: str, halves: list[Fold], sections: list[str], groups: list[str], seed: int
+    prefs: PreferenceScores, name: str, halves: list[PairFold], sections: list[str], groups: list[str], seed: int
 ) -> list[Row]:
     pairs = prefs.differences("section")
     count = len(prefs.section_names("section"))

@@ -86,16 +86,8 @@ class Chooser:
     """All candidates so far."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
-        """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
-
-        A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
-        """
-        found = {}
-        for dimension in self.targets.dimensions:
-            fine, poor = sides_of({each.id: self.targets.wanted[each.id].get(dimension) for each in self.examples})
-            if len(fine) >= FEWEST_ACCEPTED and poor:
-                found[dimension] = fine, poor
-        return found
+        """As of :func:`sides_by_dimension`."""
+        return sides_by_dimension(self.examples, self.targets)
 
     async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.
@@ -268,6 +260,19 @@ class Chooser:
             what = "turned round" if name in flipped else "left out"
             self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
         return flipped, dropped
+
+
+def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:
+    """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
+
+    A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
+    """
+    found = {}
+    for dimension in targets.dimensions:
+        fine, poor = sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
+        if len(fine) >= FEWEST_ACCEPTED and poor:
+            found[dimension] = fine, poor
+    return found
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:

@@ -18,8 +18,8 @@ from .pairs import (
     SCORE_TIE,
     Codes,
     Floats,
-    Fold,
     PairDifferences,
+    PairFold,
     grouped_folds,
     interval,
     margins_to_credits,
@@ -49,7 +49,7 @@ class HeldOutTrial:
 def try_learner(
     learner: WeightLearner,
     pairs: PairDifferences,
-    splits: list[Fold],
+    splits: list[PairFold],
     sections: int,
     pooling: Pooling,
     seed: int,

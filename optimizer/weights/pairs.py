@@ -109,14 +109,14 @@ ABOUT_AS_GOOD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class PairFold:
     """Rows to learn from and rows to be judged on; no group is in both."""
 
     development: NDArray[np.intp]
     test: NDArray[np.intp]
 
 
-def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Fold]:
+def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
     """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
 
     Args:
@@ -130,11 +130,11 @@ def grouped_folds(groups: Codes, folds: int, seed: int) -> list[Fold]:
     place = _places(groups, seed)
     folds = min(folds, int(groups.max()) + 1)
     fold = np.minimum((place * folds).astype(np.int64), folds - 1)
-    splits = [Fold(np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(folds)]
+    splits = [PairFold(np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(folds)]
     return [split for split in splits if len(split.test) and len(split.development)]
 
 
-def single_split(groups: Codes, test_share: float, seed: int) -> list[Fold]:
+def single_split(groups: Codes, test_share: float, seed: int) -> list[PairFold]:
     """One split with about ``test_share`` of the pairs held out, whole groups at a time.
 
     Raises:
@@ -143,7 +143,7 @@ def single_split(groups: Codes, test_share: float, seed: int) -> list[Fold]:
     held_out = _places(groups, seed) < test_share
     if held_out.all() or not held_out.any():
         raise InputError(f"Holding out a share of {test_share} of these pairs leaves one side empty; choose another.")
-    return [Fold(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+    return [PairFold(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
 
 
 def _places(groups: Codes, seed: int) -> Floats:

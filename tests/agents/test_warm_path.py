@@ -37,7 +37,7 @@ def test_a_second_run_reuses_one_answer_for_each_of_the_examples_with_the_same_t
     model = ScriptedModel(lambda request: 0.7)
     for calls, reused in ((1, 4), (0, 5)):
         found = evaluate(
-            examples(5, alike=True), checklist=CHECKLIST, model=model, cache=tmp_path / "v.db", p_yes="logprob"
+            examples(5, alike=True), checklist=CHECKLIST, model=model, store=tmp_path / "v.db", p_yes="logprob"
         )
         assert (found.budget.calls, found.budget.cached_calls) == (calls, reused)
 

@@ -102,7 +102,7 @@ def test_an_evaluation_gives_the_mean_and_costs_nothing_the_second_time(tmp_path
 
     examples = [asked(), asked("Capital of Spain?")]
     for calls in (4, 0):
-        with open_gateway(cache=tmp_path / "cache.db") as opened:
+        with open_gateway(store=tmp_path / "cache.db") as opened:
             metric, _ = metric_over(opened)
             result = dspy.Evaluate(devset=examples, metric=metric, num_threads=2)(Always())
             assert result.score == pytest.approx(100 * (3.3 + 1.5) / 8, abs=0.01)

@@ -172,7 +172,7 @@ def test_a_reflection_that_can_never_answer_stops_gepa(post: Letters) -> None:
 def test_the_same_search_again_costs_nothing(post: Letters, tmp_path: Path) -> None:
     found = []
     for calls in (True, False):
-        with post.open(no_cache=False, cache=tmp_path / "answers.db") as adapter:
+        with post.open(no_cache=False, store=tmp_path / "answers.db") as adapter:
             found.append(post.optimize(adapter).best_candidate)
             assert bool(adapter.gateway.budget.calls) is calls
     assert found[0] == found[1]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from askance.cli import cli
-from askance.commands.options import NEW_NAMES
+from askance.commands.options import NEW_NAMES, settings
 from askance.evaluation.options import load_config, parse_options
+from askance.memory.run_directory import RunDirectory
 from askance.optimizer.options import AlignOptions
+from askance.optimizer.runner import take_up
 from askance.prompts.checklist import parse_checklist
 from askance.prompts.errors import InputError
 
@@ -44,7 +48,10 @@ def test_help_shows_the_new_names_alone() -> None:
 
 def test_files_and_python_take_both_names_and_never_two_at_once(tmp_path: Path) -> None:
     assert parse_options(AlignOptions, {"alpha": 0.2, "disagreement_threshold": 0.4}).accept_level == 0.2
-    assert parse_options(AlignOptions, {"accept_level": 0.2, "threshold": 0.4}).threshold == 0.4
+    with pytest.warns(DeprecationWarning, match="accept_level is now alpha"):
+        assert parse_options(AlignOptions, {"accept_level": 0.2}).accept_level == 0.2
+    with pytest.warns(DeprecationWarning, match="threshold is now disagreement_threshold"):
+        assert parse_options(AlignOptions, {"threshold": 0.4}).threshold == 0.4
     file = tmp_path / "askance.yaml"
     file.write_text("alpha: 0.2\ndisagreement-threshold: 0.4\n")
     assert load_config(file) == {"accept_level": 0.2, "threshold": 0.4}
@@ -61,6 +68,31 @@ def test_an_old_name_in_a_file_is_told_its_new_one(tmp_path: Path, caplog: pytes
     assert [each.getMessage() for each in caplog.records] == [
         f"{file}: max_drift is now max_bias; the old name works in this version."
     ]
+
+
+def test_python_is_told_the_new_name_where_it_gives_the_old_one(world: Any, tmp_path: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="the old name works in this version") as told:
+        world.align(tmp_path / "run", threshold=0.4, max_drift=0.3, max_iterations=1)
+    said = {str(each.message).partition(";")[0]: Path(each.filename).name for each in told}
+    assert said == {  # and where askance was called
+        "threshold is now disagreement_threshold": "conftest.py",
+        "max_drift is now max_bias": "conftest.py",
+    }
+    with pytest.warns(DeprecationWarning, match="cache is now store"):
+        take_up(RunDirectory(tmp_path / "run"), {"cache": tmp_path / "answers.db"})
+
+
+def test_a_new_name_is_no_warning_on_the_command_line_or_in_python(world: Any, tmp_path: Path) -> None:
+    file = tmp_path / "askance.yaml"
+    file.write_text("alpha: 0.2\nstore: answers.db\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        options, _ = settings(AlignOptions, file, {"max_drift": 0.3})
+        assert options == {"alpha": 0.2, "store": str(tmp_path / "answers.db"), "max_bias": 0.3}
+        parsed = parse_options(AlignOptions, options)
+        assert (parsed.accept_level, parsed.cache, parsed.max_drift) == (0.2, tmp_path / "answers.db", 0.3)
+        world.align(tmp_path / "run", disagreement_threshold=0.4, store=tmp_path / "answers.db", max_iterations=1)
+        take_up(RunDirectory(tmp_path / "run"), {"store": tmp_path / "answers.db"})
 
 
 def test_a_criterion_is_a_dimension_in_options_files_and_checklists(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def note_requests(seen: Sequence[Request]) -> list[Request]:
     [
         ({"tolerance": 1.0}, "converged", 1),
         ({}, "no_disagreements", 3),
-        ({"accept_level": 0.001, "patience": 1}, "no_gain", 1),
-        ({"accept_level": 0.001, "patience": 2}, "no_gain", 2),
+        ({"alpha": 0.001, "patience": 1}, "no_gain", 1),
+        ({"alpha": 0.001, "patience": 2}, "no_gain", 2),
         ({"max_iterations": 1}, "max_iterations", 1),
         ({"max_iterations": 2, "patience": 5}, "max_iterations", 2),
         ({"max_lessons": 1}, "max_lessons", 2),
@@ -92,7 +92,7 @@ def test_a_full_prompt_buys_no_further_notes(world: Any, tmp_path: Path) -> None
 def test_the_note_taker_reads_no_more_than_max_notes_and_nothing_twice_with_one_prompt(
     world: Any, tmp_path: Path
 ) -> None:
-    done = world.migrate(tmp_path / "run", max_notes=3, accept_level=0.001, patience=5)
+    done = world.migrate(tmp_path / "run", max_notes=3, alpha=0.001, patience=5)
     assert done.result["accepted_edits"] == [], "so the prompt stays the same"
     rounds = [
         [f"{each['example']}/{each['question']}" for each in event["read"]]
@@ -142,7 +142,7 @@ def test_what_was_accepted_before_a_budget_ended_the_run_is_kept(world: Any, tmp
 
 
 def test_nothing_accepted_leaves_the_prompt_as_it_was(world: Any, tmp_path: Path) -> None:
-    done = world.migrate(tmp_path / "run", accept_level=0.001)
+    done = world.migrate(tmp_path / "run", alpha=0.001)
     assert done.result["accepted_edits"] == []
     assert done.prompt == done.result["baseline"]["prompt"] == (tmp_path / "run" / "prompt.md").read_text()
     assert (tmp_path / "run" / "changes.diff").read_text() == ""
@@ -151,7 +151,7 @@ def test_nothing_accepted_leaves_the_prompt_as_it_was(world: Any, tmp_path: Path
 
 
 def test_an_edit_that_was_rejected_is_not_judged_again(world: Any, tmp_path: Path) -> None:
-    done = world.migrate(tmp_path / "run", accept_level=0.001, patience=5)
+    done = world.migrate(tmp_path / "run", alpha=0.001, patience=5)
     judged = [frozenset((edit["old"], edit["new"]) for edit in each["edits"]) for each in done.result["rejected_edits"]]
     assert len(judged) >= 3
     assert len(judged) == len(set(judged)), "no candidate comes twice"
@@ -162,7 +162,7 @@ def test_an_edit_that_was_rejected_is_not_judged_again(world: Any, tmp_path: Pat
 def test_edits_with_a_gain_within_noise_wait_and_are_rejected_at_the_end_with_what_the_gate_said(
     world: Any, tmp_path: Path
 ) -> None:
-    done = world.migrate(tmp_path / "run", accept_level=0.001, patience=5)
+    done = world.migrate(tmp_path / "run", alpha=0.001, patience=5)
     waited = [each for each in done.result["rejected_edits"] if each["reason"].startswith("a gain within noise")]
     grown = [len(each["edits"]) for each in waited]
     assert len(grown) >= 2 and grown == sorted(grown), "the next lessons were tried with those that waited"

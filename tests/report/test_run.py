@@ -98,7 +98,7 @@ def hostile_run(run):
         max_notes=4,
         max_iterations=3,
         resamples=200,
-        accept_level=0.2,
+        alpha=0.2,
         trial=False,
         prune=False,
     )

@@ -69,7 +69,7 @@ def compiled(model: ScriptedModel, path: Path, cache: Path, **options: Any) -> A
     """Compile with BootstrapFewShot, save, and return the ledger."""
     optimiser = dspy.BootstrapFewShot(metric=usable_note, max_bootstrapped_demos=2, max_labeled_demos=0)
     with (
-        open_gateway(cache=cache, **options) as opened,
+        open_gateway(store=cache, **options) as opened,
         dspy.context(lm=opened.lm(model, role="note_taker"), adapter=dspy.JSONAdapter()),
     ):
         optimiser.compile(NoteTakerProgram(), trainset=trainset()).save(path)
@@ -198,7 +198,7 @@ def test_gepa_rewrites_the_words_of_the_note_taker_and_again_for_nothing(tmp_pat
     model = ScriptedModel(script)
     for first in (True, False):
         with (
-            open_gateway(cache=tmp_path / "cache.db") as opened,
+            open_gateway(store=tmp_path / "cache.db") as opened,
             dspy.context(lm=opened.lm(model, role="note_taker"), adapter=dspy.JSONAdapter()),
         ):
             reflection = opened.lm(model, role="reflection", temperature=1.0)

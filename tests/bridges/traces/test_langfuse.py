@@ -114,6 +114,26 @@ def test_blob_storage_has_snake_case_and_a_file_of_each_kind(write: Any) -> None
     assert found.rows[0]["human"] == {"helpful": 2}
 
 
+def test_a_remark_is_a_comment_and_a_correction_the_reference_not_a_score(write: Any) -> None:
+    remark = score(id="s2", name="note", dataType="TEXT", value=0, stringValue="Too short.", comment=None)
+    better = score(id="s3", name="output", dataType="CORRECTION", value=0, stringValue="On Monday.", comment=None)
+    found = import_traces(write("t.json", TRACE | {"scores": [remark, better]}))
+    assert found.rows[0]["comment"] == {"note": "Too short."} and found.rows[0]["reference"] == "On Monday."
+    assert "human" not in found.rows[0]
+    by_model = import_traces(write("m.json", TRACE | {"scores": [better | {"source": "EVAL"}]}))
+    assert "reference" not in by_model.rows[0] and "human" not in by_model.rows[0]
+    on_root = better | {"traceId": OBSERVATION["traceId"], "observationId": OBSERVATION["id"]}
+    found = import_traces([write("o.jsonl", [OBSERVATION]), write("s.jsonl", [on_root])])
+    assert found.rows[0]["reference"] == "On Monday."
+
+
+def test_scores_in_a_table_are_numbers(write: Any) -> None:
+    table = "id,trace_id,name,value,source,data_type,string_value\n"
+    table += "s1,t1,stars,4,ANNOTATION,NUMERIC,\ns2,t1,good,1,ANNOTATION,BOOLEAN,True\n"
+    found = import_traces([write("t.json", TRACE), write("scores.csv", table)])
+    assert found.rows[0]["human"] == {"stars": 4, "good": True}
+
+
 def test_a_page_of_observations_without_their_traces(write: Any) -> None:
     child = OBSERVATION | {"id": "o2", "parentObservationId": "o1", "output": "inner"}
     failed = OBSERVATION | {"id": "o3", "traceId": "t3", "output": None, "level": "ERROR", "statusMessage": "timeout"}

@@ -110,3 +110,9 @@ def test_a_run_that_failed_is_left_out_and_said(write: Any) -> None:
     found = import_traces(write("runs.jsonl", [RUN, failed]))
     assert len(found.rows) == 1
     assert "Left out: 1 trace with an error instead of an output." in found.notes
+
+
+def test_feedback_in_a_table_keeps_its_score(write: Any) -> None:
+    table = "id,run_id,key,score,value,comment,feedback_source.type\nf1,r1,correctness,0.5,,Late.,app\n"
+    found = import_traces([write("runs.jsonl", [RUN]), write("feedback.csv", table)])
+    assert found.rows[0]["human"] == {"correctness": 0.5}

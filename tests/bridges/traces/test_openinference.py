@@ -144,3 +144,14 @@ def test_otlp_with_numbered_prompts_and_an_error(write: Any) -> None:
     found = import_traces(write("otlp.jsonl", [otlp(attributes=good), failed]))
     assert [row["output"] for row in found.rows] == ["Here."]
     assert "Left out: 1 trace with an error instead of an output." in found.notes
+
+
+def test_a_table_of_a_model_s_calls_keeps_question_and_score(write: Any) -> None:
+    spans = (
+        "context.span_id,context.trace_id,name,parent_id,status_code,attributes.input.value,attributes.output.value\n"
+    )
+    asked = '{""messages"": [{""role"": ""user"", ""content"": ""Where is it?""}], ""model"": ""m""}'
+    spans += f'b1,a1,chat,,OK,"{asked}",In the shed.\n'
+    said = "span_id,annotation_name,annotator_kind,result.score,result.label,result.explanation\nb1,fit,HUMAN,1.0,correct,Fine.\n"
+    found = import_traces([write("spans.csv", spans), write("said.csv", said)])
+    assert found.rows[0]["input"] == "Where is it?" and found.rows[0]["human"] == {"fit": 1}

@@ -127,7 +127,7 @@ def test_all_lessons_can_be_written_in_one_rewrite(world: Any, tmp_path: Path) -
 
 
 def test_people_agreeing_within_the_threshold_end_the_run(world: Any, tmp_path: Path) -> None:
-    done = world.align(tmp_path / "run", threshold=0.99)
+    done = world.align(tmp_path / "run", disagreement_threshold=0.99)
     assert (done.finish_reason, done.result["iterations"]) == ("converged", 1)
     assert done.prompt == world.prompt.text
 

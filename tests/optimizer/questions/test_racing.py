@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+from askance.evaluation.scoring import Targets
 from askance.optimizer.questions import racing
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.racing import NO_ROOM, SCREENED, joining, left_after, steps
@@ -68,26 +69,48 @@ def test_a_race_takes_fewer_calls_and_keeps_the_right_questions(
         return reply(desk, messages)
 
     monkeypatch.setattr(Desk, "reply", noisy)
-    settings: dict[str, Any] = {"learn_from": "development", "max_questions": 2}
-    raced = make_desk().align(tmp_path / "raced", **settings).record
+    given: dict[str, Any] = {"learn_from": "development", "max_questions": 1}  # of three that are raced two are left
+    raced = make_desk().align(tmp_path / "raced", **given)
     with patch.object(racing, "STEPS", ()):
-        whole = make_desk().align(tmp_path / "whole", **settings).record
-    assert raced.calls < whole.calls
-    assert {each.text for each in raced.learned} == {each.text for each in whole.learned}
-    assert {each.text for each in raced.learned} < {question for _, question in RULES.values()}
+        whole = make_desk().align(tmp_path / "whole", **given)
+    assert raced.record.calls < whole.record.calls
+    best, same = (
+        [each["text"] for each in run.result["questions"] if each["reason"] not in NO_ROOM] for run in (raced, whole)
+    )
+    assert best == same and set(best) & {question for _, question in RULES.values()}
+
+
+EXAMPLES = [
+    Example.model_validate({"id": f"e{place}", "input": "a", "output": "b", "comment": f"remark {place}"})
+    for place in range(60)
+]
+TARGETS = Targets("human", ("overall",), {each.id: {"overall": float(int(each.id[1:]) > 23)} for each in EXAMPLES})
+"""24 are rejected."""
+KNOWN = {"most": 6, "rounds": 1, "asked": 1}
+
+
+def usual(*halves: Sequence[Example], **options: Any) -> float:
+    found = usual_calls(halves, 60, TARGETS, **KNOWN | options)
+    assert found is not None
+    return found
 
 
 def test_the_bound_of_calls_is_that_of_a_race() -> None:
-    examples = [
-        Example.model_validate({"id": f"e{place}", "input": "a", "output": "b", "comment": f"remark {place}"})
-        for place in range(60)
-    ]
-    known = {"most": 6, "asked": 1}
-    bounds = {"rounds": 1, "dimensions": 1, "waiting": 0} | known
-    most, usual = calls_at_most([examples], 60, **bounds), usual_calls([examples], 60, **known)
+    bounds = {"dimensions": 1, "waiting": 0} | KNOWN
+    most = calls_at_most([EXAMPLES], 60, **bounds)
     with patch("askance.optimizer.questions.calls.STEPS", ()):
-        assert calls_at_most([examples], 60, **bounds) > most > usual
-        assert usual_calls([examples], 60, **known) > usual
-    twice = usual_calls([examples, examples], 60, **known)
-    assert 2 * (usual - 6 * 60) < twice - 6 * 60 < 4 * (usual - 6 * 60), "six folds share their answers"
-    assert calls_at_most([examples, examples], 60, **bounds) > twice
+        assert calls_at_most([EXAMPLES], 60, **bounds) > most > usual(EXAMPLES)
+    halves = EXAMPLES[::2], EXAMPLES[1::2]
+    assert calls_at_most(halves, 60, **bounds) > usual(*halves) > usual(halves[0])
+
+
+def test_what_is_usual_goes_by_the_different_comments_that_are_read() -> None:
+    alone = usual(EXAMPLES)
+    assert usual(EXAMPLES, rounds=2) > alone, "beside their outputs too"
+    same = [each.model_copy(update={"comment": EXAMPLES[0].comment}) for each in EXAMPLES]
+    assert usual(same) < alone / 2
+    read = [(each.id, each.comment[0].text) for each in EXAMPLES]
+    assert usual(EXAMPLES, before=read[:12]) < alone
+    assert usual_calls([EXAMPLES], 60, TARGETS, **KNOWN, before=read) is None
+    accepted_only = [each if int(each.id[1:]) > 23 else each.model_copy(update={"comment": ()}) for each in EXAMPLES]
+    assert usual_calls([accepted_only], 60, TARGETS, **KNOWN) is None

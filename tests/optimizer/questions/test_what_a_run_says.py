@@ -56,7 +56,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> askance.RunResult:
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> askance.RunResult:
-    return Desk().align(tmp_path_factory.mktemp("run") / "run", accept_level=0.0001)
+    return Desk().align(tmp_path_factory.mktemp("run") / "run", alpha=0.0001)
 
 
 def shown(*arguments: Any) -> Result:
