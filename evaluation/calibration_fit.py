@@ -47,6 +47,8 @@ FEWEST_ACCEPTED = 4
 """Accepted outputs that a centre and a spread are taken from at least."""
 LEAST_SPREAD = 0.3
 """In log-odds: a question that says the same of every accepted output is not taken for an infinitely sharp one."""
+MANY = 20
+"""Accepted outputs from which some are taken to be accepted by mistake."""
 NORMAL = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 OUTSTANDING = 1.75
@@ -200,14 +202,17 @@ def _accepted(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibra
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
-    """Median and spread of what a question says of accepted outputs, the latter 0.3 at least.
+    """Centre and spread of what a question says of accepted outputs, the latter 0.3 at least.
 
-    The spread is the median absolute deviation, as the standard deviation of a normal distribution: some outputs are accepted by
-    mistake, and one that has the fault would move a mean and blow up a standard deviation.
+    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal distribution): some
+    outputs are accepted by mistake, and one that has the fault would move a mean and blow up a standard deviation. Of
+    fewer these two are the better ones: a median absolute deviation of eight is off by .4 of itself.
 
     Args:
         fine: Log-odds, shape (n,), n > 1.
     """
+    if len(fine) < MANY:
+        return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
     centre = float(np.median(fine))
     return centre, max(NORMAL * float(np.median(np.abs(fine - centre))), LEAST_SPREAD)
 

@@ -397,7 +397,7 @@ def _is_cut_off(db: sqlite3.Connection, path: Path) -> bool:
     if log.is_file() and log.stat().st_size:  # pages that are still in the log
         return False
     pages, size = (db.execute(f"PRAGMA {each}").fetchone()[0] for each in ("page_count", "page_size"))
-    return path.stat().st_size < pages * size
+    return bool(path.stat().st_size < pages * size)
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:
