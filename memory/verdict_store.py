@@ -390,13 +390,21 @@ def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[Row]
 
 
 def _is_cut_off(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether a file is shorter than it says, which SQLite sees only where it comes to a page that is not there."""
+    """Whether a file is shorter than it says, which SQLite sees only where it comes to a page that is not there.
+
+    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in the file.
+    """
     if not path.is_file():
         return False
-    log = path.with_name(f"{path.name}-wal")
-    if log.is_file() and log.stat().st_size:  # pages that are still in the log
-        return False
     pages, size = (db.execute(f"PRAGMA {each}").fetchone()[0] for each in ("page_count", "page_size"))
+    if path.stat().st_size >= pages * size:
+        return False
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        if log.stat().st_size:
+            return False
+    except FileNotFoundError:
+        pass
     return bool(path.stat().st_size < pages * size)
 
 
