@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from ..models.base import Answer
 
 SCHEMA_VERSION = 1
+WAITS, LONG = 0.05, 5.0
+"""Seconds before a store that others are just making is opened again, and those from which SQLite has waited itself."""
+MAGIC, HEADER = b"SQLite format 3\0", 100
+"""How a file of SQLite begins, and bytes of its header."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -147,13 +152,18 @@ class VerdictStore:
         self._beside = None if beside is None else _ReadOnly(beside)
         self._shared = None if shared is None else _open_shared(shared)
 
-    def _open(self) -> tuple[sqlite3.Connection, set[bytes]]:
-        """The file with its tables, and the keys that were brought."""
+    def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
+        """The file with its tables, and the keys that were brought.
+
+        SQLite does not wait where several processes make the same file at once, so it is tried ``again``; where it has
+        waited, that is it.
+        """
+        began = time.monotonic()
         db = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-            if _is_cut_off(db, self.path):
+            if _is_cut_off(self.path):
                 raise sqlite3.DatabaseError("malformed: pages are missing at its end")
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
@@ -167,6 +177,10 @@ class VerdictStore:
         except BaseException as error:
             if db is not None:
                 db.close()
+            was_at_once = time.monotonic() - began < LONG
+            if again and was_at_once and isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                time.sleep(WAITS)
+                return self._open(again - 1)
             if isinstance(error, sqlite3.DatabaseError):
                 raise _explain(self.path, error) from None
             if isinstance(error, OSError):
@@ -389,23 +403,28 @@ def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[Row]
                 yield row
 
 
-def _is_cut_off(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether a file is shorter than it says, which SQLite sees only where it comes to a page that is not there.
+def _is_cut_off(path: Path) -> bool:
+    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not there.
 
     Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in the file.
     """
-    if not path.is_file():
-        return False
-    pages, size = (db.execute(f"PRAGMA {each}").fetchone()[0] for each in ("page_count", "page_size"))
-    if path.stat().st_size >= pages * size:
-        return False
-    log = path.with_name(f"{path.name}-wal")
     try:
-        if log.stat().st_size:
+        with path.open("rb") as file:
+            header = file.read(HEADER)
+        if len(header) < HEADER or not header.startswith(MAGIC) or path.stat().st_size >= _said(header):
             return False
-    except FileNotFoundError:
-        pass
-    return bool(path.stat().st_size < pages * size)
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            return False
+        return path.stat().st_size < _said(header)
+    except OSError:  # it is not there yet, or SQLite says better what is wrong
+        return False
+
+
+def _said(header: bytes) -> int:
+    """Bytes that a file of SQLite should have (its file format, 1.3.2 and 1.3.8)."""
+    size = int.from_bytes(header[16:18], "big")
+    return (65_536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:
