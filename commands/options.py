@@ -148,6 +148,13 @@ def common_options(function: Function) -> Function:
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), help="YAML file with settings; the command line wins."
 )
+dimensions_option = click.option(
+    "--dimension",
+    "--criterion",
+    "dimensions",
+    multiple=True,
+    help="Allowed dimension (criterion); may be given several times.",
+)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would take and buy nothing.")
 
 

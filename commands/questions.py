@@ -14,6 +14,7 @@ from ..prompts.rows import write_whole
 from .options import (
     GroupedCommand,
     config_option,
+    dimensions_option,
     load_dotenv,
     need,
     read_task,
@@ -30,13 +31,7 @@ from .terminal import echo
 @click.option("--model", default=None, help="The question writer, as provider/model.")
 @click.option("--writer", default=None, help="The same as --model.")
 @click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
-@click.option(
-    "--dimension",
-    "--criterion",
-    "dimensions",
-    multiple=True,
-    help="Allowed dimension (criterion); may be given several times.",
-)
+@dimensions_option
 @store_options
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
 @config_option

@@ -12,7 +12,16 @@ from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
-from .options import GroupedCommand, buying_options, load_dotenv, need, read_task, settings, settings_options
+from .options import (
+    GroupedCommand,
+    buying_options,
+    dimensions_option,
+    load_dotenv,
+    need,
+    read_task,
+    settings,
+    settings_options,
+)
 from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
 
@@ -35,13 +44,7 @@ RESULT = "selection.json"
 @click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
 @click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
-@click.option(
-    "--dimension",
-    "--criterion",
-    "dimensions",
-    multiple=True,
-    help="Allowed dimension (criterion); may be given several times.",
-)
+@dimensions_option
 @buying_options
 @settings_options(SelectOptions, without=UNUSED)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:

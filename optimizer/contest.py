@@ -230,14 +230,13 @@ class Contest:
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return raced.decision, self.conclude(best, raced, edits, iteration, shows)
 
-    def gains(self, crossed: Crossed) -> bool:
-        """Whether a way of learning gains anything, be it within noise, on the examples that it was tested on."""
-        gain = self.acceptance.decide_crossed(crossed).gain
-        return gain is not None and (gain.value or 0) > 0
-
-    def give_up(self, draft: Draft, crossed: Crossed) -> Race:
-        """Decide about a draft by a part of the examples alone, which show no gain of the way that it was learned."""
-        return Race(self._new_version(draft), self.acceptance.decide_crossed(crossed), len(crossed.examples), None)
+    def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
+        """The refusal of a draft where a part of the examples shows no gain, be it within noise, of the way that it was learned;
+        None where the others are to be asked."""
+        decision = self.acceptance.decide_crossed(crossed)
+        if decision.gain is not None and (decision.gain.value or 0) > 0:
+            return None
+        return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""

@@ -47,6 +47,12 @@ def share(*parts: object) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
+def judge_at(url: str, limit: int) -> list[str]:
+    """Arguments of a command that asks a stand-in server about some of the examples, four calls at a time."""
+    judge = ["--model", "openai/judge", "--api-base", url, "--max-concurrency", "4"]
+    return [*judge, "--limit", str(limit), "--json"]
+
+
 def help_with(messages: Sequence[tuple[str, str]], fields: Mapping[str, Any]) -> dict[str, Any] | None:
     """What deduplicator, updater and rewriter answer in any world; None where the request is none of theirs."""
     last, case = messages[-1][1], messages[min(1, len(messages) - 1)][1]

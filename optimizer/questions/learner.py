@@ -68,13 +68,14 @@ class QuestionLearner:
         if self._done:
             return start
         self._done = True
-        if not (self.both if self.crossed else self.finder.chooser).sides():
+        chooser = self.both if self.crossed else self.finder.chooser
+        if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
             return start
         try:
             raced = await self._race(start, seen, contest, iteration)
         finally:
-            self.learned = (self.both if self.crossed else self.finder.chooser).learned
+            self.learned = chooser.learned
         return start if raced is None else contest.conclude(start, raced, (), iteration)
 
     async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
@@ -111,8 +112,8 @@ class QuestionLearner:
             )
 
         crossed = Crossed(await folds(contest.validation, theirs, mine))
-        if not contest.gains(crossed):
-            return contest.give_up(kept, crossed)
+        if (refused := contest.give_up(kept, crossed)) is not None:
+            return refused
         return await contest.cross(start, kept, Crossed(crossed.folds + await folds(seen.examples, mine, theirs)))
 
     def _parts(self, examples: Sequence[Example]) -> list[list[Example]]:

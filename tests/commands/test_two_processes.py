@@ -15,6 +15,7 @@ import pytest
 from askance.prompts.errors import AskanceError
 from askance.prompts.rows import write_whole
 from askance.testing import StandInServer
+from tests.conftest import judge_at
 
 
 def test_two_processes_on_one_store_pay_for_each_answer_once(askance_command: Any, world: Any, sandbox: Path) -> None:
@@ -25,17 +26,7 @@ def test_two_processes_on_one_store_pay_for_each_answer_once(askance_command: An
         return float(world.serve(body))
 
     with StandInServer(slowly) as server:
-        judge = [
-            "--model",
-            "openai/judge",
-            "--api-base",
-            server.url,
-            "--max-concurrency",
-            "4",
-            "--limit",
-            "16",
-            "--json",
-        ]
+        judge = judge_at(server.url, 16)
         both = [askance_command.start("evaluate", data, *checklist, *judge, "-o", "verdicts.jsonl") for _ in range(2)]
         done = [askance_command.finish(each) for each in both]
         bodies = [json.dumps(body, sort_keys=True) for body in server.bodies]

@@ -23,6 +23,7 @@ from askance.models.base import Answer, Parameters, Request, make_request
 from askance.models.gateway import Gateway, StoreAwayError
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import ScriptedModel, StandInServer
+from tests.conftest import judge_at
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: make test-postgres")
 
@@ -230,17 +231,7 @@ def test_processes_on_one_store_whose_connections_are_cut_pay_for_each_answer_on
         return float(world.serve(body))
 
     with StandInServer(slowly) as server:
-        judge = [
-            "--model",
-            "openai/judge",
-            "--api-base",
-            server.url,
-            "--max-concurrency",
-            "4",
-            "--limit",
-            "24",
-            "--json",
-        ]
+        judge = judge_at(server.url, 24)
         command = ("evaluate", data, *checklist, *judge, "--store", address)
         running = [askance_command.start(*command) for _ in range(processes)]
         cuts = 0
@@ -269,17 +260,7 @@ def test_what_a_killed_process_was_buying_is_bought_by_the_other(
         return float(world.serve(body))
 
     with StandInServer(slowly) as server:
-        judge = [
-            "--model",
-            "openai/judge",
-            "--api-base",
-            server.url,
-            "--max-concurrency",
-            "4",
-            "--limit",
-            "8",
-            "--json",
-        ]
+        judge = judge_at(server.url, 8)
         command = ("evaluate", data, *checklist, *judge, "--store", address)
         victim = askance_command.start(*command)
         until = time.monotonic() + 60
