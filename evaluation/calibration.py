@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..prompts.checklist import Polar
@@ -44,6 +45,8 @@ class QuestionCalibration(Polar):
     """a of p' = sigmoid(a·logit(p) + b), p being P(good)."""
     shift: float | None = None
     """b."""
+    lean: float | None = Field(default=None, ge=0)
+    """How much of the mean log-odds of yes to all other questions is taken off those of this one first; None for nothing."""
     n: int = Field(ge=0)
     """Examples with both a verdict and a wanted score."""
     reason: str | None = None
@@ -77,6 +80,10 @@ class Calibration(BaseModel):
                 raise ValueError(
                     f"field 'questions.{question}': the method {self.method} takes {need}, no less or more"
                 )
+            if fit.lean is not None and (self.method != "accepted" or len(self.questions) < 2):
+                raise ValueError(
+                    f"field 'questions.{question}.lean': only 'accepted' has it, with two questions or more"
+                )
         return self
 
     @property
@@ -89,7 +96,8 @@ class Calibration(BaseModel):
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same
         value. With ``thresholds`` P(yes) becomes 1 or 0 (``hard``); with ``platt`` and ``accepted`` it is replaced, and the
-        answer is the good one where P(good) >= 0.5.
+        answer is the good one where P(good) >= 0.5. A verdict that is read beside those on the other questions has no
+        answer where one of these has none.
 
         Raises:
             InputError: A verdict is by another model or prompt, or answers a question that is not calibrated.
@@ -103,9 +111,14 @@ class Calibration(BaseModel):
             if (known := [value for value in values if value is not None])
         }
         return [
-            verdict if verdict.answer is None else self._calibrated(verdict, means[verdict.example, verdict.question])
+            verdict if verdict.answer is None else self._calibrated(verdict, self._beside(verdict, means), means)
             for verdict in verdicts
         ]
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether a verdict can only be read beside those on all other questions."""
+        return any(fit.lean for fit in self.questions.values())
 
     def check_polarity(self, checklist: Checklist) -> None:
         """See that every question means what it meant when the calibration was fitted.
@@ -138,15 +151,56 @@ class Calibration(BaseModel):
                 f"'{verdict.example}' is by {verdict.model} with the prompt {verdict.prompt}. Fit one for that judge."
             )
 
-    def _calibrated(self, verdict: Verdict, p_yes: float) -> Verdict:
+    def _beside(self, verdict: Verdict, means: Mapping[tuple[str, str], float]) -> str | None:
+        """The question whose answer is missing, without which this verdict cannot be read."""
+        if not self.questions[verdict.question].lean:
+            return None
+        return next((each for each in self.questions if (verdict.example, each) not in means), None)
+
+    def _calibrated(self, verdict: Verdict, missing: str | None, means: Mapping[tuple[str, str], float]) -> Verdict:
         fit = self.questions[verdict.question]
-        p_good = fit.p_good(p_yes)
+        if missing is not None:
+            error = f"it is read beside the answers to all questions, and that to '{missing}' is missing"
+            return replace(verdict, answer=None, p_yes=None, p_yes_from=None, status="abstained", error=error)
         if fit.threshold is not None:
-            answer = fit.is_good(p_good > fit.threshold)
+            answer = fit.is_good(fit.p_good(means[verdict.example, verdict.question]) > fit.threshold)
             return replace(verdict, answer=answer, p_yes=float(answer), p_yes_from="hard")
-        assert fit.slope is not None and fit.shift is not None  # the validator
-        scaled = float(sigmoid(fit.slope * logit(np.array([p_good])) + fit.shift)[0])
+        asked = self.questions if fit.lean else (verdict.question,)
+        said = {each: logit(np.array([means[verdict.example, each]])) for each in asked}
+        scaled = float(self.p_good(verdict.question, said)[0])
         return replace(verdict, answer=fit.is_good(scaled >= 0.5), p_yes=fit.p_good(scaled))
+
+    def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
+        """Scaled P(good) of a question, shape (n,), where it is scaled: p' = sigmoid(a·z + b).
+
+        Args:
+            question: z is its log-odds of the good answer, less what it leans on the others.
+            said: Log-odds of yes by question, each of shape (n,); that of a question which leans on none is enough.
+        """
+        fit = self.questions[question]
+        assert fit.slope is not None and fit.shift is not None  # the validator
+        left = said[question]
+        if fit.lean:
+            names = list(self.questions)
+            left = left - fit.lean * mean_of_others(np.array([said[each] for each in names]), names.index(question))
+        return sigmoid(fit.slope * (-left if fit.is_fault else left) + fit.shift)
+
+
+def mean_of_others(said: NDArray[np.float64], place: int) -> Vector:
+    """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing or there is no other.
+
+    A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who fill in
+    questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
+    "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
+
+    Args:
+        said: Log-odds of yes, shape (questions, n).
+        place: Of the question that is left out.
+    """
+    if len(said) < 2:
+        return np.full(said.shape[1], np.nan)
+    found: Vector = np.delete(said, place, axis=0).mean(axis=0)
+    return found
 
 
 def load_calibration(path: str | Path) -> Calibration:

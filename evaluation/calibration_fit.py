@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..stats.resampling import Vector, constant_reason
-from .calibration import Calibration, Method, QuestionCalibration, logit, replicates, sigmoid
+from .calibration import Calibration, Method, QuestionCalibration, logit, mean_of_others, replicates, sigmoid
 from .scoring import complete_mean
 from .verdict_table import only_judge
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
     from .scoring import Targets
 
-FitOne = Callable[[Vector, Vector, str], QuestionCalibration]
 
 FEWEST = 8
 """With fewer examples than this nothing is fitted."""
@@ -55,6 +54,9 @@ OUTSTANDING = 1.75
 """Deviations below the centre of the accepted outputs at which an output counts as half bad."""
 STEEPNESS = 1.5
 """Log-odds of being fine for each deviation."""
+SHRUNK_BY = 5.0
+"""Accepted outputs that the prior is worth by which a question leans on no other."""
+MOST_LEANING = 1.5
 _STEPS = 100
 _SETTLED = 1e-12
 """Below this relative descent one whole step more is exact; the loss could no longer tell it from rounding."""
@@ -99,10 +101,11 @@ def fit_platt(
 def fit_accepted(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question p' = sigmoid(a·logit(p) + b), a > 0, such that .5 lies 1.75 deviations below the accepted mean.
+    """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 1.75 deviations below the accepted centre.
 
-    Centre and spread are those of logit P(good) on the outputs whose wanted score is at least the mean one. So what a
-    question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
+    z is logit P(good) less what it leans on the other questions (:func:`~.calibration.beyond_others`): the slope on the mean of
+    theirs among accepted outputs, which have no faults that several questions could find.
+    Centre and spread are those of z on the outputs whose wanted score is at least the mean one. So what a question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
     that looks for one fault among many is no reason to praise the outputs that lack it. Unlike Platt's, the slope does
     not shrink where a fault is rare. With fewer than 4 accepted outputs a question keeps a = 1 and b = 0.
 
@@ -128,19 +131,41 @@ def _fit(
     mine = [verdict for verdict in verdicts if verdict.example in chosen]
     model, prompt = _judge(mine, checklist)
     answers = replicates(mine)
+    said = np.array(
+        [
+            [
+                np.nan if (mean := complete_mean(answers.get((example, each.id), []))) is None else mean
+                for example in ids
+            ]
+            for each in checklist.questions
+        ],
+        dtype=np.float64,
+    ).reshape(len(checklist.questions), len(ids))
     fits = {}
-    for question in checklist.questions:
+    for place, question in enumerate(checklist.questions):
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
-        pairs = [
-            (question.p_good(p_yes), wanted)
-            for example in ids
-            if (p_yes := complete_mean(answers.get((example, question.id), []))) is not None
-            and (wanted := targets.wanted[example].get(dimension)) is not None
-        ]
-        columns = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-        fit = fit_one(columns[:, 0], columns[:, 1], dimension)
+        scores = [targets.wanted[example].get(dimension) for example in ids]
+        wanted = np.array([np.nan if each is None else each for each in scores], dtype=np.float64)
+        there = ~np.isnan(said[place]) & ~np.isnan(wanted)
+        others = mean_of_others(logit(said[:, there]), place)
+        p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
+        fit = fit_one(_Column(p_good, wanted[there], -others if question.is_fault else others, dimension))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a question is fitted on; each of shape (n,)."""
+
+    p_good: Vector
+    wanted: Vector
+    others: Vector
+    """Mean log-odds of yes to all other questions, or of no where no is the good answer; NaN where one is missing."""
+    dimension: str
+
+
+FitOne = Callable[[_Column], QuestionCalibration]
 
 
 def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
@@ -149,7 +174,8 @@ def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
     return fit.model_copy(update={"good": "no", "reason": reason})
 
 
-def _threshold(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
+def _threshold(column: _Column) -> QuestionCalibration:
+    p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
 
     def kept(reason: str) -> QuestionCalibration:
@@ -174,7 +200,8 @@ def _threshold(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibr
     return QuestionCalibration(threshold=cut.threshold, correlation=cut.correlation, n=n)
 
 
-def _platt(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
+def _platt(column: _Column) -> QuestionCalibration:
+    p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
     if reason := _too_little(p_good, wanted, dimension):
         return QuestionCalibration(slope=1.0, shift=0.0, n=n, reason=reason)
@@ -189,16 +216,37 @@ def _platt(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibratio
     return QuestionCalibration(slope=slope, shift=shift, n=n, reason=reason)
 
 
-def _accepted(p_good: Vector, wanted: Vector, dimension: str) -> QuestionCalibration:
-    fine = logit(p_good[wanted >= wanted.mean()]) if len(wanted) else p_good
-    if len(fine) < FEWEST_ACCEPTED:
-        reason = f"only {len(fine)} accepted outputs have a verdict and a wanted score on '{dimension}'"
+def _accepted(column: _Column) -> QuestionCalibration:
+    p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
+    fine = wanted >= wanted.mean() if len(wanted) else np.zeros(0, dtype=bool)
+    if (few := np.count_nonzero(fine)) < FEWEST_ACCEPTED:
+        reason = f"only {few} accepted outputs have a verdict and a wanted score on '{dimension}'"
         return QuestionCalibration(
             slope=1.0, shift=0.0, n=len(p_good), reason=f"{reason}; {FEWEST_ACCEPTED} are needed"
         )
-    centre, spread = centre_and_spread(fine)
+    values, others = logit(p_good)[fine], column.others[fine]
+    lean = leaning(values, others)
+    centre, spread = centre_and_spread((values - lean * others)[~np.isnan(others)] if lean else values)
     slope = STEEPNESS / spread
-    return QuestionCalibration(slope=slope, shift=STEEPNESS * OUTSTANDING - slope * centre, n=len(p_good))
+    return QuestionCalibration(
+        slope=slope, shift=STEEPNESS * OUTSTANDING - slope * centre, lean=lean or None, n=len(p_good)
+    )
+
+
+def leaning(values: Vector, others: Vector) -> float:
+    """How much of ``others`` is in ``values``: the least-squares slope, shrunk towards 0, in [0, 1.5].
+
+    Args:
+        values: Log-odds of a question on accepted outputs, shape (n,).
+        others: The mean ones of all other questions on them; where it is NaN, as where there are none, nothing is known.
+    """
+    known = ~np.isnan(others)
+    values, others = values[known], others[known]
+    if len(values) < FEWEST:
+        return 0.0
+    spread = others - others.mean()
+    scale = float(spread @ spread) * (1 + SHRUNK_BY / len(values))
+    return float(np.clip(spread @ values / scale, 0.0, MOST_LEANING)) if scale > 0 else 0.0
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:

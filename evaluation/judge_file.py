@@ -292,7 +292,7 @@ def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
         InputError: Names the field at fault.
     """
     fits = texts.get("questions")
-    numbers = ("threshold", "correlation", "slope", "shift", "n")
+    numbers = ("threshold", "correlation", "slope", "shift", "lean", "n")
     read: dict[str, Any] = {**texts, "n": _number(texts.get("n"))}
     if isinstance(fits, Mapping):
         read["questions"] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...agents.asking import EachAsking
-from ...evaluation.calibration import logit, sigmoid
+from ...evaluation.calibration import logit
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...stats.correlation import spearman
@@ -57,13 +57,15 @@ class Truth:
         if key not in self._known:
             asking = EachAsking(Prompt(prompt), checklist.questions, False, True, 0.0, 0)
             asks = asking.asks(self._judge.identity, self._shown, 0, 0)
+            said = {
+                question.id: self._told(read_request(ask.request()))
+                for question, ask in zip(checklist.questions, asks, strict=True)
+            }
+            odds = {name: logit(values) for name, values in said.items()}
             scores = np.zeros(len(self._cases))
-            for question, ask in zip(checklist.questions, asks, strict=True):
-                good = np.array([question.p_good(each) for each in self._told(read_request(ask.request()))])
-                if calibration is not None:
-                    fit = calibration.questions[question.id]
-                    good = sigmoid((fit.slope or 0.0) * logit(good) + (fit.shift or 0.0))
-                scores += question.weight * good
+            for question in checklist.questions:
+                plain = 1.0 - said[question.id] if question.is_fault else said[question.id]
+                scores += question.weight * (plain if calibration is None else calibration.p_good(question.id, odds))
             found = spearman(scores.tolist(), self._human).value
             if found is None:
                 raise ValueError("the judge gives every example the same score")
