@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from ..agents.judging import Judging
 from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store, place_of, store_path
-from ..models.idle import Idle, idle_settings, where, without
+from ..models.idle import KEPT, Idle, where, without
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.labels import parse_labels
@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=BaseModel)
 MODEL, FILE = "model", "file"
-KEPT = "kept"
-"""Context of validation: the settings stand in a run or a judge's file."""
 """What a setting names, where it is no plain text."""
 ModelName = Annotated[str | None, MODEL]
 FileName = Annotated[str | None, FILE]
@@ -52,6 +50,10 @@ class Where(BaseModel):
     )
     no_cache: bool = Field(
         False, exclude=True, description="Reuse no answer of an earlier command, and keep none for a later one."
+    )
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("cache",), where(no_cache=True), "no store is used where no answer is kept (no_cache)"),
     )
 
     @field_validator("cache", mode="before")
@@ -126,19 +128,10 @@ class JudgeOptions(ModelOptions):
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
     )
     """Settings without use beside others."""
-
-    @model_validator(mode="after")
-    def _all_is_used(self, info: ValidationInfo) -> JudgeOptions:
-        if info.context == KEPT:
-            return self
-        for name, why in idle_settings(type(self), vars(self)).items():
-            raise ValueError(f"{name}: {why}")
-        return self
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -203,6 +196,7 @@ def parse_options(
     """
     if not kept:
         warn_of_old_names(values)
+    called = {old: new for new, old in RENAMED.items() if new in values}
     values = by_old_names(values, where)
     for name in values:
         if name not in kind.model_fields:
@@ -216,7 +210,9 @@ def parse_options(
             message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
             shows = "must be" in message and field != "api_base"  # which may hold a password
             wrong = f", not {problem['input']}" if shows else ""
-            problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
+            text = f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message
+            name, colon, rest = text.partition(": ")
+            problems.append(f"{called.get(name, name)}{colon}{rest}")
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
 
 
@@ -233,8 +229,12 @@ def warn_of_old_names(values: Iterable[str]) -> None:
 
 def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as they are given from Python: by their new names."""
-    new_of = {old: new for new, old in RENAMED.items()}
-    return {new_of.get(name, name): value for name, value in values.items()}
+    return {new_name(name): value for name, value in values.items()}
+
+
+def new_name(name: str) -> str:
+    """The name by which a setting is given."""
+    return next((new for new, old in RENAMED.items() if old == name), name)
 
 
 def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
@@ -326,7 +326,6 @@ class EvaluateOptions(PassOptions):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *PassOptions.idle,
         Idle(
             ("writer", "own_decay"), where(own_questions=False), "no question is written for an example (own_questions)"
         ),
@@ -411,7 +410,6 @@ class CompareOptions(ScoreOptions):
     cot_tokens: int = Field(300, ge=20, description="Longest answer of cot, in tokens.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *ScoreOptions.idle,
         Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
         Idle(("k",), _lacks_judge("random_k"), "only the judge random_k draws questions"),
         Idle(("panel_size", "panel_by", "panel_vote"), _lacks_judge("poll"), "only the judge poll has a panel"),
@@ -485,7 +483,6 @@ class SelectOptions(JudgeOptions, Where):
     embedder: str | None = Field(None, description="Embedding model that finds repeated questions and clusters.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *JudgeOptions.idle,
         Idle(
             ("writer", "max_candidates", "max_rounds", "quiet_rounds", "shown", "per_round", "same_question"),
             lambda settings: settings.get("candidates") is not None,
@@ -539,7 +536,6 @@ class WeighOptions(ScoreOptions):
     swap: bool = Field(False, description="Show them in both orders, take the mean, and report the position bias.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *ScoreOptions.idle,
         Idle(UNUSED, lambda _: True, "learning weights has no use for it"),
         Idle(("pooling",), where(level="global"), "one set of weights leans on nothing (level dataset or section)"),
         Idle(("rating_dimension",), without("ratings"), "there are no ratings (--ratings)"),

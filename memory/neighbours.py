@@ -24,6 +24,8 @@ ROUNDING = 1e-6
 BLOCK = 1024
 AHEAD = 4
 """So many times what is wanted is looked up at once, and again so many times where too few of these fit."""
+UNIT_ROUNDING = 2.0**-23
+"""Times the dimension: at most so far apart are two single-precision products of the same unit vectors."""
 MOST_REMOVED = 1.25
 """Vectors for one entry; where there are more, those of removed entries are cleared away."""
 
@@ -37,6 +39,26 @@ class Neighbour:
     """Cosine, in [-1, 1]."""
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What an index found of vectors that were looked up before they were asked for."""
+
+    rows: dict[bytes, int]
+    """The number of each vector."""
+    near: NDArray[np.int64]
+    """Places of the nearest, shape (n, m)."""
+    rest: NDArray[np.float32]
+    """No other vector that was there has a higher cosine, rounding aside; shape (n,)."""
+    count: int
+    """Vectors that were there."""
+    cleared: int
+    """The state of the index in which the places hold."""
+
+    def __contains__(self, vector: NDArray[np.float32]) -> bool:
+        """Whether a vector of single precision is among them."""
+        return vector.tobytes() in self.rows
+
+
 class NeighbourIndex:
     """Cosine search among unit vectors that carry ids; exact, over FAISS's flat index.
 
@@ -45,11 +67,14 @@ class NeighbourIndex:
     """
 
     def __init__(self, dimension: int) -> None:
-        self._index: Any = import_optional("faiss", "memory", "faiss-cpu").IndexFlatIP(dimension)
+        self._faiss: Any = import_optional("faiss", "memory", "faiss-cpu")
+        self._index: Any = self._faiss.IndexFlatIP(dimension)
         self._ids: list[str | None] = []
         """By position; None where an entry was removed and its vector is still there."""
         self._places: dict[str, int] = {}
         self._dimension = dimension
+        self._cleared = 0
+        """How often vectors of removed entries were cleared away: places from before hold no longer."""
 
     def __len__(self) -> int:
         """Count the entries."""
@@ -96,6 +121,29 @@ class NeighbourIndex:
             self._index.remove_ids(np.array([i for i, id in enumerate(self._ids) if id is None], dtype=np.int64))
             self._ids = [id for id in self._ids if id is not None]
             self._places = {id: place for place, id in enumerate(self._ids) if id is not None}
+            self._cleared += 1
+
+    def look_ahead(self, vectors: NDArray[np.float32], k: int) -> Ahead:
+        """Look up together what :meth:`search` will be asked for soon; with it the results are the same, at less cost.
+
+        One product of many vectors with the index reads it once. A search then computes again only what came near in
+        it, and what was added since, as it does without.
+
+        Args:
+            vectors: Unit vectors, shape (n, d).
+            k: How many of the nearest each search will want.
+
+        Raises:
+            ValueError: The shape is not (n, d), or a row is not a unit vector.
+        """
+        rows, count = _unit_vectors(vectors, self._dimension), len(self._ids)
+        most = min(AHEAD * k, count)
+        near, rest = np.empty((len(rows), 0), dtype=np.int64), np.full(len(rows), -np.inf, dtype=np.float32)
+        if most:
+            similarities, near = self._index.search(rows, most)
+            if most < count:
+                rest = similarities[:, -1]
+        return Ahead({row.tobytes(): number for number, row in enumerate(rows)}, near, rest, count, self._cleared)
 
     def search(
         self,
@@ -103,6 +151,7 @@ class NeighbourIndex:
         k: int,
         at_least: float = -1.0,
         fits: Callable[[str], bool] = lambda _: True,
+        ahead: Ahead | None = None,
     ) -> list[Neighbour]:
         """Return up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
 
@@ -111,6 +160,7 @@ class NeighbourIndex:
             k: At least 1.
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
             fits: Whether the entry with an id counts; it is asked of the nearest ones until there are ``k``.
+            ahead: What :meth:`look_ahead` of this index gave; it saves most of the work where ``vector`` is in it.
 
         Raises:
             ValueError: ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
@@ -121,15 +171,20 @@ class NeighbourIndex:
         if np.ndim(vector) != 1:
             raise ValueError(f"One vector is looked up at a time, of shape ({self._dimension},).")
         query = _unit_vectors(vector[None, :], self._dimension)
+        is_ahead = ahead is not None and ahead.cleared == self._cleared and vector in ahead
         most = AHEAD * k
         while True:
-            ordered, is_all = self._nearest(query, most, at_least)
+            if ahead is not None and is_ahead:
+                ordered, is_all = self._nearest_of(ahead, query, at_least)
+            else:
+                ordered, is_all = self._nearest(query, most, at_least)
+                most *= AHEAD
             found = ((self._ids[place], similarity) for place, similarity in ordered)
             near = (Neighbour(id, _clipped(each)) for id, each in found if id is not None and fits(id))
             nearest = list(islice(near, k))
             if is_all or len(nearest) == k:
                 return nearest
-            most *= AHEAD
+            is_ahead = False
 
     def _nearest(
         self, query: NDArray[np.float32], most: int, at_least: float
@@ -143,9 +198,24 @@ class NeighbourIndex:
         is_all = most == len(self._ids) or not kept[-1]
         if not is_all:  # others may be as near as the last one, and may have come before it
             kept = similarities > similarities[-1]
-        similarities, places = similarities[kept], places[kept]
-        ordered = np.lexsort((places, -similarities))
-        return zip(places[ordered].tolist(), similarities[ordered].tolist(), strict=True), is_all
+        return _in_order(places[kept], similarities[kept]), is_all
+
+    def _nearest_of(
+        self, ahead: Ahead, query: NDArray[np.float32], at_least: float
+    ) -> tuple[Iterator[tuple[int, float]], bool]:
+        """As :meth:`_nearest`, among what came near when it was looked up ahead and what was added since."""
+        number = ahead.rows[query.tobytes()]
+        candidates = np.concatenate([ahead.near[number], np.arange(ahead.count, len(self._ids), dtype=np.int64)])
+        only = self._faiss.SearchParameters(sel=self._faiss.IDSelectorArray(candidates))
+        (similarities,), (places,) = self._index.search(query, len(candidates), params=only)
+        rest = float(ahead.rest[number]) + self._dimension * UNIT_ROUNDING
+        kept = (similarities >= at_least - ROUNDING) & (similarities > rest)
+        return _in_order(places[kept], similarities[kept]), rest < at_least - ROUNDING
+
+
+def _in_order(places: NDArray[np.int64], similarities: NDArray[np.float32]) -> Iterator[tuple[int, float]]:
+    ordered = np.lexsort((places, -similarities))
+    return zip(places[ordered].tolist(), similarities[ordered].tolist(), strict=True)
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float, block: int = BLOCK) -> list[int]:

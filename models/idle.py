@@ -11,10 +11,13 @@ from ..prompts.errors import InputError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+KEPT = "kept"
+"""Context of validation: the settings stand in a run or a judge's file, where one that changes nothing is no error."""
+
 
 @dataclass(frozen=True)
 class Idle:
-    """Settings without use beside others; a record has these under ``idle``."""
+    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made of."""
 
     names: tuple[str, ...]
     when: Callable[[Mapping[str, Any]], bool]
@@ -36,14 +39,18 @@ def without(name: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda settings: name in settings and settings[name] is None
 
 
+def idle_rules(record: type[BaseModel]) -> list[Idle]:
+    """The rules of a record and of all that it is made of."""
+    return [rule for each in reversed(record.__mro__) for rule in vars(each).get("idle", ())]
+
+
 def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
     """Those of the given settings that are not at their default and would change nothing, with the reason."""
-    rules: tuple[Idle, ...] = getattr(record, "idle", ())
     defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
     settings = {**defaults, **given}
     return {
         name: rule.why
-        for rule in rules
+        for rule in idle_rules(record)
         for name in rule.names
         if name in given and settings[name] != defaults[name] and rule.when(settings)
     }

@@ -13,14 +13,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import AskanceError
 from .budget import Budget, count
 from .direct import check_address
 from .gateway import Gateway, RetryPolicy
+from .idle import KEPT, Idle, idle_settings, where
 from .resolve import Models
 
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ class ModelOptions(BaseModel):
     max_tokens: int | None = Field(None, ge=0, description="Cap on tokens, over all roles.")
     max_cost: float | None = Field(None, ge=0, description="Cap on US dollars, over all roles.")
     seed: int = Field(42, ge=0, description="Seed of everything random.")
+
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),
+    )
+    """Settings without use beside others."""
+
+    @model_validator(mode="after")
+    def _all_is_used(self, info: ValidationInfo) -> ModelOptions:
+        if info.context == KEPT:
+            return self
+        for name, why in idle_settings(type(self), vars(self)).items():
+            raise ValueError(f"{name}: {why}")
+        return self
 
     @field_validator("api_base")
     @classmethod

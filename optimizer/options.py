@@ -81,7 +81,6 @@ class LoopOptions(JudgeOptions, Where):
     )
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *JudgeOptions.idle,
         Idle(
             ("note_taker_program", "note_samples", "contrast"),
             where(notes="batched"),
@@ -152,7 +151,6 @@ class MigrateOptions(LoopOptions):
     }
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *LoopOptions.idle,
         Idle((*_EDITS, "note_taker", "margin", "tolerance"), where(update="questions"), _NO_EDIT),
         Idle(
             ("margin",), where(scores="hard"), "scores come from the answers, whatever their probability (scores hard)"
@@ -211,7 +209,6 @@ class AlignOptions(LoopOptions):
     }
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *LoopOptions.idle,
         Idle(
             (
                 *("paper", "update", "note_taker", *_EDITS, "max_questions", "learn_from", "regenerate_questions"),
@@ -255,7 +252,6 @@ class TuneOptions(LoopOptions):
     generator_temperature: float = Field(0.0, ge=0, description="Temperature of the generator.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
-        *LoopOptions.idle,
         Idle(("note_taker_program",), lambda _: True, "note-takers are compiled for judges, not for generators"),
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..evaluation.judge_file import JUDGES, judge_of_run
-from ..evaluation.options import by_old_names, parse_options, warn_of_old_names
+from ..evaluation.options import by_old_names, new_name, parse_options, warn_of_old_names
 from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import count
+from ..models.idle import idle_settings
 from ..models.session import run_sync, session
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
@@ -205,6 +206,9 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         if name not in prompts:
             raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
     known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml", kept=True)
+    for name, why in idle_settings(mode.options, vars(known)).items():
+        if name in by_old_names(options, run):
+            raise InputError(f"{new_name(name)}: {why}.")
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)

@@ -81,10 +81,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def like_named(path: str | Path) -> str:
-    """Return `` Did you mean 'x'?`` for the file beside a missing one whose name is closest, or an empty string."""
+    """Return `` Did you mean 'x'?`` for the file beside a missing one whose name is closest, or an empty string.
+
+    A directory that is there, and lacks what was looked for in it, is not proposed for itself.
+    """
     missing = Path(path)
     try:
-        beside = [each.name for each in missing.parent.iterdir()]
+        beside = [each.name for each in missing.parent.iterdir() if each.name != missing.name]
     except OSError:
         return ""
     return did_you_mean(missing.name, beside)

@@ -260,7 +260,12 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
                 for row in batch.to_pylist():
                     number += 1
                     yield number, _typed(row, as_text)
-        except ValueError as error:  # pyarrow's own errors of a file are ValueErrors
+        except (
+            ValueError,
+            OSError,
+        ) as error:  # pyarrow's own errors of a file: ValueErrors, and OSErrors without a number
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
 
 

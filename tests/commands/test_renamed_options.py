@@ -12,7 +12,7 @@ import pytest
 
 from askance.cli import cli
 from askance.commands.options import NEW_NAMES, settings
-from askance.evaluation.options import load_config, parse_options
+from askance.evaluation.options import EvaluateOptions, load_config, parse_options
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.options import AlignOptions
 from askance.optimizer.runner import take_up
@@ -112,3 +112,8 @@ def test_a_criterion_is_a_dimension_in_options_files_and_checklists(tmp_path: Pa
     assert parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone}]", "c.yaml").dimensions == ["tone"]
     with pytest.raises(InputError, match=r"c\.yaml.*criterion is another name of dimension"):
         parse_checklist("questions: [{id: a, text: 'Kind?', criterion: tone, dimension: tone}]", "c.yaml")
+
+
+def test_an_error_calls_a_setting_as_it_was_given() -> None:
+    with pytest.raises(InputError, match=r"^options: store: no store is used where no answer is kept \(no_cache\)"):
+        parse_options(EvaluateOptions, {"store": "mine.db", "no_cache": True})

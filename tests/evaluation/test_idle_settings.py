@@ -19,7 +19,7 @@ from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions, parse_options
 from askance.memory.run_directory import RunDirectory
-from askance.models.idle import Idle, refuse_idle
+from askance.models.idle import Idle, idle_rules, refuse_idle
 from askance.optimizer.modes.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.optimizer.runner import read_job
@@ -34,6 +34,7 @@ SITUATIONS: list[dict[str, Any]] = [
     *({"scores": each} for each in ("expected", "hard")),
     {"notes": "batched"},
     {"engine": "batch"},
+    {"no_cache": True},
 ]
 OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}
 INPUTS: list[dict[str, Any]] = [
@@ -44,7 +45,7 @@ INPUTS: list[dict[str, Any]] = [
     {"data": "p.jsonl", "ratings": None},
 ]
 """Arguments that are no settings."""
-RULES = [(record, rule) for record in RECORDS for rule in getattr(record, "idle", ())]
+RULES = [(record, rule) for record in RECORDS for rule in idle_rules(record)]
 
 
 def another(record: Any, name: str) -> Any:

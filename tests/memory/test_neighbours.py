@@ -80,6 +80,44 @@ class TestNeighbourIndex:
         index.add(["L1"], rows[4:5])
         assert index.search(rows[4], k=1) == [Neighbour("L1", pytest.approx(1.0, abs=1e-6))]
 
+    @pytest.mark.parametrize("at_least", [-1.0, 0.4])
+    @pytest.mark.parametrize("fits", [lambda _: True, lambda id: int(id[1:]) % 9 == 0], ids=["all", "few fit"])
+    def test_what_was_looked_up_ahead_gives_the_same_to_the_last_bit(self, at_least, fits):
+        """Whatever was added or removed meanwhile, with ties, and where too little was looked up."""
+        rows = np.concatenate([clustered(300), clustered(300)[:40]])
+        queries = np.concatenate([rows[::30], clustered(20, seed=9)])
+        index = filled(rows[:200])
+        ahead = index.look_ahead(queries, k=3)
+
+        def assert_same():
+            for k in (1, 3, 30):
+                alone = [index.search(query, k, at_least, fits) for query in queries]
+                assert [index.search(query, k, at_least, fits, ahead) for query in queries] == alone
+                assert any(alone)
+
+        assert_same()
+        index.add([f"L{i}" for i in range(200, len(rows))], rows[200:])
+        assert_same()
+        index.remove(["L3", "L210"])
+        assert_same()
+        index.remove([f"L{i}" for i in range(60, 190)])  # and their vectors are cleared away
+        assert_same()
+
+    def test_a_vector_that_was_not_looked_up_ahead_is_found_too(self):
+        rows = unit(40)
+        index = NeighbourIndex(16)
+        ahead = index.look_ahead(rows[:2], k=3)
+        index.add([f"L{i}" for i in range(40)], rows)
+        for row in rows[:4]:
+            assert index.search(row, 3, ahead=ahead) == index.search(row, 3)
+
+    def test_what_is_looked_up_ahead_is_not_scanned_again(self, monkeypatch):
+        index = filled(unit(500))
+        ahead = index.look_ahead(unit(5, seed=1), k=3)
+        monkeypatch.setattr(NeighbourIndex, "_nearest", lambda *_: pytest.fail("the whole index was read"))
+        for row in unit(5, seed=1):
+            assert len(index.search(row, 3, ahead=ahead)) == 3
+
     def test_removing_an_unknown_id_removes_nothing(self):
         index = filled(unit(3))
         with pytest.raises(KeyError, match="L9"):

@@ -361,6 +361,9 @@ def test_a_resumed_run_takes_changed_limits_and_no_other_changed_setting(lab: La
     lab.migrate("run")
     with pytest.raises(InputError, match="'margin' cannot be changed"):
         askance.resume(lab.folder / "run", margin=0.5)
+    with pytest.raises(InputError, match=r"^store: no store is used where no answer is kept"):
+        askance.resume(lab.folder / "run", store=lab.folder / "other.db", no_cache=True)
+    assert not (lab.folder / "other.db").exists()
     with pytest.raises(InputError, match="there is no run in this directory"):
         askance.resume(lab.folder / "nowhere")
 

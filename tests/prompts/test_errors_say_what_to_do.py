@@ -82,3 +82,10 @@ def test_weights_of_another_checklist_are_named_by_their_file(here):
     message = said(weighted_by, load_checklist(write("c.yaml", CHECKLIST)), "w.json")
     assert message.startswith("w.json: There is no weight for the question 'facts'.")
     assert message.endswith("Weights belong to the checklist that they were learned with.")
+
+
+def test_a_directory_that_lacks_something_is_not_proposed_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    assert like_named(tmp_path / "memory") == ""
+    (tmp_path / "memory2").mkdir()
+    assert like_named(tmp_path / "memory") == " Did you mean 'memory2'?"

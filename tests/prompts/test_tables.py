@@ -232,6 +232,15 @@ def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
     assert (example.id, example.human) == ("1", {"tone": (1.0, 2.0)})
 
 
+@pytest.mark.parametrize("held", [b"", b"PAR1", b"PAR1" + bytes(50) + b"PAR1"])
+def test_what_is_no_parquet_file_is_refused_with_the_reason(tmp_path: Path, held: bytes) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(held)
+    said = refusal(tmp_path / "a.parquet")
+    assert "a.parquet: not a Parquet file that can be read (" in said
+    assert "(None)" not in said
+
+
 @pytest.mark.parametrize(("name", "package"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
 def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path, name: str, package: str) -> None:
     pytest.importorskip(package)
