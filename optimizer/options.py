@@ -51,7 +51,7 @@ class LoopOptions(JudgeOptions, Where):
         description="What is changed. auto: whatever the mode knows; edits: the prompt, one edit a lesson; rewrite: the "
         "prompt, all lessons at once; questions: the checklist alone; examples: judged ones that the judge is shown.",
     )
-    max_questions: int = Field(6, ge=1, description="Questions that may join the checklist in one iteration at most.")
+    max_questions: int = Field(12, ge=1, description="Questions that may join the checklist in one iteration at most.")
     trial: bool = Field(True, description="Try every lesson on its own evidence and on controls first.")
     racing: bool = Field(
         True,

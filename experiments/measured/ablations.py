@@ -47,7 +47,7 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
     "comments are read alone": lambda: [patch.object(CommentProposer, "_read_beside", _not_beside)],
     "yes is always the good answer": lambda: [patch.object(Standing, "good", property(lambda _: "yes"))],
     "all candidates are judged on all examples": lambda: [
-        patch.object(choice, "SPARE", MANY),
+        patch.object(racing, "RACED", MANY),
         patch.object(racing, "STEPS", ()),
     ],
     "all that are raced are judged on all examples": lambda: [patch.object(racing, "STEPS", ())],

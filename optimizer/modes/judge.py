@@ -22,7 +22,6 @@ from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
-from ..questions.racing import SPARE
 from ..subject import Draft, Observation, Pair
 from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick
@@ -222,7 +221,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, every, events, options.max_questions, spare=2 * SPARE)
+    both = Chooser(subject, targets, every, events, options.max_questions, parts=2)
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 

@@ -11,7 +11,7 @@ from .choice import OWN_CASES, sides_by_dimension
 from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
-from .racing import FEWEST_REJECTED, SCREENED, SPARE, STEPS, left_after
+from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...evaluation.scoring import Targets
     from ...prompts.examples import Example
 
-WIDER, CANDIDATES, CASES, RACED = 1.3, 2.5, 9.0, 0.5
+WIDER, CANDIDATES, CASES, ABLE = 1.3, 2.5, 9.0, 0.5
 """Calls for more general questions after each reading of a comment, different candidates that come of a comment, first examples
 that each is tried on, and the share of the candidates that are raced. A simulated model makes 1.2 to 1.7 candidates of a comment,
 a real one of 1.5B made 4.9: the third lies between them."""
@@ -50,7 +50,7 @@ def calls_at_most(
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
     first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = candidates * first + _raced(min(candidates, SPARE * most * len(halves)), every, most, dimensions)
+    race = candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
     races = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
     return ceil(writing + asked * min(races * race, candidates * every)) + asked * most * test
 
@@ -95,7 +95,7 @@ def usual_calls(
     if not texts:
         return None
     candidates = CANDIDATES * len(texts)
-    race = _raced(min(RACED * candidates, SPARE * most * len(halves)), every, most, 1, rejected / every)
+    race = _raced(min(ABLE * candidates, places(len(halves), most)), every, most, 1, rejected / every)
     shared = 1.0 if len(halves) == 1 else SHARED
     verdicts = min(CASES * candidates + shared * race, candidates * every) + min(most, len(texts)) * test
     return (sum(len(remarks(text)) for text in texts) + beside) * (1 + WIDER) + described + asked * verdicts

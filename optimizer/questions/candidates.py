@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
+SAID_NOISE = 1.0
+"""The same of one that somebody asked for, on all examples: what he said counts for something, but one remark that nobody would
+repeat finds nothing else."""
 TURNED_NOISE = 3.0
 """Standard errors by which a question of the start has to speak against rejected outputs once it is turned round: its author
 said which answer is good, and every one is looked at."""
@@ -33,9 +36,9 @@ FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
-ALIKE_VERDICTS = 0.5
-"""Rank correlation from which the weaker of two new questions stays out: it finds the same outputs, counts them twice, and
-takes the place of one that finds others. On the made-up workshop three questions about dates left none for prices."""
+ALIKE_VERDICTS = 0.7
+"""Rank correlation from which the weaker of two new questions stays out: it takes the place of one that finds others. Below,
+two questions about one thing err on different outputs, and both together err less than either."""
 _FILLER = frozenset(
     [
         "does",
@@ -119,6 +122,11 @@ class Standing:
         if self.effect is not None and self.effect <= 0:
             return f"it speaks no more against other rejected outputs than against accepted ones ({self.effect:+.2f})"
         return None
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether rejected outputs that it does not come from say too little for it."""
+        return self.effect is not None and self.effect < SAID_NOISE * self.noise
 
     @property
     def rank(self) -> tuple[float, float]:

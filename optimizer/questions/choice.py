@@ -22,7 +22,7 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, SPARE, joining, steps
+from .racing import NO_ROOM, SCREENED, joining, places, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .candidates import Standing
     from .racing import Sides
 
+CHANCE = "it speaks against other rejected outputs by less than a standard error"
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -54,8 +55,8 @@ class Learned:
 
     @property
     def may_return(self) -> bool:
-        """Whether nothing that was seen of its verdicts speaks against it."""
-        return self.problem is None or self.problem in NO_ROOM
+        """Whether nothing that was seen of its verdicts speaks against it: more examples may speak for it."""
+        return self.problem is None or self.problem in (*NO_ROOM, CHANCE)
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Chooser:
     events: Teller
     most: int
     """Questions that may join in one round."""
-    spare: int = SPARE
-    """Candidates that are raced for each of them."""
+    parts: int = 1
+    """Parts of the examples that candidates are made of."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[Learned] = field(default_factory=list, init=False)
@@ -110,7 +111,7 @@ class Chooser:
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
         ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
-        left, unused = _cut(ranked, self.spare * self.most, NO_ROOM[0])
+        left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
                 break
@@ -126,8 +127,10 @@ class Chooser:
             if part is not None:
                 left, out = _cut(ranked, room, NO_ROOM[1])
                 unused |= out
+        said = [name for name in ranked if left and not _is_chance(found[name])]
+        unused |= dict.fromkeys({*ranked}.difference(said, unused) if left else (), CHANCE)
         remarks = {name: _remark(each) for name, each in named.items()}
-        last = joining(ranked if left else (), logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
+        last = joining(said, logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
         unused |= last.unused
         chosen = {name: named[name] for name in last.kept}
         for name, twin in last.twins.items():
@@ -295,6 +298,10 @@ def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[st
 
 def _is_able(found: Standing | None) -> bool:
     return found is not None and found.problem is None
+
+
+def _is_chance(found: Standing | None) -> bool:
+    return found is not None and found.is_chance
 
 
 def _remark(candidate: Candidate) -> str | None:

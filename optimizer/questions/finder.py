@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SAME_MEANING = 0.9
 """Cosine from which two candidates are taken for one before they are judged."""
-ENOUGH_FOR_ONE = 2
+ENOUGH_FOR_ONE = 1
 """Candidates for each question that may join from which a later proposer is not asked."""
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ..events import Teller
     from ..subject import Draft
 
-READ_FOR_ONE = 3
+READ_FOR_ONE = 2
 """Different comments that are read in a round, for each question that may join."""
 DESCRIBED = 20
 """Rejected outputs, and accepted ones, that the model describes."""
-KINDS_FOR_ONE = 2
+KINDS_FOR_ONE = 1
 """Kinds of things that are asked for, for each question that may join."""
 BESIDE_EACH = 2
 """Outputs beside which the same comment is read."""

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
-SPARE = 3
-"""Candidates that are raced for each question that may join, and for each part of the examples whose comments made them: the
+RACED = 20
+"""Candidates that are raced at least for each part of the examples whose comments made them: the
 outputs that they come from say little about which is the best. Of the 114 that the 1.5B model made of 30 comments on the front desk,
-half of the best had no place with three for both parts together."""
+half of the best had no place with 20 for both parts together."""
 STEPS = ((2 / 3, 2.5), (1.0, 2.0))
 """Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
 may join. On the stored answers of three real runs no right one was lost so; with half of the rejected examples first, or fewer
@@ -45,6 +45,11 @@ class Joining:
     unused: dict[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     """Of those unused, the question that gets the same verdicts."""
+
+
+def places(parts: int, most: int) -> int:
+    """Candidates that are raced, made of the comments on so many parts of the examples, where ``most`` may join."""
+    return max(parts * RACED, 2 * most)
 
 
 def left_after(step: int, most: int) -> int:
