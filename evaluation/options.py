@@ -127,6 +127,7 @@ class JudgeOptions(ModelOptions):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),
+        Idle(("workers",), where(engine=("direct", "batch")), "only engine ray has workers"),
         Idle(("p_yes", "samples"), where(scores="expected"), "expected scores are read from log-probabilities"),
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
     )
