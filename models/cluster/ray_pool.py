@@ -12,10 +12,10 @@ under way.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..base import Answer, Model, Request
+    from .node_worker import Call
 
 IN_LINE = 256
 """Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time: so
@@ -40,6 +41,8 @@ CLOSES_WITHIN = 10.0
 """Seconds that it may take to end."""
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
+LOGS = "/tmp/ray/session_latest/logs"
+"""Where Ray writes what its own processes say."""
 
 
 @dataclass(eq=False)
@@ -50,12 +53,30 @@ class _Worker:
     node: dict[str, Any]
     is_first_there: bool
     """On its machine; that one alone has a model of its own, as two would fight for the same processors."""
-    opened: asyncio.Task[None] | None = None
-    under_way: int = 0
+    is_open: bool = False
+    refused: AskanceError | None = None
+    """Why it cannot be used."""
+    unsent: list[Call] = field(default_factory=list)
+    waiting: dict[int, asyncio.Future[Answer | AskanceError]] = field(default_factory=dict)
+    """Those who wait for the outcomes of their calls, sent or not, by number."""
+    serving: asyncio.Task[None] | None = None
 
     @property
-    def is_open(self) -> bool:
-        return self.opened is not None and self.opened.done()
+    def place(self) -> str:
+        return str(self.node.get("NodeManagerAddress") or self.node["NodeID"])
+
+    def send(self) -> None:
+        """Hand over what came together."""
+        if self.is_open and self.unsent:
+            calls, self.unsent = self.unsent, []
+            self.actor.take.remote(calls)
+
+    def end(self, outcome: AskanceError) -> None:
+        """The same outcome for all who wait."""
+        waiting, self.waiting, self.unsent = self.waiting, {}, []
+        for each in waiting.values():
+            if not each.done():
+                each.set_result(outcome)
 
 
 class RayPool:
@@ -82,6 +103,7 @@ class RayPool:
         self._workers: list[_Worker] = []
         self._with: dict[str, _Worker] = {}
         """By the beginning of its requests, who had an example last."""
+        self._numbers = itertools.count()
         self._lost = 0
         self._is_ours = False
 
@@ -94,26 +116,26 @@ class RayPool:
 
         Raises:
             ModelError: No usable answer; also where the worker ended meanwhile, and asking again may help.
-            AskanceError: There are no workers, or they end again and again.
+            AskanceError: There are no workers, one cannot be used, or they end again and again.
         """
         worker = self._choose(request.prefix, once_a_node)
-        worker.under_way += 1
-        asked = None
+        if worker.refused is not None:
+            raise _from_there(worker, worker.refused)
+        loop, number = asyncio.get_running_loop(), next(self._numbers)
+        outcome: asyncio.Future[Answer | AskanceError] = loop.create_future()
+        worker.waiting[number] = outcome
+        if not worker.unsent:
+            loop.call_soon(worker.send)
+        worker.unsent.append((number, name, identity, request))
         try:
-            assert worker.opened is not None
-            await asyncio.shield(worker.opened)
-            asked = worker.actor.answer.remote(name, identity, request)
-            answer: Answer | AskanceError = await asked
-        except self._ray.exceptions.RayActorError:
-            self._replace(worker)
-            raise ModelError(f"{name}: a worker on {_place(worker)} ended before it answered.", retry=True) from None
+            answer = await outcome
         except asyncio.CancelledError:
-            if asked is not None:
-                self._ray.cancel(asked)
+            worker.waiting.pop(number, None)
+            left = [each for each in worker.unsent if each[0] != number]
+            if worker.is_open and len(left) == len(worker.unsent):
+                worker.actor.drop.remote(number)
+            worker.unsent = left
             raise
-        finally:
-            worker.under_way -= 1
-        self._lost = 0
         if isinstance(answer, ModelError):
             raise answer
         if isinstance(answer, AskanceError):
@@ -124,12 +146,11 @@ class RayPool:
         """End the workers, and Ray where it was started here."""
         workers, self._workers = self._workers, []
         for each in workers:
-            if each.opened is not None:
-                each.opened.cancel()
-        closing = [each.actor.close.remote() for each in workers if each.is_open]
+            if each.serving is not None:
+                each.serving.cancel()
+        closing = [asyncio.wrap_future(each.actor.close.remote().future()) for each in workers if each.is_open]
         if closing:
-            with suppress(self._ray.exceptions.RayError, TimeoutError):
-                await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), CLOSES_WITHIN)
+            await asyncio.wait(closing, timeout=CLOSES_WITHIN)
         for each in workers:
             self._ray.kill(each.actor)
         if self._is_ours:
@@ -143,7 +164,7 @@ class RayPool:
             self._start()
         there = [each for each in self._workers if each.is_first_there or not once_a_node]
         had = self._with.pop(example, None) if example else None
-        chosen = had if had in there else min(there, key=lambda each: (not each.is_open, each.under_way))
+        chosen = had if had in there else min(there, key=lambda each: (not each.is_open, len(each.waiting)))
         assert chosen is not None
         if example:
             self._with[example] = chosen
@@ -169,7 +190,7 @@ class RayPool:
             where = os.environ.get("RAY_ADDRESS")
             what = f"The Ray cluster at {where} (RAY_ADDRESS) is not reached" if where else "Ray does not start"
             said = f"{error}".strip().partition("\n")[0]
-            raise AskanceError(f"{what}: {said} Its own logs are in /tmp/ray/session_latest/logs.") from None
+            raise AskanceError(f"{what}: {said} Its own logs are in {LOGS}.") from None
         self._is_ours = True
 
     def _nodes(self) -> list[dict[str, Any]]:
@@ -182,49 +203,68 @@ class RayPool:
 
     def _new(self, node: dict[str, Any], is_first_there: bool) -> _Worker:
         strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")
-        there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         actor = self._ray.remote(NodeWorker).options(
             num_cpus=0,  # it waits; what computes is the model
-            max_concurrency=10_000,
+            max_concurrency=100,  # messages, not calls
             max_restarts=0,
             max_task_retries=0,
-            scheduling_strategy=there,
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
         )
         worker = _Worker(actor.remote(*self._how), node, is_first_there)
-        worker.opened = asyncio.get_running_loop().create_task(self._open(worker))
+        worker.serving = asyncio.get_running_loop().create_task(self._serve(worker))
         return worker
 
-    async def _open(self, worker: _Worker) -> None:
-        opening = worker.actor.open.remote(__version__)
+    async def _serve(self, worker: _Worker) -> None:
+        """Hand out a worker's outcomes until it ends; another one takes its place then."""
         try:
-            refused = await asyncio.wait_for(asyncio.wrap_future(opening.future()), OPENS_WITHIN)
+            worker.refused = await asyncio.wait_for(_reply(worker.actor.open.remote(__version__)), OPENS_WITHIN)
+            if worker.refused is None:
+                worker.is_open = True
+                worker.send()
+            while worker.refused is None:
+                for number, outcome in await _reply(worker.actor.outcomes.remote()):
+                    self._lost = 0
+                    waits = worker.waiting.pop(number, None)
+                    if waits is not None and not waits.done():
+                        waits.set_result(outcome)
         except TimeoutError:
-            raise AskanceError(f"A worker on {_place(worker)} did not start within {OPENS_WITHIN:.0f} s.") from None
-        if refused is not None:
-            raise _from_there(worker, refused)
+            worker.refused = AskanceError(f"the worker did not start within {OPENS_WITHIN:.0f} s.")
+        except self._ray.exceptions.RayError as error:
+            worker.is_open = False
+            self._ray.kill(worker.actor)  # one that is only out of reach must not go on buying
+            try:
+                self._replace(worker, f"{error}".strip().partition("\n")[0])
+            except AskanceError as hopeless:
+                worker.refused = hopeless
+            else:
+                worker.end(ModelError(f"A worker on {worker.place} ended before it answered.", retry=True))
+        if worker.refused is not None:
+            worker.end(worker.refused)
 
-    def _replace(self, worker: _Worker) -> None:
-        """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on."""
-        if worker not in self._workers:
-            return
+    def _replace(self, worker: _Worker, why: str) -> None:
+        """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on.
+
+        Raises:
+            AskanceError: Too many are gone, or all machines.
+        """
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
                 f"{count(self._lost, 'worker')} ended one after the other without an answer between, so the run stops here; "
-                "what was bought is kept. Ray says why in /tmp/ray/session_latest/logs, e.g. that memory ran out."
+                f"what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
             )
-        self._ray.kill(worker.actor)  # one that is only out of reach must not go on buying
         place = self._workers.index(worker)
         nodes = {each["NodeID"]: each for each in self._nodes()}
+        others = [each for each in self._workers if each is not worker]
         if worker.node["NodeID"] in nodes:
-            self._say(f"A worker on {_place(worker)} ended; another one takes its place.")
+            self._say(f"A worker on {worker.place} ended; another one takes its place.")
             self._workers[place] = self._new(worker.node, worker.is_first_there)
-        elif len(self._workers) > 1 and any(each.is_first_there for each in self._workers if each is not worker):
-            del self._workers[place]
-            self._say(f"The machine {_place(worker)} is gone; {count(len(self._workers), 'worker')} left.")
+        elif any(each.is_first_there for each in others):
+            self._workers = others
+            self._say(f"The machine {worker.place} is gone; {count(len(others), 'worker')} left.")
         else:
-            self._workers[place] = self._new(next(iter(nodes.values())), worker.is_first_there)
-            self._say(f"The machine {_place(worker)} is gone; its worker starts on {_place(self._workers[place])}.")
+            new = self._workers[place] = self._new(next(iter(nodes.values())), worker.is_first_there)
+            self._say(f"The machine {worker.place} is gone; its worker starts anew on {new.place}.")
 
 
 class RayModel:
@@ -251,11 +291,12 @@ class RayModel:
         return highest_cost(self._model, request)
 
 
-def _place(worker: _Worker) -> str:
-    return str(worker.node.get("NodeManagerAddress") or worker.node["NodeID"])
+async def _reply(message: Any) -> Any:
+    """What an actor's method returns; the waiting can be cancelled, which the method does not notice."""
+    return await asyncio.wrap_future(message.future())
 
 
 def _from_there(worker: _Worker, error: AskanceError) -> AskanceError:
     """An error that ends the run, with the machine that it comes from."""
     kind = InputError if isinstance(error, InputError) else AskanceError
-    return kind(f"On {_place(worker)}: {error}")
+    return kind(f"On {worker.place}: {error}")
