@@ -41,6 +41,9 @@ CLOSES_WITHIN = 10.0
 """Seconds that it may take to end."""
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its own
+processes, which it would do on standard output, among the results."""
 LOGS = "/tmp/ray/session_latest/logs"
 """Where Ray writes what its own processes say."""
 
@@ -96,6 +99,8 @@ class RayPool:
         Raises:
             MissingExtraError: Ray is not installed.
         """
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
         self._how = (api_base, timeout)
         self._wanted = workers
@@ -183,7 +188,6 @@ class RayPool:
     def _connect(self) -> None:
         if self._ray.is_initialized():
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises all kinds, also Exception itself
