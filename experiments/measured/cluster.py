@@ -30,7 +30,7 @@ RESULT = RESULTS / "cluster.json"
 QUESTIONS = 10
 DELAY = 0.1
 """Seconds that the server takes for an answer."""
-EACH = 16
+EACH = 4
 """Calls under way at once, for each worker."""
 WORKERS = (1, 2, 4)
 
@@ -73,7 +73,9 @@ def run(calls: int, runs: int) -> dict[str, Any]:
     examples = make_examples(calls // QUESTIONS, rated=False)
     arms = [(EACH * number, workers) for number in WORKERS for workers in (None, number)]
     taken: dict[tuple[int, int | None], list[dict[str, float]]] = {arm: [] for arm in arms}
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")  # once, so that its start is in no figure
+    ray.init(
+        include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )  # once, so that its start is in no figure
     try:
         with stand_in(DELAY) as url:
             wanted = list(judged(examples[:20], url, EACH, None)[0])

@@ -15,6 +15,7 @@ import asyncio
 import itertools
 import logging
 import os
+import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,15 @@ IN_LINE = 256
 many that each always has one to go on with."""
 EXAMPLES = 10_000
 """So many examples are remembered with the worker that had them."""
+REACHED_WITHIN = 10.0
+"""Seconds in which a cluster must take a connection."""
 OPENS_WITHIN = 180.0
 """Seconds that a worker may take to start."""
 CLOSES_WITHIN = 10.0
 """Seconds that it may take to end."""
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*", "RAY_BACKEND_LOG_LEVEL": "error"}
 """What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its own
 processes, which it would do on standard output, among the results."""
 LOGS = "/tmp/ray/session_latest/logs"
@@ -188,13 +191,17 @@ class RayPool:
     def _connect(self) -> None:
         if self._ray.is_initialized():
             return
+        address = os.environ.get("RAY_ADDRESS", "")
+        what = f"The Ray cluster at {address} (RAY_ADDRESS) is not reached" if address else "Ray does not start"
+        host, _, port = address.rpartition(":")
         try:
+            if port.isdigit() and "/" not in host:  # Ray would try for minutes
+                socket.create_connection((host, int(port)), REACHED_WITHIN).close()
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises all kinds, also Exception itself
-            where = os.environ.get("RAY_ADDRESS")
-            what = f"The Ray cluster at {where} (RAY_ADDRESS) is not reached" if where else "Ray does not start"
-            said = f"{error}".strip().partition("\n")[0]
-            raise AskanceError(f"{what}: {said} Its own logs are in {LOGS}.") from None
+            said = f"{error}".strip().partition("\n")[0].rstrip(".")
+            hint = " If it asks for a token: RAY_AUTH_MODE=token." if address else f" Its own logs are in {LOGS}."
+            raise AskanceError(f"{what}: {said}.{hint}") from None
         self._is_ours = True
 
     def _nodes(self) -> list[dict[str, Any]]:

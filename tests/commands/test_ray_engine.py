@@ -292,6 +292,15 @@ def test_an_endpoint_that_is_busy_is_asked_again_as_often_as_by_one_process(
     assert "coverage 30/30" in done.out
 
 
+def test_a_cluster_that_is_not_there_is_said_at_once(askance_command: Any, data: Path) -> None:
+    ask = ("evaluate", "data.jsonl", *JUDGE, "http://127.0.0.1:9/v1", "--engine", "ray")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+        done = askance_command(*ask)
+    assert done.returncode == 1 and "The Ray cluster at 127.0.0.1:1 (RAY_ADDRESS) is not reached" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_what_stands_on_no_worker_is_said_with_the_machine(
     cli: Callable[..., Any], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
