@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from .base import Answer, Model, Request
     from .batches.batch_model import BatchModel
-    from .cluster.ray_pool import RayPool
 
 
 class Models:
@@ -44,16 +43,16 @@ class Models:
         server: ServerSettings | None = None,
         need_prices: bool = False,
         batches: Callable[..., BatchModel] | None = None,
-        pool: RayPool | None = None,
+        reach: Callable[[Model], Model] | None = None,
     ) -> None:
         """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call.
 
         ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them. ``batches``
-        makes ``openai/`` models that are asked in batches, and refuses all others. The workers of a ``pool`` ask in place of
-        this process; it is closed with the models.
+        makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of
+        each model the same one asked from elsewhere.
         """
         self._batches = batches
-        self._pool = pool
+        self._reach = reach
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
@@ -69,18 +68,16 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if not isinstance(model, str):
-            if self._pool is not None and model not in self._by_name.values():
+            if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model
         if model not in self._by_name:
             made = self._make(model)
-            self._by_name[model] = made if self._pool is None else self._pool.reach(made)
+            self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
 
     async def __aenter__(self) -> Models:
         await self._stack.enter_async_context(self._servers)
-        if self._pool is not None:
-            self._stack.push_async_callback(self._pool.close)
         return self
 
     async def __aexit__(

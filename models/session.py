@@ -111,7 +111,13 @@ async def session(
         from .cluster.ray_pool import RayPool
 
         pool = RayPool(options.api_base, options.timeout, options.workers, say)
-    models = Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices, batches=batches, pool=pool)
+    models = Models(
+        api_base=options.api_base,
+        timeout=options.timeout,
+        need_prices=prices,
+        batches=batches,
+        reach=pool and pool.reach,
+    )
     async with models:
         gateway = Gateway(
             store,
@@ -125,6 +131,8 @@ async def session(
         try:
             yield models, gateway
         finally:
+            if pool is not None:
+                await pool.close()
             if waits is not None:
                 waits.tell_rest()
 

@@ -44,7 +44,7 @@ CLOSES_WITHIN = 10.0
 """Seconds that it may take to end."""
 LOSSES = 3
 """Workers lost for each there is, without any answer between, after which the run stops."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*", "RAY_BACKEND_LOG_LEVEL": "error"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
 """What Ray reads from the environment when it is imported: it reports nothing to its makers, and prints no line of its own
 processes, which it would do on standard output, among the results."""
 LOGS = "/tmp/ray/session_latest/logs"

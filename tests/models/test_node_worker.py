@@ -14,6 +14,7 @@ import pytest
 from askance import __version__
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.cluster.node_worker import NodeWorker
+from askance.models.cluster.ray_pool import RayPool
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.testing import ScriptedModel, StandInServer
@@ -109,6 +110,5 @@ async def test_models_on_the_workers_are_given_enough_to_go_on_with(monkeypatch:
     async with session(options, None) as (models, gateway):
         model = models.get("openai/m")
         assert gateway.concurrency(model) == 3 and model.identity == "openai:http://127.0.0.1:9/v1:m"
-        assert models._pool is not None
-        own = models._pool.reach(ScriptedModel(lambda _: "Yes", slots=1))
+        own = RayPool("http://127.0.0.1:9/v1", 10.0, None, None).reach(ScriptedModel(lambda _: "Yes", slots=1))
         assert gateway.concurrency(own) == 256
