@@ -200,7 +200,11 @@ class RayPool:
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises all kinds, also Exception itself
             said = f"{error}".strip().partition("\n")[0].rstrip(".")
-            hint = " If it asks for a token: RAY_AUTH_MODE=token." if address else f" Its own logs are in {LOGS}."
+            hint = (
+                " If it asks for a token: RAY_AUTH_MODE=token."
+                if address
+                else f" Its own logs are in {LOGS}; `ray stop` forgets a cluster that is gone."
+            )
             raise AskanceError(f"{what}: {said}.{hint}") from None
         self._is_ours = True
 
