@@ -116,7 +116,7 @@ async def session(
         timeout=options.timeout,
         need_prices=prices,
         batches=batches,
-        reach=pool and pool.reach,
+        reach=None if pool is None else pool.reach,
     )
     async with models:
         gateway = Gateway(
