@@ -13,6 +13,9 @@ comma := ,
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
 POSTGRES := .venv-postgres
 POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.py
+RAY := .venv-ray
+RAY_EXTRAS := memory,ray,weights
+RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
@@ -24,7 +27,7 @@ NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_beside_peers.py tests/models/test_litellm_model.py
 
-.PHONY: help demo test test-bridges test-promptfoo test-postgres lint types check docs lock clean
+.PHONY: help demo test test-bridges test-promptfoo test-postgres test-ray lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -32,6 +35,7 @@ help:
 	@echo "make test-bridges  run those of DSPy, MLflow, Inspect, GEPA, DeepEval, LiteLLM and data sets, with the packages"
 	@echo "make test-promptfoo  run an exported judge in promptfoo itself (half a gigabyte from npm)"
 	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
+	@echo "make test-ray  run those of a Ray cluster, on this machine alone"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -95,6 +99,16 @@ test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
 	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
 
+$(RAY)/.ready: pyproject.toml constraints-ray.txt
+	@echo "Installing Ray into $(RAY) (about 1 GB with what the commands need) ..."
+	@$(PYTHON) -m venv $(RAY)
+	@$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-ray.txt -e '.[$(RAY_EXTRAS)]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@touch $@
+
+test-ray: $(RAY)/.ready
+	@echo "Running the tests of models asked from a Ray cluster ..."
+	@$(RAY)/bin/python -m pytest $(RAY_TESTS)
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -113,7 +127,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(DEMO_RUN)
+	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(RAY) $(DEMO_RUN)
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."
@@ -122,3 +136,5 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
 	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
+	@{ echo "# Pinned environment of models asked from a Ray cluster; renew with: make lock"; \
+	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(RAY_EXTRAS))); } > constraints-ray.txt

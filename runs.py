@@ -177,8 +177,8 @@ def resume(
     """Go on with the run in a directory; one that is finished is read, not repeated.
 
     What it may cost can be changed (``max_calls``, ``max_tokens``, ``max_cost``, ``max_concurrency``, ``timeout``,
-    ``retries``, ``engine``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be larger: the run then
-    comes to what one begun with so many comes to.
+    ``retries``, ``engine``, ``workers``), where else its answers are kept (``store``, ``no_cache``), and ``max_iterations`` be
+    larger: the run then comes to what one begun with so many comes to.
 
     Args:
         run: The run's directory.

@@ -72,7 +72,7 @@ HEADINGS = {
     "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
     "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
-    "Models and budget": "api_base engine timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
+    "Models and budget": "api_base engine workers timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
     "Output": "yes quiet as_json help",
 }
 """What else there is, by what it is about; ``--help`` has those headings under which a command has something."""

@@ -43,13 +43,16 @@ class Models:
         server: ServerSettings | None = None,
         need_prices: bool = False,
         batches: Callable[..., BatchModel] | None = None,
+        reach: Callable[[Model], Model] | None = None,
     ) -> None:
         """``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call.
 
         ``need_prices`` refuses models whose price is not known, as a cap on money could not be kept for them. ``batches``
-        makes ``openai/`` models that are asked in batches, and refuses all others.
+        makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` makes of
+        each model the same one asked from elsewhere.
         """
         self._batches = batches
+        self._reach = reach
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
@@ -65,9 +68,12 @@ class Models:
             MissingExtraError: What reaches this provider is not installed.
         """
         if not isinstance(model, str):
+            if self._reach is not None and model not in self._by_name.values():
+                raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
             return model
         if model not in self._by_name:
-            self._by_name[model] = self._make(model)
+            made = self._make(model)
+            self._by_name[model] = made if self._reach is None else self._reach(made)
         return self._by_name[model]
 
     async def __aenter__(self) -> Models:

@@ -40,9 +40,12 @@ class ModelOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     api_base: str | None = Field(None, description="Address of an OpenAI-compatible server, for openai/NAME.")
-    engine: Literal["direct", "batch"] = Field(
-        "direct", description="Ask one by one, or in batches at half the price that may take a day (openai/NAME)."
+    engine: Literal["direct", "batch", "ray"] = Field(
+        "direct",
+        description="Ask one by one, in batches at half the price that may take a day (openai/NAME), or from the machines of a "
+        "Ray cluster.",
     )
+    workers: int | None = Field(None, ge=1, description="Workers of engine ray; by default one a machine.")
     timeout: float = Field(120.0, gt=0, description="Seconds that one call may take.")
     retries: int = Field(5, ge=0, description="Further attempts after a failed call.")
     max_concurrency: int = Field(16, ge=1, description="Calls under way at once, per endpoint.")
@@ -53,6 +56,7 @@ class ModelOptions(BaseModel):
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("max_concurrency",), where(engine="batch"), "a batch is asked as a whole (engine batch)"),
+        Idle(("workers",), where(engine=("direct", "batch")), "only engine ray has workers"),
     )
     """Settings without use beside others."""
 
@@ -117,7 +121,18 @@ async def session(
         from .batches.batch_model import BatchModel
 
         batches = partial(BatchModel, retry=retry, say=say, on_wait=waits)
-    models = Models(api_base=options.api_base, timeout=options.timeout, need_prices=prices, batches=batches)
+    pool = None
+    if options.engine == "ray":
+        from .cluster.ray_pool import RayPool
+
+        pool = RayPool(options.api_base, options.timeout, options.workers, say)
+    models = Models(
+        api_base=options.api_base,
+        timeout=options.timeout,
+        need_prices=prices,
+        batches=batches,
+        reach=None if pool is None else pool.reach,
+    )
     async with models:
         gateway = Gateway(
             store,
@@ -131,6 +146,8 @@ async def session(
         try:
             yield models, gateway
         finally:
+            if pool is not None:
+                await pool.close()
             if waits is not None:
                 waits.tell_rest()
 

@@ -220,7 +220,16 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
 
 WHERE = ("cache", "no_cache")
 """Settings of where answers are kept."""
-NOT_IN_FINGERPRINT = ("max_calls", "max_tokens", "max_cost", "max_concurrency", "timeout", "retries", "engine")
+NOT_IN_FINGERPRINT = (
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "max_concurrency",
+    "timeout",
+    "retries",
+    "engine",
+    "workers",
+)
 """Settings that may change when a run is resumed: they change what it may cost, not what it comes to."""
 
 CAN_GROW = ("max_iterations",)

@@ -180,7 +180,11 @@ class Reader:
         for line in snippet.parsed_lines:
             check_line(line)
         if any(importlib.util.find_spec(package) is None for package in snippet.needs):
-            check_python(snippet.text)
+            if snippet.kind == "bash":
+                for line in filter(str.strip, snippet.text.replace("\\\n", " ").splitlines()):
+                    check_line(line)
+            else:
+                check_python(snippet.text)
             return
         if snippet.code.strip():
             self._run(snippet)

@@ -36,14 +36,18 @@ def answer(body: Mapping[str, Any]) -> ServerReply:
 
 @pytest.fixture
 def data(sandbox: Path) -> Path:
+    return write_inputs(sandbox)
+
+
+def write_inputs(folder: Path) -> Path:
     rows = [{"id": f"e{n}", "input": f"In {n}", "output": f"Out {n}", "human": {"quality": n % 5}} for n in range(15)]
     pairs = [{"id": f"p{n}", "input": f"In {n}", "output_a": f"A {n}", "output_b": f"B {n}"} for n in range(20)]
     for n, pair in enumerate(pairs):
         pair["preferred"] = "ab"[n % 2]
     for name, several in (("data.jsonl", rows), ("prefs.jsonl", pairs)):
-        (sandbox / name).write_text("".join(json.dumps(row) + "\n" for row in several))
-    (sandbox / "c.yaml").write_text(QUESTIONS)
-    return sandbox
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in several))
+    (folder / "c.yaml").write_text(QUESTIONS)
+    return folder
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Models asked on the machines of a Ray cluster."""
