@@ -176,6 +176,11 @@ class EvaluationJob:
             calibration = load_calibration(settings.calibration)
         if calibration is not None:
             calibration.check_polarity(checklist)
+            if settings.adaptive and calibration.needs_all:
+                raise InputError(
+                    "This judge reads every answer beside those to all other questions, so none can be left out: leave out "
+                    "--stop-within and --pass-mark."
+                )
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
@@ -192,13 +197,13 @@ class EvaluationJob:
                 verdicts = asking.verdicts
             else:
                 asking, verdicts = None, await asked.judge(examples, watcher.advance)
+        seen = coverage(verdicts)
         if calibration is not None:
             verdicts = calibration.apply(verdicts)
         if own is None:
             scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
         else:
             scores = score_by_own(examples, own, verdicts, soft=settings.soft)
-        seen = coverage(verdicts)
         if asking is not None:
             scores = asking.known(scores, checklist)
             seen = replace(seen, not_asked=asking.not_asked * settings.repeat)
