@@ -36,6 +36,9 @@ class StandInServer:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._stop: asyncio.Event | None = None
+        self._runner: Any = None
+        self._site: Any = None
+        self._port = 0
 
     def __enter__(self) -> StandInServer:
         self._thread.start()
@@ -64,10 +67,10 @@ class StandInServer:
         self._routes(app.router)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self._runner, self._site = runner, web.TCPSite(runner, "127.0.0.1", 0)
+        await self._site.start()
+        self._port = runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{self._port}/v1"
         self._stop = asyncio.Event()
         self._ready.set()
         await self._stop.wait()
