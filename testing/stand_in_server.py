@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
@@ -40,7 +41,7 @@ class StandInServer:
         self._site: Any = None
         self._port = 0
 
-    def __enter__(self) -> StandInServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         if not self._ready.wait(10):
             raise RuntimeError("The stand-in server did not start within 10 s.")

@@ -64,21 +64,26 @@ def measured(command: Sequence[str], calls: int) -> dict[str, Any]:
 
 
 def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
-    """Measure askance and the tools whose environments are given, in turn; medians of the runs.
+    """Measure askance and the tools whose environments are given, in turn; medians of the runs. One that fails has no figures but its reason.
 
     Args:
         pythons: The Python of each tool's environment, by a name of :data:`TOOLS`.
         calls: A run.
         runs: Of each.
     """
+    failed: dict[str, str] = {}
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (*pythons, OURS)}
     with stand_in() as url:
         for _ in range(runs):
             for name, python in pythons.items():
                 command = [str(python), str(CLIENT), name, url, str(calls), str(CONCURRENCY)]
-                rows[name].append(measured(command, calls))
+                try:
+                    rows[name].append(measured(command, calls))
+                except AskanceError as error:  # the others are still worth their minutes
+                    failed[name] = str(error)
             rows[OURS].append(measured([sys.executable, "-m", __spec__.name, "--ours", url, str(calls)], calls))
     return {
+        "command": f"python -m {__spec__.name} --directory DIR --calls {calls} --runs {runs}",
         "machine": {
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -93,7 +98,9 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
                 "cpu_ms_of_runs": [each["cpu_ms_a_call"] for each in several],
             }
             for name, several in rows.items()
+            if name not in failed
         },
+        "failed": failed,
     }
 
 
@@ -168,6 +175,7 @@ def as_text(result: dict[str, Any]) -> str:
             f"{shown:<28}{row['cpu_ms_a_call']:>14.2f}{row['import_cpu_s']:>14.2f}{row['peak_mb']:>10.0f}"
             f"{row['installed_mb']:>14.0f}"
         )
+    lines += [f"{name}: not measured. {why}" for name, why in result["failed"].items()]
     return "\n".join(lines)
 
 
@@ -195,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output is not None:
         write_result(output, result)
     print(as_text(result))
-    return 0
+    return int(bool(result["failed"]))
 
 
 if __name__ == "__main__":

@@ -25,26 +25,21 @@ from .processes import Commands
 from .world import WORKS
 
 PARTS = ("kills", "faults", "disk", "clock")
+ENDS = "faults that end a run"
 
 
-def run(folder: Path, parts: Sequence[str], *, kills: int, calls: int, steps: int) -> dict[str, Any]:
-    """Do the parts that are named, each in a folder of its own."""
-    found: dict[str, Any] = {}
-    with Commands() as commands, Commands() as other:
-        for part in parts:
-            place = folder / part
-            place.mkdir(parents=True, exist_ok=True)
-            if part == "kills":
-                found[part] = {each.name: killed(each, kills, place, commands) for each in WORKS.values()}
-            elif part == "faults":
-                found[part] = at_faults(calls, place, commands)
-                found["faults that end a run"] = at_final_faults(place, commands)
-            elif part == "disk":
-                found[part] = at_full_disks(place, commands, steps)
-            else:
-                found[part] = at_jumps(place, commands) + two_on_one_store(place, commands, other)
-                found[part] += killed_with_a_batch_open(place, commands)
-    return found
+def run(folder: Path, part: str, commands: Commands, *, kills: int, calls: int, steps: int) -> dict[str, Any]:
+    """Do a part, in a folder; the figures by their name in the result."""
+    match part:
+        case "kills":
+            return {part: {each.name: killed(each, kills, folder, commands) for each in WORKS.values()}}
+        case "faults":
+            return {part: at_faults(calls, folder, commands), ENDS: at_final_faults(folder, commands)}
+        case "disk":
+            return {part: at_full_disks(folder, commands, steps)}
+    with Commands() as other:
+        rows = at_jumps(folder, commands) + two_on_one_store(folder, commands, other)
+    return {part: rows + killed_with_a_batch_open(folder, commands)}
 
 
 def broken(found: dict[str, Any]) -> list[str]:
@@ -53,10 +48,9 @@ def broken(found: dict[str, Any]) -> list[str]:
     for name, row in found.get("kills", {}).items():
         if row["beyond"] or row["differs"] or row["refused"]:
             lines.append(f"{name}, killed: {row['beyond']} twice, differs {row['differs']}, refused {row['refused']}")
-    if row := found.get("faults"):
-        if row["wrong"] or row["missing_then"] or row["twice"]:
-            lines.append(f"faults: {row['wrong']} wrong, {row['missing_then']} lost, {row['twice']} twice")
-    for row in found.get("faults that end a run", ()):
+    if (row := found.get("faults")) and (row["wrong"] or row["missing_then"] or row["twice"]):
+        lines.append(f"faults: {row['wrong']} wrong, {row['missing_then']} lost, {row['twice']} twice")
+    for row in found.get(ENDS, ()):
         if row["code"] != 1 or row["code_then"] or row["twice"]:
             lines.append(f"{row['fault']}: codes {row['code']}, then {row['code_then']}, {row['twice']} twice")
     for row in found.get("disk", ()):
@@ -77,26 +71,27 @@ def as_text(found: dict[str, Any]) -> str:
         for name, row in found["kills"].items():
             figures = (*(row[each] for each in head[:5]), len(row["differs"]) + len(row["refused"]))
             lines.append(f"{name:<28}" + "".join(f"{each:>8}" for each in figures))
-        lines.append("twice: asked again in all runs; beyond: of these not in flight at the kill; calls: of a run left alone")
+        lines.append(
+            "twice: asked again in all runs; beyond: of these not in flight at the kill; calls: of a run left alone"
+        )
     if row := found.get("faults"):
         lines += [
-            "",
             f"{row['calls']:,} verdicts at an endpoint of which {SHARE:.0%} of the replies are one of {len(row['faults'])} faults "
             f"({sum(row['faults'].values()):,} in all): {row['missing']} missing after the first run, {row['missing_then']} after the "
             f"second, {row['wrong']} wrong, {row['twice']} answers paid twice",
         ]
         lines += [f"  {name:<30}{count:>6}" for name, count in row["faults"].items()]
-    for row in found.get("faults that end a run", ()):
+    for row in found.get(ENDS, ()):
         lines.append(f"  {row['fault']:<30}ends with {row['code']}, then {row['code_then']}; {row['twice']} twice")
     if "disk" in found:
-        lines += ["", f"{'full disk':<44}{'stopped':>8}{'twice':>8}{'beyond':>8}{'differ':>8}"]
+        lines += [f"{'full disk':<44}{'stopped':>8}{'twice':>8}{'beyond':>8}{'differ':>8}"]
         for row in found["disk"]:
             name = f"{row['command']}, {row['limit']}"
             lines.append(
                 f"{name:<44}{row['stopped']:>8}{row['twice']:>8}{row['beyond']:>8}{len(row['differs']) + len(row['refused']):>8}"
             )
     if "clock" in found:
-        lines += ["", f"{'the clock jumps':<44}{'twice':>8}{'differ':>8}"]
+        lines += [f"{'the clock jumps':<44}{'twice':>8}{'differ':>8}"]
         for row in found["clock"]:
             lines.append(f"{row['command'] + ', ' + row['jump']:<44}{row['twice']:>8}{len(row['differs']):>8}")
     return "\n".join(lines)
@@ -114,16 +109,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if min(chosen.kills, chosen.calls, chosen.steps) < 1:
         parser.error("--kills, --calls and --steps: 1 at least")
-    with tempfile.TemporaryDirectory() as folder:
-        parts = chosen.only or PARTS
-        found = run(Path(folder), parts, kills=chosen.kills, calls=chosen.calls, steps=chosen.steps)
-    print(as_text(found))
+    parts = chosen.only or PARTS
+    command = f"python -m {__package__} --kills {chosen.kills} --calls {chosen.calls} --steps {chosen.steps}"
+    command += "".join(f" --only {part}" for part in chosen.only or ())
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    found: dict[str, Any] = {}
+    with Commands() as commands, tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            place = Path(folder) / part
+            place.mkdir()
+            done = run(place, part, commands, kills=chosen.kills, calls=chosen.calls, steps=chosen.steps)
+            found |= done
+            print(as_text(done) + "\n", flush=True)
+            if chosen.output:  # after each part: they are long
+                write_result(
+                    chosen.output, {"command": command, "machine": machine, **found, "did_not_hold": broken(found)}
+                )
     wrong = broken(found)
-    print("\n" + ("\n".join(("DID NOT HOLD", *wrong)) if wrong else "nothing lost, nothing paid twice but what was in flight"))
-    if chosen.output:
-        machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        command = f"kills {chosen.kills}, calls {chosen.calls}, steps {chosen.steps}"
-        write_result(chosen.output, {"machine": machine, "settings": command, **found, "did_not_hold": wrong})
+    print("\n".join(("DID NOT HOLD", *wrong)) if wrong else "nothing lost, nothing paid twice but what was in flight")
     return int(bool(wrong))
 
 

@@ -61,7 +61,7 @@ def at_jumps(folder: Path, commands: Commands) -> list[dict[str, Any]]:
     Returns:
         A row each: ``jump``, ``command``, ``twice`` (requests beyond those of a run left alone) and ``differs``.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in ("evaluate", "evaluate --engine batch", "align"):
         work, till = WORKS[name], Till()
         with till.server(work, delay=0.0 if name == "align" else SLOW / 3, looks=2) as server:
@@ -83,7 +83,8 @@ def two_on_one_store(
     folder: Path, commands: Commands, other: Commands, which: Sequence[str] = tuple(JUMPS)
 ) -> list[dict[str, Any]]:
     """The same for two that share a store and run at once; rows as of :func:`at_jumps`."""
-    rows, work = [], WORKS["evaluate"]
+    rows: list[dict[str, Any]] = []
+    work = WORKS["evaluate"]
     for jump in which:
         jumps = JUMPS[jump]
         till = Till()
@@ -102,7 +103,8 @@ def two_on_one_store(
 
 def killed_with_a_batch_open(folder: Path, commands: Commands) -> list[dict[str, Any]]:
     """The same for one that is killed while a batch is open, and goes on after the clock has jumped."""
-    rows, work = [], WORKS["evaluate --engine batch"]
+    rows: list[dict[str, Any]] = []
+    work = WORKS["evaluate --engine batch"]
     for jump in ("40 days ahead", "to 1970"):
         till, place = Till(), folder / f"killed-{jump}".replace(" ", "-")
         with till.server(work, looks=2) as server:

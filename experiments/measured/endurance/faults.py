@@ -78,7 +78,16 @@ def at_final_faults(folder: Path, commands: Commands) -> list[dict[str, Any]]:
 
 def _evaluate(server: FaultyServer, at_once: int) -> list[str]:
     return [
-        *("evaluate", "examples.jsonl", "--checklist", "checklist.yaml", "--model", "openai/judge", "-o", "verdicts.jsonl"),
+        *(
+            "evaluate",
+            "examples.jsonl",
+            "--checklist",
+            "checklist.yaml",
+            "--model",
+            "openai/judge",
+            "-o",
+            "verdicts.jsonl",
+        ),
         *("--api-base", server.url, "--max-concurrency", str(at_once), "--timeout", TIMEOUT),
     ]
 
@@ -96,4 +105,3 @@ def _verdicts(
 
 def _last_line(said: str) -> str:
     return next((line for line in reversed(said.splitlines()) if line.strip()), "")
-

@@ -38,7 +38,9 @@ def killed(work: Work, kills: int, folder: Path, commands: Commands, seed: int =
             write_inputs(place)
             till.begin(anew=True)
             wanted = min(A_RUN, kills - row["kills"])
-            while (last := _run(arguments, place, commands, till, _moment(chance, row["calls"], ended) if wanted else None)).code == -9:
+            while (
+                last := _run(arguments, place, commands, till, _moment(chance, row["calls"], ended) if wanted else None)
+            ).code == -9:
                 row["kills"] += 1
                 wanted -= 1
                 till.begin()

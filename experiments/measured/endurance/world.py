@@ -19,7 +19,7 @@ from ....testing import ServerReply, completion
 CONCURRENCY = 4
 """Calls at once: so many may be in flight when a process is killed."""
 EXAMPLES, PAIRS = 60, 30
-_WORDS = "short clear polite exact warm plain honest careful brief kind".split()
+_WORDS = ["short", "clear", "polite", "exact", "warm", "plain", "honest", "careful", "brief", "kind"]
 _RUN = ("--max-iterations", "2", "--resamples", "200", "--alpha", "0.3", "--embedder", "words", "--yes")
 _QUESTIONS = ("--checklist", "checklist.yaml")
 
@@ -98,7 +98,11 @@ def write_inputs(folder: Path, examples: int = EXAMPLES) -> None:
     rows, pairs = [], []
     for number in range(examples):
         quality = _share("quality", number)
-        row: dict[str, Any] = {"id": f"e{number}", "input": f"Letter {number}", "output": f"Reply of quality {quality:.2f}"}
+        row: dict[str, Any] = {
+            "id": f"e{number}",
+            "input": f"Letter {number}",
+            "output": f"Reply of quality {quality:.2f}",
+        }
         row["human"] = {"quality": round(1 + 4 * quality + 0.5 * _share("rater", number), 2)}
         if quality < 0.5:
             row["comment"] = f"It is not {_WORDS[number % len(_WORDS)]}."

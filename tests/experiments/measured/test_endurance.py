@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ def test_what_did_not_hold_is_said_and_is_the_exit_code(
     row: dict[str, Any] = {"kills": 1, "runs": 1, "calls": 9, "twice": 5, "beyond": 0, "differs": [], "refused": []}
     clock = {"jump": "to 1970", "command": "evaluate", "twice": 0, "differs": []}
     found = {"kills": {"evaluate": row}, "clock": [clock]}
-    monkeypatch.setattr(endurance, "run", lambda *_, **__: found)
+    monkeypatch.setattr(endurance, "Commands", nullcontext)
+    monkeypatch.setattr(endurance, "run", lambda _, part, *__, **___: {part: found[part]} if part in found else {})
     assert endurance.main(["-o", str(tmp_path / "e.json")]) == 0
     assert "nothing lost" in capsys.readouterr().out
     row["beyond"] = 2
