@@ -152,19 +152,27 @@ class FaultyServer(StandInServer):
         self._faults = {name: {**FAULTS, **FINAL}[name] for name in kinds}
         self._chance = random.Random(seed)
 
+    _shares_port = hasattr(socket, "SO_REUSEPORT") or None
+
     async def refuse(self, seconds: float) -> None:
-        """Take no connection for a while; those that are there stay."""
+        """Take no connection for a while, where the system lets a port be kept for that; connections that are there stay."""
         from aiohttp import web
 
-        if self._site is None:
+        if self._site is None or not self._shares_port:
             return
+        kept = socket.socket()  # or somebody else has the port by then
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        kept.bind(("127.0.0.1", self._port))
         site, self._site = self._site, None
         await site.stop()
 
         async def open_again() -> None:
-            await asyncio.sleep(seconds)
-            self._site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
-            await self._site.start()
+            try:
+                await asyncio.sleep(seconds)
+                self._site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_port=True)
+                await self._site.start()
+            finally:
+                kept.close()
 
         self._opening = asyncio.ensure_future(open_again())
 

@@ -24,6 +24,8 @@ class StandInServer:
     body and returns a text, a probability of yes, or a whole (status, body) pair, which may have headers as a third part.
     """
 
+    _shares_port: bool | None = None
+
     def __init__(self, script: Callable[[Mapping[str, Any]], ServerReply], *, delay: float = 0.0) -> None:
         """``delay``: seconds that each answer takes."""
         self._script = script
@@ -68,7 +70,7 @@ class StandInServer:
         self._routes(app.router)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        self._runner, self._site = runner, web.TCPSite(runner, "127.0.0.1", 0)
+        self._runner, self._site = runner, web.TCPSite(runner, "127.0.0.1", 0, reuse_port=self._shares_port)
         await self._site.start()
         self._port = runner.addresses[0][1]
         self.url = f"http://127.0.0.1:{self._port}/v1"

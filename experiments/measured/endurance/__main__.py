@@ -21,14 +21,14 @@ from .clock import at_jumps, killed_with_a_batch_open, two_on_one_store
 from .disk import at_full_disks
 from .faults import SHARE, at_faults, at_final_faults
 from .kills import killed
-from .processes import Commands
+from .processes import CommandRunner
 from .world import WORKS
 
 PARTS = ("kills", "faults", "disk", "clock")
 ENDS = "faults that end a run"
 
 
-def run(folder: Path, part: str, commands: Commands, *, kills: int, calls: int, steps: int) -> dict[str, Any]:
+def run(folder: Path, part: str, commands: CommandRunner, *, kills: int, calls: int, steps: int) -> dict[str, Any]:
     """Do a part, in a folder; the figures by their name in the result."""
     match part:
         case "kills":
@@ -37,7 +37,7 @@ def run(folder: Path, part: str, commands: Commands, *, kills: int, calls: int, 
             return {part: at_faults(calls, folder, commands), ENDS: at_final_faults(folder, commands)}
         case "disk":
             return {part: at_full_disks(folder, commands, steps)}
-    with Commands() as other:
+    with CommandRunner() as other:
         rows = at_jumps(folder, commands) + two_on_one_store(folder, commands, other)
     return {part: rows + killed_with_a_batch_open(folder, commands)}
 
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command += "".join(f" --only {part}" for part in chosen.only or ())
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     found: dict[str, Any] = {}
-    with Commands() as commands, tempfile.TemporaryDirectory() as folder:
+    with CommandRunner() as commands, tempfile.TemporaryDirectory() as folder:
         for part in parts:
             place = Path(folder) / part
             place.mkdir()

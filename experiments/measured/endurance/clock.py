@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from .jumping_clock import Jumps
 from .paid import Till, difference, results_of
-from .processes import Commands
+from .processes import CommandRunner
 from .world import WORKS, write_inputs
 
-Jumps = Sequence[tuple[float, float]]
-"""From so many seconds after the start on the clock is so many seconds ahead."""
 DAY = 86_400.0
 AT = 0.4
 """Seconds after the start at which it jumps first."""
@@ -29,33 +26,7 @@ SLOW = 0.15
 """Seconds that a call takes, so that the clock jumps while some are in flight."""
 
 
-def jump_the_clock(jumps: Jumps) -> None:
-    """Have this process see another wall clock from now on; the monotonic clock goes on, as the system's does."""
-    began, real = time.monotonic(), time.time
-
-    def ahead() -> float:
-        passed = time.monotonic() - began
-        return next((each for after, each in reversed(jumps) if passed >= after), 0.0)
-
-    def now() -> float:
-        return real() + ahead()
-
-    class Jumping(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Jumping:
-            return cls.fromtimestamp(now(), tz)
-
-    time.time = now
-    for name, module in [*sys.modules.items()]:
-        if name.startswith("askance."):
-            for attribute, value in [*vars(module).items()]:
-                if value is real:
-                    setattr(module, attribute, now)
-                elif value is datetime:
-                    setattr(module, attribute, Jumping)
-
-
-def at_jumps(folder: Path, commands: Commands) -> list[dict[str, Any]]:
+def at_jumps(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
     """What comes of commands while the clock jumps.
 
     Returns:
@@ -80,7 +51,7 @@ def at_jumps(folder: Path, commands: Commands) -> list[dict[str, Any]]:
 
 
 def two_on_one_store(
-    folder: Path, commands: Commands, other: Commands, which: Sequence[str] = tuple(JUMPS)
+    folder: Path, commands: CommandRunner, other: CommandRunner, which: Sequence[str] = tuple(JUMPS)
 ) -> list[dict[str, Any]]:
     """The same for two that share a store and run at once; rows as of :func:`at_jumps`."""
     rows: list[dict[str, Any]] = []
@@ -101,7 +72,7 @@ def two_on_one_store(
     return rows
 
 
-def killed_with_a_batch_open(folder: Path, commands: Commands) -> list[dict[str, Any]]:
+def killed_with_a_batch_open(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
     """The same for one that is killed while a batch is open, and goes on after the clock has jumped."""
     rows: list[dict[str, Any]] = []
     work = WORKS["evaluate --engine batch"]

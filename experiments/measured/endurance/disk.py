@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .paid import Till, difference, results_of
-from .processes import Commands, Ended
+from .processes import CommandRunner, Ended
 from .world import WORKS, write_inputs
 
 _IN_A_SMALL_ONE = (
@@ -33,7 +33,7 @@ def can_mount() -> bool:
 
 
 def at_full_disks(
-    folder: Path, commands: Commands, steps: int, works: Sequence[str] = ("evaluate", "align")
+    folder: Path, commands: CommandRunner, steps: int, works: Sequence[str] = ("evaluate", "align")
 ) -> list[dict[str, Any]]:
     """Let a command run into limits that leave it from nearly nothing to nearly all of what it wants, then without.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....prompts.verdicts import read_verdicts
 from ....testing import FINAL, FaultyServer, ServerReply
-from .processes import Commands
+from .processes import CommandRunner
 from .world import reply, write_inputs
 
 SHARE = 0.3
@@ -19,7 +19,7 @@ TIMEOUT = "2"
 QUESTIONS = 3
 
 
-def at_faults(calls: int, folder: Path, commands: Commands) -> dict[str, Any]:
+def at_faults(calls: int, folder: Path, commands: CommandRunner) -> dict[str, Any]:
     """Evaluate at an endpoint that fails in every way there is, then once more at a sound one.
 
     Returns:
@@ -45,7 +45,7 @@ def at_faults(calls: int, folder: Path, commands: Commands) -> dict[str, Any]:
     }
 
 
-def at_final_faults(folder: Path, commands: Commands) -> list[dict[str, Any]]:
+def at_final_faults(folder: Path, commands: CommandRunner) -> list[dict[str, Any]]:
     """A run that is ended by what asking again does not mend, a third of the way in, and goes on at a sound endpoint."""
     rows = []
     for name in FINAL:
@@ -93,7 +93,7 @@ def _evaluate(server: FaultyServer, at_once: int) -> list[str]:
 
 
 def _verdicts(
-    server: FaultyServer, place: Path, commands: Commands, examples: int, *, at_once: int, again: bool = False
+    server: FaultyServer, place: Path, commands: CommandRunner, examples: int, *, at_once: int, again: bool = False
 ) -> dict[tuple[str, str], float | None]:
     """P(yes) by example and question, of the verdicts that are there."""
     if not again:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from .paid import Till, difference, results_of
-from .processes import Commands, Ended
+from .processes import CommandRunner, Ended
 from .world import Work, write_inputs
 
 A_RUN = 10
 """A process is killed at most so often before the run may end, and the next one begins."""
 
 
-def killed(work: Work, kills: int, folder: Path, commands: Commands, seed: int = 0) -> dict[str, Any]:
+def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: int = 0) -> dict[str, Any]:
     """Kill a command so often, half of the times at a call and half at a moment, and compare with one that was left alone.
 
     Returns:
@@ -54,7 +54,7 @@ def killed(work: Work, kills: int, folder: Path, commands: Commands, seed: int =
     return row
 
 
-def _left_alone(arguments: list[str], work: Work, place: Path, commands: Commands) -> tuple[dict[str, Any], Ended]:
+def _left_alone(arguments: list[str], work: Work, place: Path, commands: CommandRunner) -> tuple[dict[str, Any], Ended]:
     shutil.rmtree(place, ignore_errors=True)
     write_inputs(place)
     ended = commands.run(arguments, place)
@@ -67,7 +67,7 @@ def _moment(chance: random.Random, calls: int, alone: Ended) -> int | float:
     return chance.randint(1, max(2, calls // A_RUN * 2)) if chance.random() < 0.5 else chance.uniform(0, alone.seconds)
 
 
-def _run(arguments: list[str], place: Path, commands: Commands, till: Till, kill: int | float | None) -> Ended:
+def _run(arguments: list[str], place: Path, commands: CommandRunner, till: Till, kill: int | float | None) -> Ended:
     timer = threading.Timer(kill, commands.kill) if isinstance(kill, float) else None
     left = kill if isinstance(kill, int) else 0
 

@@ -1,4 +1,4 @@
-"""Commands in processes that can be killed, each forked from one that has imported what a command needs and done nothing else.
+"""CommandRunner in processes that can be killed, each forked from one that has imported what a command needs and done nothing else.
 
 ``python -m askance.experiments.measured.endurance.processes`` is that one: it reads a command a line and says the number of its process,
 then how it ended. So a hundred kills cost the work of a hundred commands, not of importing for them.
@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from ....prompts.errors import AskanceError
+from .jumping_clock import Jumps, jump_the_clock
 
 SAID = "said.txt"
 """In its folder: what a command printed last."""
@@ -44,14 +45,14 @@ class Ended:
             raise AskanceError(f"{what} ended with code {self.code}: {self.said[-1000:]}")
 
 
-class Commands:
+class CommandRunner:
     """Runs commands one after the other, as a context manager; :attr:`process` is the one that runs, to be killed."""
 
     def __init__(self) -> None:
         self.process: int | None = None
         self._began = 0.0
 
-    def __enter__(self) -> Commands:
+    def __enter__(self) -> CommandRunner:
         self._parent = subprocess.Popen(
             [sys.executable, "-m", __spec__.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -74,7 +75,7 @@ class Commands:
         *,
         cache: Path | None = None,
         file_limit: int | None = None,
-        clock: Sequence[tuple[float, float]] = (),
+        clock: Jumps = (),
     ) -> None:
         """Start a command in a folder.
 
@@ -83,7 +84,7 @@ class Commands:
             folder: Where it runs; what it prints is kept there.
             cache: Where its answers are kept; default: in its folder.
             file_limit: Bytes past which no file may grow, which is as good as a full disk.
-            clock: As of :func:`.clock.jump_the_clock`.
+            clock: As of :func:`.jumping_clock.jump_the_clock`.
         """
         assert self._parent.stdin is not None
         self._folder, self._began = folder, time.monotonic()
@@ -140,14 +141,10 @@ def _serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _command(
-    arguments: list[str], folder: str, cache: str, file_limit: int | None, clock: list[tuple[float, float]]
-) -> Any:
+def _command(arguments: list[str], folder: str, cache: str, file_limit: int | None, clock: Jumps) -> Any:
     """Become a command: its folder, cache and output, then the command line."""
     import resource
     import signal
-
-    from ....cli import main
 
     said = os.open(Path(folder) / SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -161,12 +158,10 @@ def _command(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     if clock:
-        from .clock import jump_the_clock
-
         jump_the_clock(clock)
     code = 1
     try:
-        main(arguments)
+        sys.modules[_NEEDED[-1]].main(arguments)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

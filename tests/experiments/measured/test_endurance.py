@@ -17,20 +17,20 @@ from askance.experiments.measured.endurance.disk import at_full_disks
 from askance.experiments.measured.endurance.faults import at_faults, at_final_faults
 from askance.experiments.measured.endurance.kills import killed
 from askance.experiments.measured.endurance.paid import Till, difference
-from askance.experiments.measured.endurance.processes import Commands
+from askance.experiments.measured.endurance.processes import CommandRunner
 from askance.experiments.measured.endurance.world import WORKS
 from askance.testing import FAULTS
 
 
 @pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    with Commands() as running:
+def commands() -> Iterator[CommandRunner]:
+    with CommandRunner() as running:
         yield running
 
 
 @pytest.mark.parametrize("name", ["evaluate", "align", "compare"])
 def test_a_command_that_is_killed_comes_to_the_same_and_pays_twice_only_what_was_in_flight(
-    commands: Commands, tmp_path: Path, name: str
+    commands: CommandRunner, tmp_path: Path, name: str
 ) -> None:
     row = killed(WORKS[name], 3, tmp_path, commands)
     assert row["kills"] == 3 and row["calls"] > 100
@@ -38,27 +38,27 @@ def test_a_command_that_is_killed_comes_to_the_same_and_pays_twice_only_what_was
 
 
 def test_no_fault_becomes_a_score_and_what_is_missing_comes_with_the_next_run(
-    commands: Commands, tmp_path: Path
+    commands: CommandRunner, tmp_path: Path
 ) -> None:
     row = at_faults(240, tmp_path, commands)
     assert sum(row["faults"].values()) > 60 and len(row["faults"]) > 15
     assert (row["calls"], row["wrong"], row["missing_then"], row["twice"]) == (240, 0, 0, 0)
 
 
-def test_what_ends_a_run_is_said_and_the_next_one_goes_on(commands: Commands, tmp_path: Path) -> None:
+def test_what_ends_a_run_is_said_and_the_next_one_goes_on(commands: CommandRunner, tmp_path: Path) -> None:
     for row in at_final_faults(tmp_path, commands):
         assert (row["code"], row["code_then"], row["twice"]) == (1, 0, 0), row
         assert row["said"].startswith("askance: ")
 
 
-def test_a_full_disk_stops_a_run_with_a_sentence_and_loses_nothing(commands: Commands, tmp_path: Path) -> None:
+def test_a_full_disk_stops_a_run_with_a_sentence_and_loses_nothing(commands: CommandRunner, tmp_path: Path) -> None:
     for row in at_full_disks(tmp_path, commands, 2, ["evaluate"]):
         assert row["stopped"] > 0
         assert (row["unsaid"], row["beyond"], row["differs"], row["refused"]) == ([], 0, [], [])
 
 
-def test_a_clock_that_jumps_makes_nobody_pay_twice(commands: Commands, tmp_path: Path) -> None:
-    with Commands() as other:
+def test_a_clock_that_jumps_makes_nobody_pay_twice(commands: CommandRunner, tmp_path: Path) -> None:
+    with CommandRunner() as other:
         rows = two_on_one_store(tmp_path, commands, other, ["to and fro"])
     rows += killed_with_a_batch_open(tmp_path, commands)
     assert [row["command"] for row in rows][1:] == ["killed with a batch open"] * 2
@@ -85,7 +85,7 @@ def test_what_did_not_hold_is_said_and_is_the_exit_code(
     row: dict[str, Any] = {"kills": 1, "runs": 1, "calls": 9, "twice": 5, "beyond": 0, "differs": [], "refused": []}
     clock = {"jump": "to 1970", "command": "evaluate", "twice": 0, "differs": []}
     found = {"kills": {"evaluate": row}, "clock": [clock]}
-    monkeypatch.setattr(endurance, "Commands", nullcontext)
+    monkeypatch.setattr(endurance, "CommandRunner", nullcontext)
     monkeypatch.setattr(endurance, "run", lambda _, part, *__, **___: {part: found[part]} if part in found else {})
     assert endurance.main(["-o", str(tmp_path / "e.json")]) == 0
     assert "nothing lost" in capsys.readouterr().out
