@@ -77,7 +77,7 @@ def results_of(folder: Path, work: Work) -> dict[str, Any]:
         return {place.name: _COSTS.sub(b"", place.read_bytes()) if place.is_file() else None}
     files = [place / name for name in _RUN]
     files += [*(place / "prompts").glob("*.md"), *(place / "verdicts").glob("*")]
-    found: dict[str, Any] = {each.name: each.read_bytes() if each.is_file() else None for each in files}
+    found: dict[str, Any] = {each.name: each.read_bytes() for each in files if each.is_file()}  # tune has no judge.yaml
     journal = place / "journal.jsonl"
     events = read_events(journal) if journal.is_file() else []
     found["journal"] = [{name: value for name, value in each.items() if name != "time"} for each in events]
