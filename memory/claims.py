@@ -14,6 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..models.gateway import RENEWS_EVERY
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
@@ -28,7 +30,7 @@ SCHEMA = (
 _CLAIM = """
 INSERT INTO claims VALUES (:key, :owner, :until)
 ON CONFLICT (key) DO UPDATE SET owner = :owner, until = :until
-WHERE owner = :owner OR until < :now OR until > :absurd OR owner = :gone
+WHERE owner = :owner OR (owner = :gone AND until = :lapsed)
 """
 _NUMBERS = count(1)
 
@@ -47,17 +49,27 @@ class Claimant:
 
     def has_ended(self, owner: str) -> bool:
         """Whether an owner is a process of this machine that is gone; of another machine nobody can say."""
+        return self._runs(owner) is False
+
+    def is_there(self, owner: str) -> bool:
+        """Whether an owner is a process of this machine that runs, as far as its number says."""
+        return self._runs(owner) is True
+
+    def _runs(self, owner: str) -> bool | None:
+        """None where nobody can say."""
         machine, _, process = owner.rpartition("/")
         machine = machine.rpartition("/")[0]
         if machine != self.machine or os.name == "nt":  # where asking whether a process is there would end it
-            return False
+            return None
         try:
             os.kill(int(process), 0)
         except ProcessLookupError:
+            return False
+        except PermissionError:  # it is somebody else's
             return True
         except (OSError, ValueError, OverflowError):
-            return False
-        return False
+            return None
+        return True
 
 
 class Claims:
@@ -67,23 +79,33 @@ class Claims:
         """``db`` has the table of :data:`SCHEMA`."""
         self._db = db
         self.claimant = Claimant()
+        self._lapsed: dict[tuple[bytes, str, float], float] = {}
+        """Claims that have lapsed and whose owner is still there, each with when that was first seen, of the monotonic clock."""
 
     def take(self, key: bytes) -> bool:
         """Whether this is the one to buy an answer now; again and again true until it is let go.
 
-        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease.
+        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease. One that
+        is still there renews what it holds, whatever the clock says: from it a claim that has lapsed is taken if it stays so.
         """
         now = time.time()
-        values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "now": now, "gone": ""}
-        values["absurd"] = now + 2 * LEASE
+        values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "gone": None, "lapsed": None}
         if self._db.execute(_CLAIM, values).rowcount > 0:
             return True
-        holder = self._db.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+        holder = self._db.execute("SELECT owner, until FROM claims WHERE key = ?", (key,)).fetchone()
         if holder is None:
             return self._db.execute(_CLAIM, values).rowcount > 0
-        if self.claimant.has_ended(holder[0]):
-            return self._db.execute(_CLAIM, values | {"gone": holder[0]}).rowcount > 0
-        return False
+        owner, until = holder
+        may_be_had = not now <= until <= now + 2 * LEASE and self._stays_lapsed(key, owner, until)
+        if not may_be_had and not self.claimant.has_ended(owner):
+            return False
+        return self._db.execute(_CLAIM, values | {"gone": owner, "lapsed": until}).rowcount > 0
+
+    def _stays_lapsed(self, key: bytes, owner: str, until: float) -> bool:
+        if not self.claimant.is_there(owner):
+            return True
+        now = time.monotonic()
+        return now - self._lapsed.setdefault((key, owner, until), now) > 1.5 * RENEWS_EVERY
 
     def renew(self, keys: Sequence[bytes]) -> None:
         """What is still being bought is held for another lease."""

@@ -67,6 +67,7 @@ class DirectModel:
         self.price = price
         """None where it is not known."""
         self._unsupported: set[str] = set()
+        self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
     async def answer(self, request: Request) -> Answer:
@@ -82,6 +83,7 @@ class DirectModel:
             if status == 200:
                 answer = self._read(payload, request)
                 self._unsupported |= without
+                self._has_answered = True
                 return answer
             refused = _refused_field(status, payload, sent)
             if refused is None:
@@ -181,7 +183,8 @@ class DirectModel:
             raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off. It said: {shown}", retry=True)
         raise ModelError(
             f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
-            f"/v1 at its end where the server wants it? It said: {shown}"
+            f"/v1 at its end where the server wants it? It said: {shown}",
+            retry=self._has_answered,  # then the address is right, and what stands in front of it has sent this
         )
 
     def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
@@ -195,7 +198,7 @@ class DirectModel:
         return ModelError(
             f"{self.name}: HTTP {status}: {said}",
             retry=status in RETRY_STATUSES,
-            retry_after=read_retry_after(headers.get("Retry-After")),
+            retry_after=read_retry_after(headers.get("Retry-After"), headers.get("Date")),
             status=status,
         )
 
@@ -308,17 +311,24 @@ def _alternatives(top: list[Any]) -> tuple[tuple[str, float], ...]:
     return tuple([(token, round(logprob, 4)) for token, logprob in kept])
 
 
-def read_retry_after(value: str | None) -> float | None:
-    """Seconds to wait from a ``Retry-After`` header: a number of seconds or a date."""
+def read_retry_after(value: str | None, date: str | None = None) -> float | None:
+    """Seconds to wait from a ``Retry-After`` header: a number of seconds, or a date, which counts from the reply's own
+    ``Date`` where it has one: the clock here may be wrong."""
     if not value:
         return None
     try:
         seconds = float(value)
         return max(0.0, seconds) if isfinite(seconds) else None
     except ValueError:
-        pass
+        until = _seconds(value)
+    began = _seconds(date)
+    return None if until is None else max(0.0, until - (time() if began is None else began))
+
+
+def _seconds(date: str | None) -> float | None:
+    """Since 1970; None where it is no date."""
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
+        return parsedate_to_datetime(date).timestamp() if date else None
     except (ValueError, TypeError, OverflowError):
         return None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
@@ -22,6 +23,8 @@ class StandInServer:
     Use it as a context manager; ``url`` is the address for ``--api-base``. The function is given the request's JSON
     body and returns a text, a probability of yes, or a whole (status, body) pair, which may have headers as a third part.
     """
+
+    _shares_port: bool | None = None
 
     def __init__(self, script: Callable[[Mapping[str, Any]], ServerReply], *, delay: float = 0.0) -> None:
         """``delay``: seconds that each answer takes."""
@@ -36,8 +39,11 @@ class StandInServer:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._stop: asyncio.Event | None = None
+        self._runner: Any = None
+        self._site: Any = None
+        self._port = 0
 
-    def __enter__(self) -> StandInServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         if not self._ready.wait(10):
             raise RuntimeError("The stand-in server did not start within 10 s.")
@@ -64,10 +70,10 @@ class StandInServer:
         self._routes(app.router)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self._runner, self._site = runner, web.TCPSite(runner, "127.0.0.1", 0, reuse_port=self._shares_port)
+        await self._site.start()
+        self._port = runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{self._port}/v1"
         self._stop = asyncio.Event()
         self._ready.set()
         await self._stop.wait()

@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.models.direct import DirectModel
+from askance.models.gateway import Gateway, RetryPolicy
 from askance.testing import (
+    FAULTS,
+    FINAL,
+    FaultyServer,
     ScriptedModel,
     StandInServer,
     as_answer,
@@ -120,3 +125,29 @@ def test_two_servers_do_not_disturb_each_other() -> None:
     with StandInServer(lambda body: "one") as one, StandInServer(lambda body: "two") as two:
         texts = [post(server.url, BODY)[1]["choices"][0]["message"]["content"] for server in (one, two)]
     assert texts == ["one", "two"]
+
+
+@pytest.mark.parametrize("kind", [*FAULTS, *FINAL])
+async def test_an_endpoint_fails_as_it_is_told_and_is_well_again(kind: str) -> None:
+    with FaultyServer(lambda body: 0.9, share=1.0, kinds=[kind]) as server:
+        model = DirectModel("openai/m", "m", server.url, identity="m", timeout=0.3)
+        gateway = Gateway(retry=RetryPolicy(attempts=1))
+        with pytest.raises(ModelError):
+            await gateway.ask("judge", model, REQUEST)
+        assert server.made == {kind: 1} and server.answered == []
+        server.share = 0.0
+        answer = await Gateway(retry=RetryPolicy(first=0.1)).ask("judge", model, REQUEST)
+        await model.close()
+    assert answer.text == "Yes" and len(server.answered) == 1
+
+
+async def test_an_endpoint_that_takes_no_connection_refuses_it_and_keeps_its_port() -> None:
+    with FaultyServer(lambda body: 0.9, share=1.0, kinds=["refused for a moment"]) as server:
+        for _ in range(3):
+            with pytest.raises((ConnectionError, urllib.error.URLError, TimeoutError)):
+                await asyncio.to_thread(post, server.url, BODY)
+            with pytest.raises(urllib.error.URLError, match="refused"):
+                await asyncio.to_thread(post, server.url, BODY)
+            await asyncio.sleep(0.4)
+        server.share = 0.0
+        assert (await asyncio.to_thread(post, server.url, BODY))[0] == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -15,9 +14,6 @@ from ..files import cache_directory
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-
-KEPT_FOR = 30 * 86_400.0
-"""Seconds after which a record is dropped: OpenAI keeps the files of a batch for 30 days."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class BatchJournal:
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, but for those of the input files ``known``; what is too old is dropped.
+        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it no longer has.
 
         Raises:
             InputError: One is damaged.
@@ -86,11 +82,7 @@ class BatchJournal:
             if path.name in passed_over:
                 continue
             record = _read(path)
-            if record is None or record.identity != self._identity:
-                continue
-            if time.time() - record.sent > KEPT_FOR:
-                self.drop(record)
-            else:
+            if record is not None and record.identity == self._identity:
                 found.append(record)
         return sorted(found, key=lambda record: (record.sent, record.input_file))
 

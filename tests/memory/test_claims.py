@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,24 @@ def test_the_claim_of_who_cannot_be_asked_holds_no_longer_than_its_lease(
 def test_a_claim_that_a_wrong_clock_made_long_is_not_waited_for(place: str, claims_sql: Sql) -> None:
     with open_store(place) as store, open_store(place) as other:
         assert other.claim(KEY)
-        claims_sql(f"UPDATE {{claims}} SET until = {{now}} + {3 * claims.LEASE} * {{second}}")
+        claims_sql(f"UPDATE {{claims}} SET owner = 'elsewhere/1/2', until = {{now}} + {3 * claims.LEASE} * {{second}}")
         assert store.claim(KEY)
+
+
+def test_the_claim_of_a_process_that_runs_outlives_a_clock_that_jumps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall, steady = time.time(), time.monotonic()
+    with open_store(tmp_path / "v.db") as store, open_store(tmp_path / "v.db") as other:
+        assert other.claim(KEY)
+        for jump in (3600, -3600):
+            monkeypatch.setattr(claims.time, "time", lambda jump=jump: wall + jump)
+            assert not store.claim(KEY)
+        other.renew([KEY])
+        monkeypatch.setattr(claims.time, "time", lambda: wall + 3600)
+        assert not store.claim(KEY)
+        monkeypatch.setattr(claims.time, "monotonic", lambda: steady + 100)
+        assert store.claim(KEY), "it has not been renewed for too long"
 
 
 def test_only_its_own_claims_are_renewed(place: str, claims_sql: Sql) -> None:

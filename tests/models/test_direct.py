@@ -25,7 +25,7 @@ from askance.models.direct import (
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.session import ModelOptions
 from askance.prompts.errors import InputError
-from askance.testing import StandInServer, completion
+from askance.testing import FaultyServer, StandInServer, completion
 
 KEY = "sk-very-secret-0123456789"
 FULL = Parameters(9, 0.0, 7, 5, {"type": "object"})
@@ -284,6 +284,30 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert read_retry_after(formatdate(0, usegmt=True)) == 0
     for nothing in (None, "", "soon", "inf", "nan", "Mon, 99 Xxx 2026"):
         assert read_retry_after(nothing) is None
+
+
+def test_a_date_to_wait_for_counts_from_the_clock_that_it_is_of() -> None:
+    wrong = time.time() + 40 * 86_400
+    said, until = (formatdate(wrong + seconds, usegmt=True) for seconds in (0, 30))
+    assert read_retry_after(until, said) == 30
+    assert read_retry_after("7", said) == 7
+    unsure = read_retry_after(until, "no date")
+    assert unsure is not None and unsure > 86_400
+
+
+@pytest.mark.parametrize("kind", ["200, a page", "200, NULs"])
+async def test_a_page_from_an_endpoint_that_has_answered_before_is_a_fault_of_the_moment(kind: str) -> None:
+    with FaultyServer(lambda body: "done", share=1.0, kinds=[kind]) as server:
+        model = make(server.url)
+        with pytest.raises(ModelError, match="Is --api-base right") as first:
+            await ask(model)
+        server.share = 0
+        assert (await ask(model)).text == "done"
+        server.share = 1
+        with pytest.raises(ModelError) as later:
+            await ask(model)
+        await model.close()
+    assert (first.value.retry, later.value.retry) == (False, True)
 
 
 # --- what an endpoint refuses is learnt ---------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+"""What commands survive, as a table: kills, an endpoint of faults, a full disk, a clock that jumps; nothing is to be lost or paid twice.
+
+Run ``python -m askance.experiments.measured.endurance`` (nightly; a hundred kills of each command take some twenty minutes of
+processor time; ``--kills N --calls N`` is a shorter one). The model is a server that plays every role, the data are **made up**
+(:mod:`.world`), the commands are those of the command line in processes of their own. Ends with code 1 where something was
+lost, was paid twice that was not in flight, or came out different from a run that was left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...command_line import says_errors, write_result
+from .clock import at_jumps, killed_with_a_batch_open, two_on_one_store
+from .disk import at_full_disks
+from .faults import SHARE, at_faults, at_final_faults
+from .kills import killed
+from .processes import CommandRunner
+from .world import WORKS
+
+PARTS = ("kills", "faults", "disk", "clock")
+ENDS = "faults that end a run"
+
+
+def run(folder: Path, part: str, commands: CommandRunner, *, kills: int, calls: int, steps: int) -> dict[str, Any]:
+    """Do a part, in a folder; the figures by their name in the result."""
+    match part:
+        case "kills":
+            return {part: {each.name: killed(each, kills, folder, commands) for each in WORKS.values()}}
+        case "faults":
+            return {part: at_faults(calls, folder, commands), ENDS: at_final_faults(folder, commands)}
+        case "disk":
+            return {part: at_full_disks(folder, commands, steps)}
+    with CommandRunner() as other:
+        rows = at_jumps(folder, commands) + two_on_one_store(folder, commands, other)
+    return {part: rows + killed_with_a_batch_open(folder, commands)}
+
+
+def broken(found: dict[str, Any]) -> list[str]:
+    """What was lost, came out different or was paid twice though it was not in flight; a line each."""
+    lines = []
+    for name, row in found.get("kills", {}).items():
+        if row["beyond"] or row["differs"] or row["refused"]:
+            lines.append(f"{name}, killed: {row['beyond']} twice, differs {row['differs']}, refused {row['refused']}")
+    if (row := found.get("faults")) and (row["wrong"] or row["missing_then"] or row["twice"]):
+        lines.append(f"faults: {row['wrong']} wrong, {row['missing_then']} lost, {row['twice']} twice")
+    for row in found.get(ENDS, ()):
+        if row["code"] != 1 or row["code_then"] or row["twice"]:
+            lines.append(f"{row['fault']}: codes {row['code']}, then {row['code_then']}, {row['twice']} twice")
+    for row in found.get("disk", ()):
+        if row["beyond"] or row["differs"] or row["refused"] or row["unsaid"]:
+            lines.append(f"{row['command']}, {row['limit']}: {row}")
+    for row in found.get("clock", ()):
+        if row["differs"] or row["twice"]:
+            lines.append(f"{row['command']}, the clock {row['jump']}: {row['twice']} twice, differs {row['differs']}")
+    return lines
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """Lay the figures out as tables."""
+    lines = []
+    if "kills" in found:
+        head = ("kills", "runs", "calls", "twice", "beyond", "differ")
+        lines += [f"{'killed':<28}" + "".join(f"{each:>8}" for each in head)]
+        for name, row in found["kills"].items():
+            figures = (*(row[each] for each in head[:5]), len(row["differs"]) + len(row["refused"]))
+            lines.append(f"{name:<28}" + "".join(f"{each:>8}" for each in figures))
+        lines.append(
+            "twice: asked again in all runs; beyond: of these not in flight at the kill; calls: of a run left alone"
+        )
+    if row := found.get("faults"):
+        lines += [
+            f"{row['calls']:,} verdicts at an endpoint of which {SHARE:.0%} of the replies are one of {len(row['faults'])} faults "
+            f"({sum(row['faults'].values()):,} in all): {row['missing']} missing after the first run, {row['missing_then']} after the "
+            f"second, {row['wrong']} wrong, {row['twice']} answers paid twice",
+        ]
+        lines += [f"  {name:<30}{count:>6}" for name, count in row["faults"].items()]
+    for row in found.get(ENDS, ()):
+        lines.append(f"  {row['fault']:<30}ends with {row['code']}, then {row['code_then']}; {row['twice']} twice")
+    if "disk" in found:
+        lines += [f"{'full disk':<44}{'stopped':>8}{'twice':>8}{'beyond':>8}{'differ':>8}"]
+        for row in found["disk"]:
+            name = f"{row['command']}, {row['limit']}"
+            lines.append(
+                f"{name:<44}{row['stopped']:>8}{row['twice']:>8}{row['beyond']:>8}{len(row['differs']) + len(row['refused']):>8}"
+            )
+    if "clock" in found:
+        lines += [f"{'the clock jumps':<44}{'twice':>8}{'differ':>8}"]
+        for row in found["clock"]:
+            lines.append(f"{row['command'] + ', ' + row['jump']:<44}{row['twice']:>8}{len(row['differs']):>8}")
+    return "\n".join(lines)
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do it, print the tables, write the result; 1 where something did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.endurance", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100, help="of each command (default: %(default)s)")
+    parser.add_argument("--calls", type=int, default=10_000, help="at the endpoint of faults (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=10, help="sizes of each full disk (default: %(default)s)")
+    parser.add_argument("--only", action="append", choices=PARTS, help="this part alone; may be given several times")
+    parser.add_argument("-o", "--output", type=Path, help="a JSON file of the figures")
+    chosen = parser.parse_args(arguments)
+    if min(chosen.kills, chosen.calls, chosen.steps) < 1:
+        parser.error("--kills, --calls and --steps: 1 at least")
+    parts = chosen.only or PARTS
+    command = f"python -m {__package__} --kills {chosen.kills} --calls {chosen.calls} --steps {chosen.steps}"
+    command += "".join(f" --only {part}" for part in chosen.only or ())
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    found: dict[str, Any] = {}
+    with CommandRunner() as commands, tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            place = Path(folder) / part
+            place.mkdir()
+            done = run(place, part, commands, kills=chosen.kills, calls=chosen.calls, steps=chosen.steps)
+            found |= done
+            print(as_text(done) + "\n", flush=True)
+            if chosen.output:  # after each part: they are long
+                write_result(
+                    chosen.output, {"command": command, "machine": machine, **found, "did_not_hold": broken(found)}
+                )
+    wrong = broken(found)
+    print("\n".join(("DID NOT HOLD", *wrong)) if wrong else "nothing lost, nothing paid twice but what was in flight")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

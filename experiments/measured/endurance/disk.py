@@ -1,0 +1,98 @@
+"""A disk that fills: a limit on every file, and a small file system of memory where this machine lets one be made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .paid import Till, difference, results_of
+from .processes import CommandRunner, Ended
+from .world import WORKS, write_inputs
+
+_IN_A_SMALL_ONE = (
+    'cp -a "$1" "$1.in" && mount -t tmpfs -o size="$2"k none "$1" && cp -a "$1.in/." "$1" && mkdir "$1.out" && '
+    'place="$1"; shift 2; cd "$place"; ASKANCE_CACHE="$place/cache" "$@" >"$place.out/said.txt" 2>&1; code=$?; '
+    'cp -a "$place/." "$place.out"; exit $code'
+)
+"""Mounts over a folder, runs a command there, and keeps what it left: the mount is gone with the process."""
+_UNSHARE = ("unshare", "--map-root-user", "--mount")
+
+
+def can_mount() -> bool:
+    """Whether a small file system can be made here, without an administrator's rights."""
+    try:
+        done = subprocess.run([*_UNSHARE, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
+
+
+def at_full_disks(
+    folder: Path, commands: CommandRunner, steps: int, works: Sequence[str] = ("evaluate", "align")
+) -> list[dict[str, Any]]:
+    """Let a command run into limits that leave it from nearly nothing to nearly all of what it wants, then without.
+
+    Returns:
+        A row for each command and kind of limit: ``stopped`` (runs that did not end, of ``steps``), ``unsaid`` (of those the
+        ones that did not say in a sentence what is full), ``twice`` and ``beyond`` (requests asked again, and of them those
+        not in flight), ``differs`` (what is not as in the run left alone) and ``refused`` (that could not go on).
+    """
+    rows = []
+    kinds = ["file-size limit", *(["full file system"] if can_mount() else [])]
+    for name in works:
+        work, till = WORKS[name], Till()
+        with till.server(work) as server:
+            arguments, alone = work.command(server.url), folder / "alone"
+            shutil.rmtree(alone, ignore_errors=True)
+            write_inputs(alone)
+            commands.run(arguments, alone).check(name)
+            whole, wanted = till.lives[-1], results_of(alone, work)
+            sizes = [each.stat().st_size for each in alone.rglob("*") if each.is_file()]
+            for kind in kinds:
+                row: dict[str, Any] = {"command": name, "limit": kind, "steps": steps, "stopped": 0, "unsaid": []}
+                row |= {"twice": 0, "beyond": 0, "differs": [], "refused": []}
+                most = max(sizes) if kind == kinds[0] else sum(sizes) * 3
+                for step in range(steps):
+                    till.begin(anew=True)
+                    limit = 4096 + most * step // steps
+                    place = folder / "full"
+                    shutil.rmtree(place, ignore_errors=True)
+                    write_inputs(place)
+                    if kind == kinds[0]:
+                        ended = commands.run(arguments, place, file_limit=limit)
+                    else:
+                        ended = _in_a_small_one(arguments, place, limit)
+                    if ended.code:
+                        row["stopped"] += 1
+                        if "Traceback" in ended.said or not ended.said.strip():
+                            row["unsaid"].append(ended.said[-600:])
+                        till.begin()
+                        last = commands.run(arguments, place)
+                        row["refused"] += [last.said[-300:]] if last.code else []
+                    twice, beyond = till.twice(whole, work.in_flight)
+                    row["twice"] += twice
+                    row["beyond"] += beyond
+                    row["differs"] += difference(wanted, results_of(place, work))
+                rows.append(row)
+    return rows
+
+
+def _in_a_small_one(arguments: Sequence[str], place: Path, size: int) -> Ended:
+    """Run a command in a file system of so many bytes beside its inputs, and put what it left in its place."""
+    inputs = sum(each.stat().st_size for each in place.iterdir()) // 1024 + 40
+    command = [sys.executable, "-m", "askance", *arguments]
+    out, before = Path(f"{place}.out"), Path(f"{place}.in")
+    for each in (out, before):
+        shutil.rmtree(each, ignore_errors=True)
+    shell = [*_UNSHARE, "sh", "-c", _IN_A_SMALL_ONE, "sh", str(place), str(inputs + size // 1024), *command]
+    done = subprocess.run(shell, env=dict(os.environ), capture_output=True, text=True, check=False)
+    said = (out / "said.txt").read_text(encoding="utf-8") if (out / "said.txt").is_file() else done.stderr
+    shutil.rmtree(place)
+    out.rename(place)
+    shutil.rmtree(before)
+    return Ended(done.returncode, 0.0, said)
