@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
+from ...evaluation.scoring import score_examples
 from ...memory.result_parts import NOT_ACCEPTED
 from ...models.budget import count
 from ...prompts.comments import one_line
@@ -143,6 +143,8 @@ def _worth(
         for section, weights in draft.questions.section_weights.items()
     }
     checklist = draft.questions.model_copy(update={"questions": left, "section_weights": sections})
-    others = [each for each in verdicts if each.question != question]
-    without = replace(draft, checklist=checklist).scores(examples, others, soft=soft)
-    return yardstick.difference(without, draft.scores(examples, verdicts, soft=soft), examples)
+    read = (
+        verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
+    )  # beside all, the one among them
+    without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
+    return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)
