@@ -28,6 +28,7 @@ SUMMARIES = {
     "tune": "Improve a generator's prompt against a judge or a checker.",
     "compare": "Have several judges rate the same data, and compare them.",
     "weigh": "Learn from preferences or ratings how question scores add up.",
+    "train": "Train a small scorer from a judge's verdicts and people's scores.",
     "resume": "Go on with a run that was interrupted, or make it longer.",
     "watch": "Follow a run from a second terminal.",
     "show": "Show the result of a run.",
