@@ -37,7 +37,7 @@ class CrossEncoder:
     def start(cls, base: str, *, levels: int, longest: int, seed: int) -> CrossEncoder:
         """See :func:`~.network.start_network`."""
         torch_library().manual_seed(seed)
-        model, tokenizer = _load(base_folder(base), base, num_labels=levels)
+        model, tokenizer = _load(base_folder(base), base, num_labels=levels, ignore_mismatched_sizes=True)
         most = getattr(model.config, "max_position_embeddings", longest)
         if longest > most:
             raise InputError(f"--longest {longest}: the base {base} reads {most} tokens at most.")

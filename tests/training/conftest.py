@@ -16,8 +16,8 @@ from askance.training.options import TrainOptions
 WORDS = ("red", "blue", "green", "tall", "small", "old", "new", "fast", "slow", "warm", "cold", "soft")
 CHECKLIST = Checklist(
     questions=(
-        Question(id="good", text="is it good", dimension="quality"),
-        Question(id="broken", text="is it broken", dimension="quality", good="no"),
+        Question(id="good", text="nice", dimension="quality"),
+        Question(id="broken", text="damaged", dimension="quality", good="no"),
     )
 )
 
@@ -52,19 +52,22 @@ def said(examples: list[Example]) -> VerdictColumns:
     )
 
 
+SMALL = {"longest": 32, "learning_rate": 2e-3, "batch_size": 16, "epochs": 8, "resamples": 100, "patience": 9}
+
+
 def options(**given: Any) -> TrainOptions:
     """Settings for so small a network."""
-    return TrainOptions.model_validate({"longest": 32, "learning_rate": 5e-3, "epochs": 6, "resamples": 100} | given)
+    return TrainOptions.model_validate(SMALL | given)
 
 
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder of two layers with random numbers, on disk as transformers has it."""
+    """An encoder of one layer with random numbers, on disk as transformers has it."""
     pytest.importorskip("torch").manual_seed(0)
     transformers = pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    words = [*marks, *WORDS, *map(str, range(100)), "is", "it", "good", "broken"]
+    words = [*marks, *WORDS, *map(str, range(200)), "nice", "damaged", "good", "broken"]
     vocabulary = {word: place for place, word in enumerate(words)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -80,10 +83,13 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = transformers.BertConfig(
         vocab_size=len(words),
         hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
+        num_hidden_layers=1,
+        num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=64,
+        initializer_range=0.3,
+        hidden_dropout_prob=0.05,
+        attention_probs_dropout_prob=0.05,
     )
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     return folder

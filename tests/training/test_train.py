@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +10,18 @@ import pytest
 
 from askance.evaluation.evaluate import evaluate
 from askance.models.trained.scorer_file import read_scorer
-from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import AskanceError, InputError
-from askance.prompts.verdicts import save_verdicts
 from askance.training import train as training
+from askance.training import trainer
 from askance.training.measured import calibration_error, price
 from askance.training.train import train
 from askance.training.trained import TrainResult
 from askance.training.trainer import schedule
 
-from .conftest import CHECKLIST, made, options, p_yes, said
+from .conftest import CHECKLIST, SMALL, made, options, p_yes, said
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-
-SMALL = options().model_dump(exclude_unset=True)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +91,7 @@ def test_other_weights_are_another_model(trained: TrainResult, tmp_path: Path) -
 @pytest.mark.parametrize("levels", [2, 7])
 def test_each_loss_alone_learns(tiny_base: Path, tmp_path: Path, weights: Any, levels: int) -> None:
     examples = made(240, to_a_document=2)
-    given = SMALL | {"loss_weights": weights, "levels": levels, "epochs": 4}
+    given = SMALL | {"loss_weights": weights, "levels": levels}
     found = train(
         examples, checklist=CHECKLIST, output=tmp_path / "s", base=str(tiny_base), verdicts=said(examples), **given
     )
@@ -125,53 +117,68 @@ def test_the_same_command_twice_looks_at_test_once(trained: TrainResult, tiny_ba
         train(examples, **given, **SMALL | {"seed": 1})
 
 
-def test_a_training_that_was_killed_goes_on_to_the_same_weights(tiny_base: Path, tmp_path: Path) -> None:
+def test_a_training_that_was_broken_off_goes_on_to_the_same_weights(
+    tiny_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is kept but what is on the disk: after a step, between two checkpoints, and before that of an epoch's end."""
     examples = made(120, to_a_document=2)
-    (tmp_path / "data.jsonl").write_text(
-        "".join(each.model_dump_json(exclude_defaults=True) + "\n" for each in examples)
-    )
-    (tmp_path / "c.yaml").write_text(dump_checklist(CHECKLIST))
-    save_verdicts(tmp_path / "v.jsonl", said(examples))
-    arguments = [
-        *("data.jsonl", "--checklist", "c.yaml", "--verdicts", "v.jsonl", "--base", str(tiny_base), "--longest", "32"),
-        *("--learning-rate", "0.005", "--epochs", "4", "--batch-size", "8", "--patience", "9"),
-    ]
-    program = (
-        "import sys; from askance.training import trainer; trainer.EVERY = 0\n"
-        "from askance.cli import main; main(['train', *sys.argv[1:]])"
-    )
+    given: dict[str, Any] = {"checklist": CHECKLIST, "base": str(tiny_base), "verdicts": said(examples)}
+    given |= SMALL | {"epochs": 3}
+    train(examples, output=tmp_path / "whole", **given)
+    step, write, steps = trainer.Trainer._step, trainer.Trainer._write, []
 
-    def start(place: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", program, *arguments, "-o", place]
-        return subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for every, stop in ((0.0, 3), (1e9, 9), (0.0, 14)):
 
-    assert start("whole").wait() == 0
-    killed = 0
-    while killed < 2:
-        process = start("parts")
-        file, seen = tmp_path / "parts/checkpoints/checkpoint.pt", None
-        before = file.stat().st_mtime_ns if file.is_file() else None
-        while process.poll() is None and (seen is None or seen == before):
-            time.sleep(0.002)
-            seen = file.stat().st_mtime_ns if file.is_file() else None
-        assert process.poll() is None, process.communicate()
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        killed += 1
+        def stopping(self: Any, batch: Any, number: int, stop: int = stop) -> None:
+            if number == stop:
+                raise KeyboardInterrupt
+            steps.append(number)
+            step(self, batch, number)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(trainer, "EVERY", every)
+            patch.setattr(trainer.Trainer, "_step", stopping)
+            with pytest.raises(KeyboardInterrupt):
+                train(examples, output=tmp_path / "parts", **given)
+
+    def unwritten(self: Any) -> None:
+        if self._place.batch == 0:
+            raise KeyboardInterrupt
+        write(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "_write", unwritten)
+        with pytest.raises(KeyboardInterrupt):
+            train(examples, output=tmp_path / "parts", **given)
+    assert steps[:4] == [0, 1, 2, 3] and max(steps) == 13  # the first part's steps were not made again
     assert not (tmp_path / "parts/train.json").exists()
-    last = start("parts")
-    _, said_ = last.communicate()
-    assert last.returncode == 0, said_
-    assert "Going on from the checkpoint" in said_
-    assert (tmp_path / "parts/model.safetensors").read_bytes() == (tmp_path / "whole/model.safetensors").read_bytes()
+    train(examples, output=tmp_path / "parts", **given)
     whole, parts = (json.loads((tmp_path / each / "train.json").read_text()) for each in ("whole", "parts"))
-    assert parts["test"] == whole["test"] and parts["curve"]["training"] == whole["curve"]["training"]
+    assert parts["curve"]["training"] == whole["curve"]["training"] and parts["test"] == whole["test"]
+    assert (tmp_path / "parts/model.safetensors").read_bytes() == (tmp_path / "whole/model.safetensors").read_bytes()
     assert not (tmp_path / "parts/checkpoints").exists()
+
+
+def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_refused(
+    tiny_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {"checklist": CHECKLIST, "base": str(tiny_base), "output": tmp_path / "s"} | SMALL
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "EVERY", 0.0)
+        patch.setattr(trainer.Trainer, "_validate", lambda self, epoch: 1 / 0 if epoch else None)
+        with pytest.raises(ZeroDivisionError):
+            train(made(40), **given)
+    with pytest.raises(InputError, match="other settings was broken off here"):
+        train(made(40), **given | {"seed": 7})
+    checkpoint = tmp_path / "s/checkpoints/checkpoint.pt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:2000])
+    with pytest.raises(InputError, match=r"checkpoint\.pt: damaged"):
+        train(made(40), **given)
 
 
 def test_training_ends_where_validation_gains_nothing(tiny_base: Path, tmp_path: Path) -> None:
     examples = made(60)
-    given = SMALL | {"learning_rate": 1e-9, "epochs": 8, "patience": 1}
+    given = SMALL | {"learning_rate": 1e-9, "patience": 1}
     found = train(examples, checklist=CHECKLIST, output=tmp_path / "s", base=str(tiny_base), **given)
     curve = found.data["curve"]
     assert curve["stopped_early"] or curve["best_epoch"] == 8
