@@ -45,6 +45,7 @@ RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
 FILES = {each: f"exchange.{each}" for each in ("diff", "export", "label")} | {"import": "exchange.import_traces"}
+FILES |= {each: f"learning.{each}" for each in ("train", "weigh")}
 """Files of the commands that are not where their names say."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..models.trained.network import torch_library
+from ..models.trained.bases import torch_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

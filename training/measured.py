@@ -37,7 +37,7 @@ TIMED = 128
 
 
 @dataclass
-class Reader:
+class ScorerReader:
     """A trained network with its calibration; each text is read once."""
 
     network: Network
@@ -63,7 +63,7 @@ class Reader:
         return sum(each.weight * p for each, p in zip(side, worth, strict=True)) / sum(each.weight for each in side)
 
 
-def fit_calibration(reader: Reader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
+def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
     """Slope and shift of P(yes) on the verdicts of validation, and why there are none where that is so."""
     items = [each for each in validation if each.kind == "verdict"]
     if len(items) < BINS:
@@ -75,7 +75,7 @@ def fit_calibration(reader: Reader, validation: Sequence[TrainingItem]) -> tuple
     return slope, shift, None
 
 
-def calibration_figures(reader: Reader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
+def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
     """Brier score and expected calibration error of P(yes) against the wanted one, on the verdicts of test."""
     items = [each for each in test if each.kind == "verdict"]
     if not items:
@@ -101,7 +101,7 @@ def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) 
 
 
 def figures_on_test(
-    reader: Reader,
+    reader: ScorerReader,
     file: ScorerFile,
     examples: Sequence[Example],
     items: Sequence[TrainingItem],
@@ -184,7 +184,9 @@ def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str,
     return found
 
 
-def _verdicts(reader: Reader, file: ScorerFile, examples: Sequence[Example], checklist: Checklist) -> VerdictColumns:
+def _verdicts(
+    reader: ScorerReader, file: ScorerFile, examples: Sequence[Example], checklist: Checklist
+) -> VerdictColumns:
     asked = [(example, question) for example in examples for question in checklist.questions]
     said = [file.calibrated(p) for p in reader.raw([scored_text(question, example) for example, question in asked])]
     return VerdictColumns(

@@ -21,7 +21,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
 from ..prompts.rows import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
-from .measured import Reader, calibration_figures, figures_on_test, fit_calibration, price, speed
+from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed
 from .mixture import PARTS, check_lengths, gather, groups_of
 from .options import NOT_IN_FINGERPRINT, TrainOptions
 from .trained import RESULT_FILE, SCHEMA, TrainResult
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
     from .mixture import Mixture
-    from .trainer import Curve
+    from .trainer import LossCurve
 
 CHECKPOINTS = "checkpoints"
 """Folder within the scorer's, gone when it is done."""
@@ -149,14 +149,14 @@ class TrainJob:
     def _measured(
         self,
         network: Network,
-        curve: Curve,
+        curve: LossCurve,
         groups: Mapping[str, str],
         remarks: Sequence[str],
         cut: Mapping[str, float],
     ) -> TrainResult:
         """The scorer written down, with what it is worth on test."""
         settings, mixture = self.settings, self.mixture
-        reader = Reader(network)
+        reader = ScorerReader(network)
         slope, shift, why = fit_calibration(reader, mixture.validation)
         network.save(self.output)
         file = ScorerFile(

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from ..models.trained.network import torch_library
+from ..models.trained.bases import torch_library
 from ..prompts.errors import AskanceError, InputError
 from .losses import LOSSES, mixed_loss
 
@@ -34,7 +34,7 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclass
-class Curve:
+class LossCurve:
     """How the losses went, and which epoch's weights are kept."""
 
     training: list[dict[str, float]] = field(default_factory=list)
@@ -82,11 +82,11 @@ class Trainer:
         self._training, self._validation, self._group_of = training, validation, group_of
         self._optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=WEIGHT_DECAY)
         self._torch = torch
-        self.curve = Curve()
+        self.curve = LossCurve()
         self._place = _Place()
         self._written = monotonic()
 
-    def run(self, watcher: Watcher) -> Curve:
+    def run(self, watcher: Watcher) -> LossCurve:
         """Train to the end; the network then has the weights that did best on validation.
 
         Raises:
@@ -237,7 +237,7 @@ class Trainer:
         self._network.restore(found["network"])
         self._optimiser.load_state_dict(found["optimiser"])
         self._place = _Place(**found["place"])
-        self.curve = Curve(**found["curve"])
+        self.curve = LossCurve(**found["curve"])
         return True
 
 

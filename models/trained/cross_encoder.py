@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, import_optional
-from .bases import base_folder
-from .network import torch_library
+from .bases import base_folder, torch_library
 from .scorer_file import WEIGHTS_FILE
 
 if TYPE_CHECKING:

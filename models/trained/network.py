@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...prompts.errors import import_optional
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -51,15 +49,6 @@ class Network(Protocol):
     def save(self, folder: Path) -> None:
         """Write the weights (``model.safetensors``) and all else that :func:`open_network` needs."""
         ...
-
-
-def torch_library() -> Any:
-    """The module ``torch``.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    return import_optional("torch", "train", "torch")
 
 
 def start_network(base: str, *, levels: int, longest: int, seed: int) -> Network:

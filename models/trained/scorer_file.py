@@ -25,7 +25,7 @@ class ScorerFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
 
-    schema_: Literal["askance.scorer/1"] = Field(SCHEMA, validation_alias="schema", serialization_alias="schema")
+    schema_: Annotated[Literal["askance.scorer/1"], Field(alias="schema")] = SCHEMA
     kind: Literal["cross-encoder"]
     """Which network: ``models/trained/network.py`` opens it."""
     base: str = Field(min_length=1)

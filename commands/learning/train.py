@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ..training.options import TrainOptions
-from ..training.train import DEFAULT_BASE, prepare
-from .options import GroupedCommand, common_options, config_option, load_dotenv, need, settings, settings_options
-from .output import console, echo_json, show
-from .terminal import echo
+from ...training.options import TrainOptions
+from ...training.train import DEFAULT_BASE, prepare
+from ..options import GroupedCommand, common_options, config_option, load_dotenv, need, settings, settings_options
+from ..output import console, echo_json, show
+from ..terminal import echo
 
 
 @click.command(name="train", cls=GroupedCommand)
