@@ -83,6 +83,10 @@ class Models:
     def _make(self, name: str) -> Model:
         if is_scorer(name):
             return self._scorer(name)
+        if name.strip("/") and Path(name).is_dir():
+            raise InputError(
+                f"{name}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
+            )
         provider, slash, rest = name.partition("/")
         if not slash or not provider or not rest:
             raise InputError(
