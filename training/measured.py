@@ -113,14 +113,15 @@ def figures_on_test(
 
     Returns:
         ``people`` (scorer's and teacher's correlations with people, each over all dimensions and on each), ``teacher``
-        (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), and
-        ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
+        (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
+        with the wanted one over all questions, documents resampled), and ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
     """
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
     verdicts = _verdicts(reader, file, examples, checklist)
     scores = score_examples(examples, checklist, verdicts)
-    theirs = [] if teacher is None else [each for each in teacher if each.example in {e.id for e in examples}]
+    ids = {each.id for each in examples}
+    theirs = [each for each in teacher or () if each.example in ids]
     taught = score_examples(examples, checklist, theirs) if theirs else None
     if examples and human_dimensions(examples, checklist):
         people = human_targets(examples, checklist, options.human_scale)
@@ -131,6 +132,12 @@ def figures_on_test(
         wanted = source_targets(checklist, taught)
         found["teacher"] = measure(scores, wanted, examples, **sampling).to_dict()
         found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
+    single = [each for each in items if each.kind == "verdict"]
+    if single:
+        group = {each.id: str(each.metadata.get("document", each.id)) for each in examples}
+        ours = [reader.side(each.left, file) for each in single]
+        resampling = Resampling([group.get(each.unit, each.unit) for each in single], **sampling)
+        found["verdicts"] = correlations_dict(correlate(ours, [each.target for each in single], resampling))
     pairs = [each for each in items if each.source == "preferences" and each.target != 0.5]
     if pairs:
         right = [

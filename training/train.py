@@ -207,17 +207,15 @@ class TrainJob:
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
             if found.get("fingerprint") == self.fingerprint and (place / SCORER_FILE).is_file():
-                return TrainResult(found)
+                counted = price(found["curve"]["cpu_seconds"], found["speed"]["cpu_ms"], self.settings)
+                return TrainResult(found | {"price": counted})
             raise InputError(
                 f"{place}: there is a scorer of other data or settings. Choose another -o, or delete the folder."
             )
-        if place.is_file() or (place.is_dir() and any(each.name not in _OURS for each in place.iterdir())):
+        broken_off = (place / CHECKPOINTS).is_dir()
+        if place.is_file() or (place.is_dir() and not broken_off and any(place.iterdir())):
             raise InputError(f"{place}: there is something else here. Choose another folder for the scorer (-o).")
         return None
-
-
-_OURS = (CHECKPOINTS, SCORER_FILE, WEIGHTS_FILE, "config.json", "tokenizer.json", "tokenizer_config.json")
-"""What a training that was broken off may have left."""
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:

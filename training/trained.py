@@ -30,10 +30,12 @@ class TrainResult(Shown):
 
     @property
     def kept_share(self) -> float | None:
-        """Of the teacher's Spearman correlation with people, on test; None where either is not there or not positive."""
+        """Of the teacher's Spearman correlation with people, on test; None unless the whole interval of that is above 0."""
         people = self.data["test"].get("people", {})
-        ours, theirs = (people.get(name, {}).get("spearman") for name in ("scorer", "teacher"))
-        return None if ours is None or theirs is None or theirs <= 0 else float(ours / theirs)
+        ours, theirs = (people.get(name, {}) for name in ("scorer", "teacher"))
+        if ours.get("spearman") is None or (theirs.get("low") or 0) <= 0:
+            return None
+        return float(ours["spearman"] / theirs["spearman"])
 
     def _view(self) -> View:
         data = self.data
@@ -55,6 +57,10 @@ class TrainResult(Shown):
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         if "preferences" in data["test"]:
             yield f"Of the decided pairs of test it prefers the right output in {Figure.of(data['test']['preferences'], '.1%')}."
+        fit = data["calibration"]
+        if fit["n"]:
+            after, before = (fit[name]["calibration_error"] for name in ("after", "before"))
+            yield f"P(yes) is off the wanted one by {after:.3f} in its bins (expected calibration error; {before:.3f} before calibration)."
         yield f"A verdict takes {took['cpu_ms']:.1f} ms of the processor in batches, {took['cpu_ms_alone']:.1f} ms alone."
         for name, what in (("break_even_money", "money"), ("break_even_time", "time")):
             if cost[name]["verdicts"] is not None:
@@ -65,6 +71,9 @@ class TrainResult(Shown):
         rows: list[dict[str, Any]] = []
         for name, found in test.get("people", {}).items():
             rows += _rows_of(f"{name} with people", found)
+        if "verdicts" in test:
+            found = test["verdicts"]
+            rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
         if "teacher" in test:
             rows += _rows_of("scorer with teacher", test["teacher"])
             for question, found in test["teacher"]["questions"].items():

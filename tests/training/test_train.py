@@ -36,6 +36,8 @@ def test_all_losses_together_learn_the_teacher_and_people(trained: TrainResult) 
     assert test["examples"] >= 30
     assert test["teacher"]["spearman"] > 0.8
     assert test["people"]["scorer"]["spearman"] > 0.8
+    assert test["verdicts"]["n"] == 2 * test["examples"] and test["verdicts"]["pearson"] > 0.9
+    assert {row["on"] for row in trained.view().shown_tables()["test"]} == {"all", "good", "broken"}
     assert test["people"]["teacher"]["spearman"] == pytest.approx(1)
     assert trained.kept_share is not None and trained.kept_share > 0.8
     first, *_, last = trained.data["curve"]["validation"]
@@ -113,6 +115,8 @@ def test_the_same_command_twice_looks_at_test_once(trained: TrainResult, tiny_ba
         again.data == json.loads((place / "train.json").read_text())
         and (place / "train.json").stat().st_mtime_ns == before
     )
+    counted = train(examples, **given, **SMALL, teacher_seconds=1.0)
+    assert counted.data["price"]["break_even_time"]["verdicts"] > 0 and counted.data["test"] == again.data["test"]
     with pytest.raises(InputError, match="a scorer of other data or settings"):
         train(examples, **given, **SMALL | {"seed": 1})
 
