@@ -19,6 +19,7 @@ RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
+TRAIN := .venv-train
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
 PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo
@@ -27,7 +28,7 @@ NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_beside_peers.py tests/models/test_litellm_model.py
 
-.PHONY: help demo test test-bridges test-promptfoo test-postgres test-ray lint types check docs lock clean
+.PHONY: help demo test test-bridges test-promptfoo test-postgres test-ray test-train lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -36,6 +37,7 @@ help:
 	@echo "make test-promptfoo  run an exported judge in promptfoo itself (half a gigabyte from npm)"
 	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
 	@echo "make test-ray  run those of a Ray cluster, on this machine alone"
+	@echo "make test-train  run those of training a scorer, for real on a tiny network (torch for the processor, about 1 GB)"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -109,6 +111,16 @@ test-ray: $(RAY)/.ready
 	@echo "Running the tests of models asked from a Ray cluster ..."
 	@$(RAY)/bin/python -m pytest $(RAY_TESTS)
 
+$(TRAIN)/.ready: pyproject.toml constraints-train.txt
+	@echo "Installing torch and transformers into $(TRAIN) (about 1 GB) ..."
+	@$(PYTHON) -m venv $(TRAIN)
+	@$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-train.txt -e '.[train]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@touch $@
+
+test-train: $(TRAIN)/.ready
+	@echo "Running the tests of training ..."
+	@$(TRAIN)/bin/python -m pytest tests/training
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -127,7 +139,7 @@ docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(RAY) $(DEMO_RUN)
+	rm -rf $(VENV) $(BRIDGES) $(PROMPTFOO_PLACE) $(POSTGRES) $(RAY) $(TRAIN) $(DEMO_RUN)
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."
@@ -138,3 +150,4 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
 	@{ echo "# Pinned environment of models asked from a Ray cluster; renew with: make lock"; \
 	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(RAY_EXTRAS))); } > constraints-ray.txt
+	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; $(RESOLVE) --extra train; } > constraints-train.txt

@@ -38,6 +38,7 @@ _HOMES = {
     "select": ".optimizer.selection.select",
     "evaluate_adaptively": ".evaluation.adaptive",
     "Selection": ".optimizer.selection.selected",
+    "train": ".training.train",
     "tune": ".runs",
     "write_questions": ".evaluation.write_questions",
 }
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from .prompts.prompt import Prompt, load_prompt
     from .prompts.verdicts import Verdict
     from .runs import align, migrate, resume, tune
+    from .training.train import train
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ SUMMARIES = {
     "tune": "Improve a generator's prompt against a judge or a checker.",
     "compare": "Have several judges rate the same data, and compare them.",
     "weigh": "Learn from preferences or ratings how question scores add up.",
+    "train": "Train a small scorer from a judge's verdicts and people's scores.",
     "resume": "Go on with a run that was interrupted, or make it longer.",
     "watch": "Follow a run from a second terminal.",
     "show": "Show the result of a run.",
@@ -44,6 +45,7 @@ RUNS = ("migrate", "align", "tune", "resume")
 """Those of ``commands/runs.py``; any other is the ``command`` of the file with its name."""
 
 FILES = {each: f"exchange.{each}" for each in ("diff", "export", "label")} | {"import": "exchange.import_traces"}
+FILES |= {each: f"learning.{each}" for each in ("train", "weigh")}
 """Files of the commands that are not where their names say."""
 
 

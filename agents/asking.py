@@ -101,6 +101,8 @@ class Ask:
     rest: str
     """What follows the part that all questions on this example share."""
     parameters: Parameters
+    wants_a_word: bool = False
+    """Whether the answer is one word, yes or no."""
 
     @property
     def messages(self) -> list[Message]:
@@ -109,7 +111,8 @@ class Ask:
 
     def request(self) -> Request:
         """The request; it has the key that was computed without building it."""
-        return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing.prefix)
+        about = (self.questions[0], self.example) if self.wants_a_word else None
+        return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing.prefix, about)
 
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
@@ -160,6 +163,11 @@ class OneByOne(ABC):
     @abstractmethod
     def _parameters(self) -> Parameters: ...
 
+    @property
+    def wants_a_word(self) -> bool:
+        """Whether the answer is one word, yes or no."""
+        return False
+
     def _block(self, question: Question) -> str:
         """What is said of one question."""
         return f"{question_block(question)}\n{self.form}"
@@ -175,10 +183,11 @@ class OneByOne(ABC):
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for each question."""
         framing, parameters = self._frame(example), _for_replicate(self._parameters, replicate)
+        word = self.wants_a_word
         keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
         for index, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True), position):
             rest = block + framing.after
-            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters)
+            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
 
 
 @dataclass(frozen=True)
@@ -196,6 +205,11 @@ class EachAsking(OneByOne):
     def form(self) -> str:
         """One word, or JSON where an explanation is wanted."""
         return each_format(explained=self.explained)
+
+    @property
+    def wants_a_word(self) -> bool:
+        """Unless an explanation is wanted too."""
+        return not self.explained
 
     def _block(self, question: Question) -> str:
         """The question alone where the prompt says itself how to answer; a bare one then needs no label."""

@@ -34,6 +34,7 @@ from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
 from ..prompts.rows import is_on_hub
+from ..training.options import TrainOptions
 from .output import hush
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ FIRST = {
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
     "label": "output judges checklist rater order to_open dimension config",
+    "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
 """Of the commands with many options: those that matter most, ten at most, as ``--help`` has them first."""
@@ -64,6 +66,8 @@ HEADINGS = {
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
     "correction per_token halves ranking_resamples",
     "How weights are learned": "pooling pair_share swap",
+    "How a scorer is trained": "batch_size learning_rate levels rating_pairs precision",
+    "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
     "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
@@ -175,9 +179,9 @@ def buying_options(function: Function) -> Function:
 INPUTS = {
     **dict.fromkeys(("model", "source", "target", "generator", "judge"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
-    **dict.fromkeys(("judge_file", "from_run", "directory"), FILE),
+    **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),
-    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker"), ""),
+    **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
 SEVERAL = ("dimensions", "judges", "panel")
@@ -185,7 +189,7 @@ SEVERAL = ("dimensions", "judges", "panel")
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
-    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions),
+    *(MigrateOptions, AlignOptions, TuneOptions, LabelOptions, TrainOptions),
 )
 """The settings of all commands."""
 

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..prompts.errors import AskanceError
+
+if TYPE_CHECKING:
+    from ..prompts.checklist import Question
+    from ..prompts.examples import Example
 
 Message = tuple[str, str]
 """Role and content."""
@@ -48,6 +52,9 @@ class Request:
     prefix: str = field(default="", compare=False)
     """What the other requests on the same example begin with too, for a server that can keep what it has read; no part
     of what is sent. Empty where nothing is known of it."""
+    about: tuple[Question, Example] | None = field(default=None, compare=False)
+    """The question and the example, where one word, yes or no, is asked for: what a trained scorer reads in place of the
+    messages."""
 
 
 class RequestKey:

@@ -17,6 +17,7 @@ from .files import file_identity
 from .kept_prefixes import TwoSlots
 from .litellm_model import LiteLLMModel
 from .prices import FREE, list_price
+from .trained.scorer_file import is_scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -86,11 +87,17 @@ class Models:
         await self._stack.aclose()
 
     def _make(self, name: str) -> Model:
+        if is_scorer(name):
+            return self._scorer(name)
+        if name.strip("/") and Path(name).is_dir():
+            raise InputError(
+                f"{name}: there is no trained scorer in this folder (scorer.json, written by `askance train`)."
+            )
         provider, slash, rest = name.partition("/")
         if not slash or not provider or not rest:
             raise InputError(
                 f"'{name}' is no model name. Write provider/model, e.g. openai/gpt-4o-mini, "
-                "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct."
+                "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct, or the folder of a trained scorer."
             )
         if provider == "dspy":
             raise InputError(
@@ -112,6 +119,15 @@ class Models:
                 f"{name}: its price is not known, so --max-cost could not be kept. Cap it with --max-calls or --max-tokens."
             )
         return model
+
+    def _scorer(self, name: str) -> Model:
+        if self._batches is not None:
+            raise InputError(f"{name} is a trained scorer, which runs here; leave out --engine batch.")
+        from .trained.trained_scorer import TrainedScorer
+
+        scorer = TrainedScorer(name)
+        self._stack.push_async_callback(scorer.close)
+        return scorer
 
     def _through_litellm(self, name: str, provider: str) -> LiteLLMModel:
         try:

@@ -180,11 +180,11 @@ class Reader:
         for line in snippet.parsed_lines:
             check_line(line)
         if any(importlib.util.find_spec(package) is None for package in snippet.needs):
-            if snippet.kind == "bash":
-                for line in filter(str.strip, snippet.text.replace("\\\n", " ").splitlines()):
-                    check_line(line)
-            else:
+            if snippet.kind == "python":
                 check_python(snippet.text)
+            else:
+                for line in commands(snippet.text):
+                    check_line(line)
             return
         if snippet.code.strip():
             self._run(snippet)

@@ -15,7 +15,7 @@ from askance import bridges
 from askance.prompts.errors import MissingExtraError
 
 ROOT = Path(askance.__file__).resolve().parent
-FLOORS = {
+FLOORS: dict[str, float] = {
     "prompts": 0,
     "stats": 1,
     "models": 1,
@@ -23,6 +23,7 @@ FLOORS = {
     "agents": 3,
     "evaluation": 4,
     "optimizer": 5,
+    "training": 5.5,
     "report": 6,
     "labelling": 6,
     "runs": 7,
@@ -33,6 +34,7 @@ TOP = 10
 """Above all rooms: the commands and the command line. The test doubles stand on the models; ``runs`` is one file."""
 HEAVY = (
     "torch",
+    "transformers",
     "litellm",
     "dspy",
     "faiss",

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from askance.commands.evaluate import command as evaluate
-from askance.commands.weigh import command
+from askance.commands.learning.weigh import command
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer, completion

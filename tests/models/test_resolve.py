@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,25 @@ def refusal(name: str, **options: Any) -> str:
 @pytest.mark.parametrize("name", ["gpt-4o", "openai/", "/x", "", "/"])
 def test_a_name_without_provider_or_model_is_refused_with_an_example(name: str) -> None:
     assert f"'{name}' is no model name. Write provider/model" in refusal(name)
+
+
+def test_a_folder_is_a_trained_scorer_or_refused_with_what_is_wrong_in_it(tmp_path: Path) -> None:
+    place = tmp_path / "scorer"
+    place.mkdir()
+    assert "there is no trained scorer in this folder" in refusal(str(place))
+    file = place / "scorer.json"
+    row: dict[str, Any] = {"schema": "askance.scorer/1", "kind": "cross-encoder", "base": "minilm", "levels": 2}
+    row |= {"longest": 128, "weights": "0" * 64}
+    file.write_text(json.dumps(row | {"levels": 1}))
+    assert f"{file}: field 'levels'" in refusal(str(place))
+    file.write_text(json.dumps(row))
+    assert "model.safetensors: the scorer's weights are not there" in refusal(str(place))
+    (place / "model.safetensors").touch()
+    scorer = Models().get(f"{place}/")
+    assert scorer.identity.startswith("scorer:")
+    assert "leave out --engine batch" in refusal(str(place), batches=lambda: None)
+    file.write_text(json.dumps(row | {"shift": 0.5}))
+    assert Models().get(str(place)).identity != scorer.identity
 
 
 async def test_a_name_is_one_model_and_a_model_is_itself() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from ..evaluation.options import UNUSED, WeighOptions
-from ..models.budget import spending
-from ..optimizer.weights import learners
-from ..optimizer.weights.rating_plan import METHODS
-from ..optimizer.weights.weigh import prepare
-from ..prompts.rows import write_whole
-from .options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
-from .output import check_coverage, console, dump_json, echo_estimate, echo_json, show
-from .terminal import echo
+from ...evaluation.options import UNUSED, WeighOptions
+from ...models.budget import spending
+from ...optimizer.weights import learners
+from ...optimizer.weights.rating_plan import METHODS
+from ...optimizer.weights.weigh import prepare
+from ...prompts.rows import write_whole
+from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
+from ..output import check_coverage, console, dump_json, echo_estimate, echo_json, show
+from ..terminal import echo
 
 
 @click.command(name="weigh", cls=GroupedCommand)

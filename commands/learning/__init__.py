@@ -1,0 +1,1 @@
+"""Commands that learn how to score from data, without a run."""

@@ -1,0 +1,48 @@
+"""``askance train``: train a scorer of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...training.options import TrainOptions
+from ...training.train import DEFAULT_BASE, prepare
+from ..options import GroupedCommand, common_options, config_option, load_dotenv, need, settings, settings_options
+from ..output import console, echo_json, show
+from ..terminal import echo
+
+
+@click.command(name="train", cls=GroupedCommand)
+@click.argument("data", nargs=-1, required=False)
+@click.option("--checklist", default=None, help="Checklist whose questions the scorer is to answer.")
+@click.option("--verdicts", default=None, help="Verdicts of a judge on DATA, as `askance evaluate -o` writes them.")
+@click.option("--preferences", default=None, help="Pairs of outputs of which people preferred one.")
+@click.option("--judge", "judge_run", default=None, help="A run whose test examples are never trained on.")
+@click.option(
+    "--base", default=None, help="What is trained: minilm, a folder, or a model on the hub. [default: minilm]"
+)
+@click.option("-o", "--output", default=None, help="Folder of the scorer.")
+@config_option
+@common_options
+@settings_options(TrainOptions)
+def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Train a small model on DATA that answers the checklist's questions with P(yes) in milliseconds.
+
+    It learns from people's scores in DATA, a judge's verdicts and preference pairs. The folder is then a model:
+    `askance evaluate DATA --checklist C --model FOLDER`. The same command goes on with a training that was broken off.
+    """
+    load_dotenv()
+    options, inputs = settings(TrainOptions, config, given)
+    need(inputs, "data", "checklist", "output")
+    inputs |= {"base": inputs["base"] or DEFAULT_BASE, "judge": inputs.pop("judge_run")}
+    job = prepare(**inputs, options=options)
+    with console(quiet) as watcher:
+        found = job.run(watcher)
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        show(found)
+    if not quiet:
+        echo(f"The scorer is in {job.output}; use it with --model {job.output}.", err=True)

@@ -1,0 +1,37 @@
+"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...prompts.checklist import Question
+    from ...prompts.examples import Example
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredText:
+    """One question about one output. A network reads two segments; the longer one is cut where both are too long."""
+
+    asked: str
+    """The question, with what its rubric and reference answer say."""
+    output: str
+    given: str = ""
+    """What the output was made from: the reference, the input and the context."""
+
+    @property
+    def segments(self) -> tuple[str, str]:
+        """Question and output, and what the output was made from."""
+        return f"{self.asked}\n{self.output}", self.given
+
+
+def scored_text(question: Question, example: Example) -> ScoredText:
+    """The text of a question about an example's output.
+
+    The evaluator's prompt is no part of it: a scorer has learned how to judge, it is not told. Neither is ``good``, as
+    P(yes) is what it says, whichever answer speaks for the output.
+    """
+    asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
+    given = [each for each in (example.reference, example.input, example.context) if each]
+    return ScoredText("\n".join(asked), example.output or "", "\n".join(given))

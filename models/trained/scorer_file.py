@@ -1,0 +1,82 @@
+"""``scorer.json``: what a trained scorer is, beside its weights."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from math import exp, log
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...prompts.errors import InputError
+from ...prompts.rows import read_object, validate_row, write_whole
+
+SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
+SCORER_FILE = "scorer.json"
+WEIGHTS_FILE = "model.safetensors"
+CLIP = 1e-6
+"""P(yes) is kept this far from 0 and 1 before its log-odds are taken."""
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class ScorerFile(BaseModel):
+    """A scorer, its weights aside."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
+
+    schema_: Annotated[Literal["askance.scorer/1"], Field(alias="schema")] = SCHEMA
+    kind: Literal["cross-encoder"]
+    """Which network: ``models/trained/network.py`` opens it."""
+    base: str = Field(min_length=1)
+    """What it was trained from, as it was named."""
+    levels: int = Field(ge=2, le=11)
+    """Score levels that it tells apart; 2 are no and yes."""
+    longest: int = Field(ge=16)
+    """Tokens that it reads at most."""
+    slope: float = Field(1.0, gt=0)
+    """a of P(yes) = sigmoid(a·logit(p) + b), p being what the network says: its calibration, fitted on validation."""
+    shift: float = 0.0
+    """b."""
+    weights: Hash
+    """SHA-256 of the weights."""
+    questions: tuple[str, ...] = ()
+    """Ids of the questions that it was trained on."""
+
+    def calibrated(self, p: float) -> float:
+        """P(yes), in [0, 1], from what the network says."""
+        if self.slope == 1.0 and self.shift == 0.0:
+            return p
+        p = min(max(p, CLIP), 1.0 - CLIP)
+        return 1.0 / (1.0 + exp(-(self.slope * log(p / (1.0 - p)) + self.shift)))
+
+    @property
+    def identity(self) -> str:
+        """What every answer depends on: the hash of the weights and of how they are used."""
+        return sha256(self.model_dump_json(exclude={"base", "questions"}).encode()).hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Write it into the scorer's folder, whole or not at all.
+
+        Raises:
+            AskanceError: It cannot be written.
+        """
+        write_whole(folder / SCORER_FILE, self.model_dump_json(indent=1) + "\n")
+
+
+def is_scorer(name: str | Path) -> bool:
+    """Whether a name is the folder of a trained scorer."""
+    return bool(str(name)) and (Path(name) / SCORER_FILE).is_file()
+
+
+def read_scorer(folder: Path) -> ScorerFile:
+    """Read the ``scorer.json`` of a folder.
+
+    Raises:
+        InputError: It is missing or damaged, or its weights are not there; names the file and the field.
+    """
+    file = folder / SCORER_FILE
+    found = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise InputError(f"{folder / WEIGHTS_FILE}: the scorer's weights are not there; train it again, or copy them.")
+    return found

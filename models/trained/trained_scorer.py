@@ -1,0 +1,126 @@
+"""A trained scorer as a model of the gateway: ``--model scorer/``, the folder that ``askance train`` wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from math import exp, log
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...prompts.errors import InputError
+from ..base import Answer, ModelError
+from ..files import file_identity
+from ..prices import FREE
+from .network import open_network
+from .scored_text import scored_text
+from .scorer_file import CLIP, WEIGHTS_FILE, read_scorer
+
+if TYPE_CHECKING:
+    from ..base import Request
+    from .network import Network
+    from .scored_text import ScoredText
+
+AT_ONCE = 64
+"""Texts that are answered together: so many callers wait for their answers at once."""
+DIGITS = 6
+"""Places of P(yes): which texts share a batch changes those beyond them."""
+
+
+class TrainedScorer:
+    """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered together.
+
+    It reads the question and the example, not the messages: the evaluator's prompt changes nothing.
+    """
+
+    repeats_itself = True
+    price = FREE
+    gathers = 4 * AT_ONCE
+    """How many callers may await their answers at once."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
+
+        Raises:
+            InputError: The folder's files are missing or damaged.
+        """
+        self.name = name
+        self._folder = Path(name)
+        self._file = read_scorer(self._folder)
+        self.identity = f"scorer:{self._file.identity}"
+        self._network: Network | None = None
+        self._thread = ThreadPoolExecutor(1, "askance-scorer")
+        self._waiting: list[tuple[ScoredText, asyncio.Future[tuple[float, int]]]] = []
+        self._work: asyncio.Task[None] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once.
+
+        Raises:
+            ModelError: Something other than a yes-or-no question is asked.
+            MissingExtraError, InputError: torch is not there, or the weights cannot be read.
+        """
+        if request.about is None or request.parameters.temperature:
+            raise ModelError(
+                f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and nothing "
+                "else. Leave out --mode batched, --explain always, --scores expected, --p-yes sampled and --temperature, "
+                "and name another model for roles that write.",
+                fatal=True,
+            )
+        future: asyncio.Future[tuple[float, int]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((scored_text(*request.about), future))
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._answer_all())
+        p, tokens = await future
+        word = "Yes" if p >= 0.5 else "No"
+        p = min(max(p, CLIP), 1.0 - CLIP)
+        odds = (("Yes", log(p)), ("No", log(1.0 - p)))
+        logprobs = ((word, odds),) if request.parameters.top_logprobs else None
+        return Answer(word, logprobs, tokens, 1, 0.0)
+
+    def highest_cost(self, request: Request) -> float:
+        """Nothing: it runs here."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Let go of the weights; what is being read is read to its end."""
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        self._network = None
+
+    async def _answer_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(0)  # those that ask in the same round are answered together
+        while self._waiting:
+            asked, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+            try:
+                found = await loop.run_in_executor(self._thread, self._read, [text for text, _ in asked])
+            except BaseException as error:
+                for _, future in asked:
+                    if not future.done():
+                        future.set_exception(error) if isinstance(error, Exception) else future.cancel()
+                if not isinstance(error, Exception):
+                    raise
+                continue
+            for (_, future), each in zip(asked, found, strict=True):
+                if not future.done():
+                    future.set_result(each)
+
+    def _read(self, texts: list[ScoredText]) -> list[tuple[float, int]]:
+        """P(yes) and the tokens read of each text."""
+        if self._network is None:
+            if file_identity(self._folder / WEIGHTS_FILE) != self._file.weights:
+                raise InputError(
+                    f"{self._folder / WEIGHTS_FILE}: these weights are not those that scorer.json is about; copy the whole folder."
+                )
+            self._network = open_network(self._folder, self._file)
+        network = self._network
+        expected = expected_scores(network.levels(texts).tolist())
+        return [
+            (round(self._file.calibrated(p), DIGITS), min(tokens, network.longest))
+            for p, tokens in zip(expected, network.tokens(texts), strict=True)
+        ]
+
+
+def expected_scores(levels: list[list[float]]) -> list[float]:
+    """Σ k·P(k) / (K - 1) of log-probabilities over K levels, in [0, 1] (LMUnit §3.3, eq. 2)."""
+    return [min(sum(k * exp(value) for k, value in enumerate(each)) / (len(each) - 1), 1.0) for each in levels]

@@ -1,0 +1,114 @@
+"""The losses of LMUnit §3.3, against closed forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from askance.models.trained.scored_text import ScoredText
+from askance.training.items import Probe, TrainingItem
+from askance.training.losses import expected, item_losses, mixed_loss, target_levels
+
+torch: Any = pytest.importorskip("torch")
+
+A, B = ScoredText("q1", "o"), ScoredText("q2", "o")
+ROWS = {A: 0, B: 1}
+
+
+def log_levels(*rows: list[float]) -> Any:
+    return torch.tensor(rows).log()
+
+
+def item(target: float, *side: Probe, right: tuple[Probe, ...] = ()) -> TrainingItem:
+    return TrainingItem("preference" if right else "verdict", "verdicts", "e", "q", side, target, right)
+
+
+def values(losses: dict[str, Any]) -> dict[str, float]:
+    return {name: float(each) for name, each in losses.items()}
+
+
+@pytest.mark.parametrize(("target", "levels"), [(0.0, 2), (1.0, 2), (0.3, 2), (0.5, 5), (0.7, 7), (1.0, 11)])
+def test_a_target_is_what_its_levels_expect(target: float, levels: int) -> None:
+    shares = target_levels(target, levels)
+    assert len(shares) == levels and sum(shares) == pytest.approx(1)
+    assert sum(k * share for k, share in enumerate(shares)) / (levels - 1) == pytest.approx(target)
+    assert sum(share > 0 for share in shares) <= 2
+
+
+def test_one_question_with_yes_and_no() -> None:
+    found = values(item_losses(log_levels([0.2, 0.8]), item(0.7, Probe(A)), {A: 0}))
+    assert found["cross_entropy"] == pytest.approx(-0.3 * math.log(0.2) - 0.7 * math.log(0.8), rel=1e-5)
+    assert found["squared_error"] == pytest.approx(36 * (0.7 - 0.8) ** 2, rel=1e-5)
+
+
+def test_score_levels() -> None:
+    levels = log_levels([0.1, 0.2, 0.7])
+    assert float(expected(levels[0])) == pytest.approx(0.8)
+    found = values(item_losses(levels, item(0.75, Probe(A)), {A: 0}))
+    assert found["cross_entropy"] == pytest.approx(-0.5 * math.log(0.2) - 0.5 * math.log(0.7), rel=1e-5)
+    assert found["squared_error"] == pytest.approx(36 * 0.05**2, rel=1e-4)
+
+
+def test_a_score_is_the_weighted_mean_of_questions_and_a_fault_counts_in_reverse() -> None:
+    levels = log_levels([0.4, 0.6], [0.9, 0.1])
+    side = (Probe(A, 3.0), Probe(B, 1.0, is_fault=True))
+    score = (3 * 0.6 + 0.9) / 4
+    found = values(item_losses(levels, item(1.0, *side), ROWS))
+    assert found["squared_error"] == pytest.approx(36 * (1 - score) ** 2, rel=1e-4)
+    assert found["cross_entropy"] == pytest.approx(-math.log(score), rel=1e-5)
+
+
+@pytest.mark.parametrize(("target", "sign"), [(1.0, 1), (0.0, -1)])
+def test_a_preference_is_bradley_terry_on_the_difference_of_scores(target: float, sign: int) -> None:
+    levels = log_levels([0.3, 0.7], [0.5, 0.5])
+    found = values(item_losses(levels, item(target, Probe(A), right=(Probe(B),)), ROWS))
+    assert found == {"preference": pytest.approx(math.log(1 + math.exp(-sign * 6 * 0.2)), rel=1e-5)}
+
+
+def test_scores_of_several_questions_are_summed_in_a_preference() -> None:
+    levels = log_levels([0.3, 0.7], [0.5, 0.5])
+    one = item(1.0, Probe(A), right=(Probe(B),))
+    both = replace(one, left=one.left * 2, right=one.right * 2)
+    assert values(item_losses(levels, both, ROWS))["preference"] == pytest.approx(
+        math.log(1 + math.exp(-12 * 0.2)), rel=1e-5
+    )
+
+
+def test_a_tie_wants_equal_scores() -> None:
+    levels = log_levels([0.3, 0.7], [0.5, 0.5])
+    tie = item(0.5, Probe(A), right=(Probe(B),))
+    assert values(item_losses(levels, tie, ROWS))["preference"] == pytest.approx(36 * 0.04, rel=1e-5)
+
+
+def test_the_mixture_weighs_means_over_the_items_that_have_a_loss() -> None:
+    levels = log_levels([0.3, 0.7], [0.5, 0.5])
+    direct, pair = item(1.0, Probe(A)), item(1.0, Probe(A), right=(Probe(B),))
+    heavy = replace(direct, left=(Probe(B),), weight=5.0)
+    total, parts = mixed_loss(levels, [direct, heavy, pair], ROWS, (1.0, 0.5, 2.0))
+    squared = (36 * 0.09 + 5 * 36 * 0.25) / 6
+    entropy = (-math.log(0.7) - 5 * math.log(0.5)) / 6
+    preference = math.log(1 + math.exp(-1.2))
+    assert float(total) == pytest.approx(entropy + 0.5 * squared + 2 * preference, rel=1e-5)
+    assert parts["squared_error"] == (pytest.approx(6 * squared, rel=1e-5), 6.0) and parts["preference"][1] == 1.0
+
+
+def test_gradients_are_those_of_the_formula() -> None:
+    logits = torch.tensor([[0.3, -0.2], [1.0, 0.4]], dtype=torch.float64, requires_grad=True)
+    items = [item(0.7, Probe(A)), item(0.2, Probe(A, 2.0), Probe(B, is_fault=True))]
+    items.append(item(0.0, Probe(A), right=(Probe(B),)))
+
+    def loss(given: Any) -> Any:
+        return mixed_loss(torch.log_softmax(given, -1), items, ROWS, (1.0, 1.0, 1.0))[0]
+
+    found = torch.autograd.grad(loss(logits), logits)[0]
+    step = 1e-5
+    for row in range(2):
+        for column in range(2):
+            moved = torch.zeros_like(logits)
+            moved[row, column] = step
+            with torch.no_grad():
+                slope = (loss(logits + moved) - loss(logits - moved)) / (2 * step)
+            assert float(found[row, column]) == pytest.approx(float(slope), rel=1e-4, abs=1e-6)

@@ -1,0 +1,169 @@
+"""Data for training: what becomes of each source, what is never divided, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from askance.optimizer.earlier import Earlier, KnownExample, Remembered, _content
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import InputError
+from askance.prompts.examples import Example
+from askance.prompts.preferences import Preference
+from askance.prompts.verdicts import Verdict, VerdictColumns
+from askance.training.items import deduplicated, probes, verdict_item
+from askance.training.mixture import PARTS, Mixture, gather, groups_of
+
+from .conftest import CHECKLIST, made, options, said
+
+
+def gathered(examples: list[Example], **given: Any) -> Mixture:
+    settings = given.pop("options", options())
+    defaults: dict[str, Any] = {"verdicts": None, "preferences": [], "earlier": None}
+    return gather(examples, CHECKLIST, options=settings, **defaults | given)
+
+
+def pairs(count: int) -> list[Preference]:
+    sides = ("a", "b", "tie")
+    return [
+        Preference(id=f"p{n}", input=f"asked {n}", output_a=f"good {n}", output_b=f"broken {n}", preferred=sides[n % 3])
+        for n in range(count)
+    ]
+
+
+def test_every_source_becomes_items_of_its_kind() -> None:
+    examples = made(40, to_a_document=2)
+    found = gathered(examples, verdicts=said(examples), preferences=pairs(20))
+    rows = {(each["source"], each["kind"], each["about"]): each for each in found.to_dict()["rows"]}
+    total = {key: sum(row[part] for part in PARTS) for key, row in rows.items()}
+    assert total["verdicts", "verdict", "good"] == 40
+    assert total["ratings", "rating", "quality"] == 40
+    assert total["preferences", "preference", "overall"] == 20
+    assert 0 < total["ratings", "preference", "quality"] <= 20
+
+
+def test_a_rating_is_the_mean_of_its_questions_turned_where_yes_is_a_fault() -> None:
+    asked = probes(CHECKLIST, made(1)[0], "quality")
+    assert [(each.weight, each.is_fault) for each in asked] == [(1.0, False), (1.0, True)]
+
+
+def test_a_dimension_that_the_checklist_does_not_have_is_about_all_questions() -> None:
+    assert len(probes(CHECKLIST, made(1)[0], "overall")) == 2
+    two = Checklist(questions=(*CHECKLIST.questions, Question(id="x", text="x?", dimension="overall")))
+    assert len(probes(two, made(1)[0], "overall")) == 1
+    assert len(probes(two, made(1)[0])) == 3
+
+
+def test_outputs_for_one_input_stay_together_with_the_pairs_on_it() -> None:
+    examples = made(40, to_a_document=4)
+    on_first = [each.model_copy(update={"input": examples[0].input}) for each in pairs(4)]
+    found = gathered(examples, preferences=on_first)
+    for start in range(0, 40, 4):
+        assert len({found.part_of[each.id] for each in examples[start : start + 4]}) == 1
+    assert {found.part_of[each.id] for each in on_first} == {found.part_of["e0"]}
+
+
+def test_a_named_document_joins_different_inputs() -> None:
+    one = Example(id="a", input="x", output="o", metadata={"document": "d"})
+    groups = groups_of([one, one.model_copy(update={"id": "b", "input": "y"})], [])
+    assert groups["a"] == groups["b"]
+
+
+def test_what_a_run_tested_on_is_never_trained_on() -> None:
+    examples = made(60, to_a_document=2)
+    parts = {each.id: ("test" if place % 6 == 0 else "development") for place, each in enumerate(examples[:30])}
+    known = {
+        each.id: KnownExample(part=parts[each.id], document=each.id, content=_content(each), people="")
+        for each in examples[:30]
+    }
+    earlier = Earlier(judge=None, remembered=Remembered(examples=known))  # type: ignore[arg-type]
+    found = gathered(examples, verdicts=said(examples), earlier=earlier)
+    tested = [name for name, part in parts.items() if part == "test"]
+    assert len(tested) == 5
+    for name in tested:
+        assert found.part_of[name] == "test"
+        beside = f"e{int(name[1:]) + 1}"  # the other output for the same input, a development example of the run
+        assert found.part_of[beside] == "test"
+    assert found.kept_from_run == 30
+    trained = {each.unit for each in (*found.training, *found.validation)}
+    assert not trained & set(tested)
+
+
+def test_a_split_in_the_data_that_trains_on_what_a_run_tested_on_is_refused() -> None:
+    examples = [
+        each.model_copy(update={"metadata": {"split": ("development", "validation", "test")[place % 3]}})
+        for place, each in enumerate(made(30))
+    ]
+    known = {"e0": KnownExample(part="test", document="e0", content=_content(examples[0]), people="")}
+    earlier = Earlier(judge=None, remembered=Remembered(examples=known))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"'e0' is a development example by its metadata\.split and was tested on"):
+        gathered(examples, earlier=earlier)
+    assert gathered(examples).part_of["e2"] == "test"
+
+
+def test_the_same_asked_twice_counts_once_with_the_mean() -> None:
+    example, question = made(1)[0], CHECKLIST.questions[0]
+    found, gone = deduplicated([verdict_item(question, example, p) for p in (0.2, 0.4)])
+    assert gone == 1
+    assert [each.target for each in found] == pytest.approx([0.3])
+
+
+def test_a_failed_verdict_is_no_label() -> None:
+    examples = made(20)
+    verdicts = VerdictColumns(
+        [
+            *said(examples),
+            Verdict("e0", "good", "openai/teacher", "0", None, status="api_error", error="x", replicate=1),
+        ]
+    )
+    found = gathered(examples, verdicts=verdicts)
+    assert found.without_answer == 1
+    assert {each.target for part in PARTS for each in found.part(part) if each.kind == "verdict"} == {0.1, 0.9}
+
+
+def test_answers_of_people_to_a_question_are_verdicts() -> None:
+    examples = [each.model_copy(update={"human": {"good": (float("good" in each.output),)}}) for each in made(20)]
+    found = gathered(examples)
+    assert {each.kind for each in found.training} == {"verdict"}
+    wrong = [*examples[:-1], examples[-1].model_copy(update={"human": {"good": (4.0,)}})]
+    with pytest.raises(InputError, match="'e19': people's answer to the question 'good' is 4"):
+        gathered(wrong)
+
+
+def test_a_loss_that_weighs_nothing_takes_its_data_along() -> None:
+    examples = made(40, to_a_document=2)
+    without = gathered(examples, options=options(loss_weights=(1, 1, 0)))
+    assert {each.kind for each in without.training} == {"rating"}
+    only = gathered(examples, options=options(loss_weights=(0, 0, 1)))
+    assert {each.kind for each in only.training} == {"preference"}
+    assert {each.kind for each in gathered(examples, options=options(rating_pairs=False)).training} == {"rating"}
+
+
+def test_nothing_to_learn_is_refused() -> None:
+    bare = [each.model_copy(update={"human": {}}) for each in made(30)]
+    with pytest.raises(InputError, match="nothing to learn from"):
+        gathered(bare)
+    same = [each.model_copy(update={"human": {"quality": (1.0,)}}) for each in made(30)]
+    with pytest.raises(InputError, match="Every label for training is the same"):
+        gathered(same)
+    with pytest.raises(InputError, match="The training part has 4 items"):
+        gathered(made(10), options=options(split=(0.4, 0.3, 0.3), rating_pairs=False))
+
+
+def test_one_document_cannot_be_divided() -> None:
+    with pytest.raises(InputError, match="cannot be divided"):
+        gathered([each.model_copy(update={"input": "same"}) for each in made(30)])
+
+
+def test_an_id_of_both_an_example_and_a_pair_is_refused() -> None:
+    with pytest.raises(InputError, match="'e0' is the id of an example and of a pair"):
+        gathered(made(20), preferences=[pairs(1)[0].model_copy(update={"id": "e0"})])
+
+
+def test_few_and_constant_labels_are_said() -> None:
+    examples = made(20)
+    verdicts = VerdictColumns(Verdict(each.id, "good", "m", "0", True, 1.0, "hard") for each in examples)
+    remarks = gathered(examples, verdicts=verdicts).remarks
+    assert any("there are only 14 ratings of 'quality'" in each for each in remarks)
+    assert any("all 14 verdicts on 'good' for training are 1.00" in each for each in remarks)

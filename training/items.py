@@ -1,0 +1,128 @@
+"""What a scorer learns from: verdicts, ratings and preferences, each as questions about one output or two (LMUnit §3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from ..models.trained.scored_text import scored_text
+from ..prompts.examples import Example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..models.trained.scored_text import ScoredText
+    from ..prompts.checklist import Checklist, Question
+    from ..prompts.preferences import Preference
+
+ItemKind = Literal["verdict", "rating", "preference"]
+Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question about an output, and what its answer counts for."""
+
+    text: ScoredText
+    weight: float = 1.0
+    is_fault: bool = False
+    """Whether yes speaks against the output: then 1 - ŷ counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingItem:
+    """One thing to be learned. The score of a side is the weighted mean of its probes' ŷ, in [0, 1]."""
+
+    kind: ItemKind
+    source: Source
+    unit: str
+    """Id of the example or pair that it comes from; which part it is in goes by that."""
+    about: str
+    """The question's id for a verdict, else the dimension."""
+    left: tuple[Probe, ...]
+    target: float
+    """Wanted score in [0, 1]; for a preference 1 where left is preferred, 0 where right is, 0.5 for a tie."""
+    right: tuple[Probe, ...] = ()
+    """The other output of a preference."""
+    weight: float = 1.0
+    """How much it counts in its losses."""
+    rationale: str | None = None
+    """Why, in words, where somebody said so."""
+
+    @property
+    def texts(self) -> list[ScoredText]:
+        """Everything that has to be read for it."""
+        return [each.text for each in (*self.left, *self.right)]
+
+
+def verdict_item(question: Question, example: Example, p_yes: float, source: Source = "verdicts") -> TrainingItem:
+    """That a question about an output is answered with this P(yes), in [0, 1]."""
+    return TrainingItem("verdict", source, example.id, question.id, (Probe(scored_text(question, example)),), p_yes)
+
+
+def probes(checklist: Checklist, example: Example, dimension: str | None = None) -> tuple[Probe, ...]:
+    """The questions that a dimension's score is made of, with the example's weights; all where it is none of the checklist's."""
+    weights = checklist.weights(checklist.section_of(example.metadata))
+    whole = dimension not in checklist.dimensions
+    return tuple(
+        Probe(scored_text(each, example), weights[each.id], each.is_fault)
+        for each in checklist.questions
+        if weights[each.id] > 0 and (whole or each.dimension == dimension)
+    )
+
+
+def rating_items(
+    examples: Sequence[Example], checklist: Checklist, wanted: Mapping[str, Mapping[str, float | None]]
+) -> list[TrainingItem]:
+    """People's scores of dimensions; ``wanted`` has them in [0, 1] by example and dimension."""
+    return [
+        TrainingItem("rating", "ratings", example.id, dimension, asked, score)
+        for example in examples
+        for dimension, score in wanted.get(example.id, {}).items()
+        if score is not None and (asked := probes(checklist, example, dimension))
+    ]
+
+
+def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
+    """Preferences between neighbouring outputs of a document of which people rated one higher.
+
+    Each rating stands in two pairs at most, so that their number grows with the ratings and not with their square.
+    """
+    found, last = [], dict[tuple[str, str], TrainingItem]()
+    for item in items:
+        place = (group_of[item.unit], item.about)
+        before = last.get(place)
+        if before is not None and before.target != item.target:
+            target = float(before.target > item.target)
+            found.append(TrainingItem("preference", "ratings", item.unit, item.about, before.left, target, item.left))
+        last[place] = item
+    return found
+
+
+def preference_items(pairs: Sequence[Preference], checklist: Checklist) -> list[TrainingItem]:
+    """Preferences over the score on all questions."""
+    found = []
+    for pair in pairs:
+        given = {name: value for name in ("section", "dataset") if (value := getattr(pair, name)) is not None}
+        sides = [
+            probes(checklist, Example(id=pair.id, input=pair.input, output=output, metadata=given))
+            for output in (pair.output_a, pair.output_b)
+        ]
+        target = {"a": 1.0, "b": 0.0, "tie": 0.5}[pair.preferred]
+        found.append(TrainingItem("preference", "preferences", pair.id, "overall", sides[0], target, sides[1]))
+    return found
+
+
+def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
+    """The items with those that ask for the same made one, whose target is the mean; and how many went.
+
+    A verdict that was asked for several times, or of the same texts under two ids, so counts once.
+    """
+    kept: dict[tuple[object, ...], list[TrainingItem]] = {}
+    for item in items:
+        kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
+    found = [
+        same[0] if len(same) == 1 else replace(same[0], target=sum(each.target for each in same) / len(same))
+        for same in kept.values()
+    ]
+    return found, sum(len(same) - 1 for same in kept.values())

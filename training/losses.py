@@ -1,0 +1,97 @@
+"""The three losses of LMUnit §3.3, and their weighted sum; all on the paper's scale from 0 to 6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..models.trained.bases import torch_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..models.trained.scored_text import ScoredText
+    from .items import Probe, TrainingItem
+
+LOSSES = ("cross_entropy", "squared_error", "preference")
+SCALE = 6.0
+"""ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
+
+
+def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
+    """Log-probability of each score level of an output: the mixture of its questions' levels, by their weights.
+
+    Args:
+        levels: Log-probabilities of the levels of each text, shape (texts, levels).
+        side: Its probes; the levels of one that looks for a fault count in reverse.
+        row_of: The row of each text.
+
+    Returns:
+        Shape (levels,).
+    """
+    torch = torch_library()
+    rows = levels[[row_of[each.text] for each in side]]
+    if any(each.is_fault for each in side):
+        faults = torch.tensor([[each.is_fault] for each in side])
+        rows = torch.where(faults, rows.flip(-1), rows)
+    total = sum(each.weight for each in side)
+    shares = torch.tensor([[each.weight / total] for each in side])
+    return torch.logsumexp(rows + shares.log(), dim=0)
+
+
+def expected(levels: Any) -> Any:
+    """ŷ = Σ k·P(k) / (K - 1), in [0, 1] (eq. 2), of log-probabilities of K levels along the last axis."""
+    torch = torch_library()
+    count = levels.shape[-1]
+    return (levels.exp() * torch.arange(count)).sum(-1) / (count - 1)
+
+
+def target_levels(target: float, count: int) -> list[float]:
+    """A wanted score in [0, 1] as shares of its two nearest levels, whose expectation it is; length ``count``."""
+    place = target * (count - 1)
+    below = min(int(place), count - 2)
+    shares = [0.0] * count
+    shares[below], shares[below + 1] = 1.0 - (place - below), place - below
+    return shares
+
+
+def item_losses(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int]) -> dict[str, Any]:
+    """The losses that an item has, each a number of torch.
+
+    Cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone) and squared error (y - ŷ)² (eq. 4) where a score is
+    wanted. Where one of two outputs is preferred, -log sigmoid(S₁ - S₂) with the better one first (eq. 5), S being the sum of
+    its questions' weighted ŷ; for a tie the square of the difference of their mean ŷ.
+    """
+    torch = torch_library()
+    left = side_levels(levels, item.left, row_of)
+    score = SCALE * expected(left)
+    if item.kind != "preference":
+        wanted = torch.tensor(target_levels(item.target, levels.shape[-1]))
+        return {
+            "cross_entropy": -(wanted * left).sum(),
+            "squared_error": (SCALE * item.target - score) ** 2,
+        }
+    other = SCALE * expected(side_levels(levels, item.right, row_of))
+    if item.target == 0.5:
+        return {"preference": (score - other) ** 2}
+    better = (score - other) * (1.0 if item.target > 0.5 else -1.0)
+    return {"preference": -torch.nn.functional.logsigmoid(len(item.left) * better)}
+
+
+def mixed_loss(
+    levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int], weights: Sequence[float]
+) -> tuple[Any, dict[str, tuple[float, float]]]:
+    """The weighted sum of cross-entropy, squared error and preference loss (eq. 6), each the mean over the items that have it.
+
+    Returns:
+        The loss, and for each of :data:`LOSSES` that any item has the sum over the items and of their weights.
+    """
+    sums: dict[str, Any] = {}
+    counts: dict[str, float] = {}
+    for item in items:
+        for name, loss in item_losses(levels, item, row_of).items():
+            sums[name] = sums.get(name, 0.0) + item.weight * loss
+            counts[name] = counts.get(name, 0.0) + item.weight
+    total = sum(
+        weight * sums[name] / counts[name] for name, weight in zip(LOSSES, weights, strict=True) if name in sums
+    )
+    return total, {name: (float(sums[name].detach()), counts[name]) for name in sums}

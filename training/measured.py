@@ -1,0 +1,223 @@
+"""One look at test: the scorer beside its teacher and people, its calibration, its speed, and what it saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..evaluation.calibration_fit import platt
+from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
+from ..models.trained.scored_text import scored_text
+from ..models.trained.trained_scorer import expected_scores
+from ..prompts.examples import documents, human_dimensions
+from ..prompts.verdicts import Verdict, VerdictColumns
+from ..stats.correlation import correlate, correlations_dict, statistic_dict
+from ..stats.pass_fail import rate
+from ..stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..models.trained.network import Network
+    from ..models.trained.scored_text import ScoredText
+    from ..models.trained.scorer_file import ScorerFile
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from .items import Probe, TrainingItem
+    from .options import TrainOptions
+
+AT_ONCE = 64
+BINS = 10
+"""Of P(yes), for the expected calibration error."""
+TIMED = 128
+"""Texts whose time is taken."""
+
+
+@dataclass
+class ScorerReader:
+    """A trained network with its calibration; each text is read once."""
+
+    network: Network
+    slope: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Nothing is read yet."""
+        self._known: dict[ScoredText, float] = {}
+
+    def raw(self, texts: Sequence[ScoredText]) -> list[float]:
+        """ŷ of each text before calibration, in [0, 1]."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        for begin in range(0, len(new), AT_ONCE):
+            some = new[begin : begin + AT_ONCE]
+            self._known.update(zip(some, expected_scores(self.network.levels(some).tolist()), strict=True))
+        return [self._known[text] for text in texts]
+
+    def side(self, side: Sequence[Probe], file: ScorerFile) -> float:
+        """The score of an output, in [0, 1]."""
+        said = [file.calibrated(p) for p in self.raw([each.text for each in side])]
+        worth = [1.0 - p if each.is_fault else p for p, each in zip(said, side, strict=True)]
+        return sum(each.weight * p for each, p in zip(side, worth, strict=True)) / sum(each.weight for each in side)
+
+
+def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
+    """Slope and shift of P(yes) on the verdicts of validation, and why there are none where that is so."""
+    items = [each for each in validation if each.kind == "verdict"]
+    if len(items) < BINS:
+        return 1.0, 0.0, f"validation has {len(items)} verdicts, and {BINS} are needed to calibrate P(yes)"
+    raw = reader.raw([each.left[0].text for each in items])
+    slope, shift = platt(np.array(raw), np.array([each.target for each in items]))
+    if slope <= 0:
+        return 1.0, 0.0, "on validation a higher P(yes) does not go with the wanted one, so it was not calibrated"
+    return slope, shift, None
+
+
+def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
+    """Brier score and expected calibration error of P(yes) against the wanted one, on the verdicts of test."""
+    items = [each for each in test if each.kind == "verdict"]
+    if not items:
+        return {"n": 0, "reason": "test has no verdict"}
+    wanted = np.array([each.target for each in items])
+    raw = reader.raw([each.left[0].text for each in items])
+    found: dict[str, Any] = {"n": len(items)}
+    for name, said in (("before", np.array(raw)), ("after", np.array([file.calibrated(p) for p in raw]))):
+        found[name] = {
+            "brier": float(np.mean((said - wanted) ** 2)),
+            "calibration_error": calibration_error(said, wanted),
+        }
+    return found
+
+
+def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    """Expected calibration error: |mean said - mean wanted| over ten bins of what was said, weighted by their sizes."""
+    bins = np.minimum((said * BINS).astype(int), BINS - 1)
+    gaps = (
+        abs(said[bins == each].mean() - wanted[bins == each].mean()) * (bins == each).sum() for each in {*bins.tolist()}
+    )
+    return float(sum(gaps) / len(said))
+
+
+def figures_on_test(
+    reader: ScorerReader,
+    file: ScorerFile,
+    examples: Sequence[Example],
+    items: Sequence[TrainingItem],
+    checklist: Checklist,
+    teacher: VerdictColumns | None,
+    options: TrainOptions,
+) -> dict[str, Any]:
+    """Scorer, teacher and people on the test examples, and on the test pairs.
+
+    Returns:
+        ``people`` (scorer's and teacher's correlations with people, each over all dimensions and on each), ``teacher``
+        (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
+        with the wanted one over all questions, documents resampled), and ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
+    """
+    found: dict[str, Any] = {"examples": len(examples)}
+    sampling = {"resamples": options.resamples, "seed": options.seed}
+    verdicts = _verdicts(reader, file, examples, checklist)
+    scores = score_examples(examples, checklist, verdicts)
+    ids = {each.id for each in examples}
+    theirs = [each for each in teacher or () if each.example in ids]
+    taught = score_examples(examples, checklist, theirs) if theirs else None
+    if examples and human_dimensions(examples, checklist):
+        people = human_targets(examples, checklist, options.human_scale)
+        found["people"] = {"scorer": measure(scores, people, examples, **sampling).to_dict()}
+        if taught is not None:
+            found["people"]["teacher"] = measure(taught, people, examples, **sampling).to_dict()
+    if taught is not None:
+        wanted = source_targets(checklist, taught)
+        found["teacher"] = measure(scores, wanted, examples, **sampling).to_dict()
+        found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
+    single = [each for each in items if each.kind == "verdict"]
+    if single:
+        group = {each.id: str(each.metadata.get("document", each.id)) for each in examples}
+        ours = [reader.side(each.left, file) for each in single]
+        resampling = Resampling([group.get(each.unit, each.unit) for each in single], **sampling)
+        found["verdicts"] = correlations_dict(correlate(ours, [each.target for each in single], resampling))
+    pairs = [each for each in items if each.source == "preferences" and each.target != 0.5]
+    if pairs:
+        right = [
+            float((reader.side(each.left, file) > reader.side(each.right, file)) == (each.target > 0.5))
+            for each in pairs
+        ]
+        found["preferences"] = statistic_dict(rate(right, Resampling(None, options.resamples, seed=options.seed)))
+    return found
+
+
+def speed(network: Network, texts: Sequence[ScoredText]) -> dict[str, Any]:
+    """Milliseconds of the processor that a verdict takes, asked in batches and asked alone."""
+    some = list(dict.fromkeys(texts))[:TIMED]
+    alone = some[: max(1, len(some) // 8)]
+    network.levels(some[:1])
+    times = []
+    for batches in (
+        [some[begin : begin + AT_ONCE] for begin in range(0, len(some), AT_ONCE)],
+        [[each] for each in alone],
+    ):
+        began = process_time()
+        for batch in batches:
+            network.levels(batch)
+        times.append(1000 * (process_time() - began) / sum(map(len, batches)))
+    return {
+        "cpu_ms": times[0],
+        "cpu_ms_alone": times[1],
+        "n": len(some),
+        "mean_tokens": float(np.mean(network.tokens(some))),
+    }
+
+
+def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str, Any]:
+    """What training cost, and from how many verdicts on it was worth it.
+
+    Verdicts of the teacher that it learned from are not counted: they are there.
+    """
+    training, verdict = (seconds / 3600 * options.machine_price for seconds in (cpu_seconds, cpu_ms / 1000))
+    found: dict[str, Any] = {"training_cpu_seconds": cpu_seconds, "training_usd": training, "verdict_usd": verdict}
+    for name, begin, own, theirs in (
+        ("break_even_money", training, verdict, options.teacher_price),
+        ("break_even_time", cpu_seconds, cpu_ms / 1000, options.teacher_seconds),
+    ):
+        option = "--teacher-price" if name.endswith("money") else "--teacher-seconds"
+        if theirs is None:
+            found[name] = {"verdicts": None, "reason": f"{option} says what a verdict of the teacher takes"}
+        elif theirs <= own:
+            found[name] = {"verdicts": None, "reason": "a verdict of the teacher takes no more"}
+        else:
+            found[name] = {"verdicts": int(np.ceil(begin / (theirs - own)))}
+    return found
+
+
+def _verdicts(
+    reader: ScorerReader, file: ScorerFile, examples: Sequence[Example], checklist: Checklist
+) -> VerdictColumns:
+    asked = [(example, question) for example in examples for question in checklist.questions]
+    said = [file.calibrated(p) for p in reader.raw([scored_text(question, example) for example, question in asked])]
+    return VerdictColumns(
+        Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
+        for (example, question), p in zip(asked, said, strict=True)
+    )
+
+
+def _by_question(
+    verdicts: Sequence[Verdict],
+    theirs: Sequence[Verdict],
+    examples: Sequence[Example],
+    checklist: Checklist,
+    sampling: Mapping[str, int],
+) -> dict[str, dict[str, Any]]:
+    """Correlations of the scorer's P(yes) with the teacher's on each question."""
+    resampling = Resampling(documents(examples), **sampling)
+    ours = {(each.example, each.question): each.p_yes for each in verdicts}
+    wanted: dict[tuple[str, str], list[float | None]] = {}
+    for each in theirs:
+        wanted.setdefault((each.example, each.question), []).append(each.score(soft=True))
+    found = {}
+    for question in checklist.questions:
+        keys = [(example.id, question.id) for example in examples]
+        means = [complete_mean(wanted.get(key, [])) for key in keys]
+        found[question.id] = correlations_dict(correlate([ours[key] for key in keys], means, resampling))
+    return found

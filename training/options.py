@@ -1,0 +1,65 @@
+"""Settings of ``train``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ..prompts.labels import parse_labels
+
+NOT_IN_FINGERPRINT = ("teacher_price", "teacher_seconds", "machine_price")
+"""Settings that the weights do not depend on."""
+
+
+class TrainOptions(BaseModel):
+    """What is learned from, how, and what is counted as its price."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    epochs: int = Field(5, ge=1, description="How often all training data are gone through at most.")
+    batch_size: int = Field(32, ge=1, description="Texts (a question with an output) in a step, or a few more.")
+    learning_rate: float = Field(5e-5, gt=0, description="Highest learning rate; a tenth of the steps leads up to it.")
+    loss_weights: tuple[float, float, float] = Field(
+        (1.0, 1.0, 1.0), description="Weights of cross-entropy, squared error and preference loss; 0 leaves one out."
+    )
+    levels: int = Field(2, ge=2, le=11, description="Score levels that the scorer tells apart; 2: no and yes.")
+    longest: int = Field(512, ge=16, description="Tokens that the scorer reads at most; the rest of a text is cut off.")
+    patience: int = Field(2, ge=1, description="Epochs without a lower loss on validation after which it ends.")
+    rating_pairs: bool = Field(
+        True, description="Make preference pairs of ratings too: two outputs for one document, one rated higher."
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Of training; bfloat16 is faster on processors with such instructions."
+    )
+    split: tuple[float, float, float] = Field(
+        (0.7, 0.15, 0.15), description="Shares of training, validation and test; a document is never divided."
+    )
+    human_scale: tuple[float, float] | None = Field(
+        None, description="Lowest and highest human score; default: the observed ones."
+    )
+    teacher_price: float | None = Field(None, ge=0, description="US dollars that a verdict of the teacher costs.")
+    teacher_seconds: float | None = Field(None, gt=0, description="Seconds that a verdict of the teacher takes.")
+    machine_price: float = Field(0.0, ge=0, description="US dollars that an hour of this machine costs.")
+    resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
+    field: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict, description="Rename a column: our_name=column; of human scores several, one a rater."
+    )
+    labels: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
+    )
+    limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
+    seed: int = Field(42, ge=0, description="Seed of the split, the head, the order and dropout.")
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _words(cls, given: object) -> dict[str, tuple[str, ...]]:
+        return parse_labels(given)
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> TrainOptions:
+        if min(self.loss_weights) < 0 or not any(self.loss_weights):
+            raise ValueError("loss_weights: three numbers of 0 or more are needed, and one above 0")
+        if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
+            raise ValueError("human_scale: the lowest score must be below the highest")
+        return self

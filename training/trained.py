@@ -1,0 +1,90 @@
+"""The result of a training: ``train.json``, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..evaluation.shown import Shown, View, correlation_figures
+from ..prompts.words import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..evaluation.shown import Rows
+
+SCHEMA = "askance.train/1"
+RESULT_FILE = "train.json"
+
+
+@dataclass(frozen=True, repr=False)
+class TrainResult(Shown):
+    """A trained scorer with what it is worth on test."""
+
+    data: Mapping[str, Any]
+    """As in ``train.json``."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same."""
+        return dict(self.data)
+
+    @property
+    def kept_share(self) -> float | None:
+        """Of the teacher's Spearman correlation with people, on test; None unless the whole interval of that is above 0."""
+        people = self.data["test"].get("people", {})
+        ours, theirs = (people.get(name, {}) for name in ("scorer", "teacher"))
+        if ours.get("spearman") is None or (theirs.get("low") or 0) <= 0:
+            return None
+        return float(ours["spearman"] / theirs["spearman"])
+
+    def _view(self) -> View:
+        data = self.data
+        curve, units = data["curve"], data["mixture"]["units"]
+        title = f"{data['scorer']}, trained from {data['base']} on {units['training']} examples and pairs"
+        tables = {"test": self._rows, "mixture": lambda: data["mixture"]["rows"], "curve": lambda: curve["validation"]}
+        return View(title, list(self._lines()), tables, captions={"test": "On test", "curve": "Losses on validation"})
+
+    def _lines(self) -> Iterator[str]:
+        data = self.data
+        curve, took, cost = data["curve"], data["speed"], data["price"]
+        ended = ", ended early" if curve["stopped_early"] else ""
+        yield f"The weights of epoch {curve['best_epoch']} did best on validation{ended}."
+        if not curve["best_epoch"]:
+            yield "Training gained nothing on validation: this scorer is no better than its base with a head of chance numbers."
+        for each in data["remarks"]:
+            yield f"Note: {each}."
+        if self.kept_share is not None:
+            yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
+        if "preferences" in data["test"]:
+            yield f"Of the decided pairs of test it prefers the right output in {Figure.of(data['test']['preferences'], '.1%')}."
+        fit = data["calibration"]
+        if fit["n"]:
+            after, before = (fit[name]["calibration_error"] for name in ("after", "before"))
+            yield f"P(yes) is off the wanted one by {after:.3f} in its bins (expected calibration error; {before:.3f} before calibration)."
+        yield f"A verdict takes {took['cpu_ms']:.1f} ms of the processor in batches, {took['cpu_ms_alone']:.1f} ms alone."
+        for name, what in (("break_even_money", "money"), ("break_even_time", "time")):
+            if cost[name]["verdicts"] is not None:
+                yield f"It has saved the {what} of its training after {cost[name]['verdicts']:,} verdicts."
+
+    def _rows(self) -> Rows:
+        test = self.data["test"]
+        rows: list[dict[str, Any]] = []
+        for name, found in test.get("people", {}).items():
+            rows += _rows_of(f"{name} with people", found)
+        if "verdicts" in test:
+            found = test["verdicts"]
+            rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
+        if "teacher" in test:
+            rows += _rows_of("scorer with teacher", test["teacher"])
+            for question, found in test["teacher"]["questions"].items():
+                rows.append(
+                    {"what": "scorer with teacher", "on": question, "n": found["n"], **correlation_figures(found)}
+                )
+        return rows
+
+
+def _rows_of(what: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One row over all dimensions, and one for each where there are several."""
+    several = found["dimensions"] if len(found["dimensions"]) > 1 else {}
+    for name, row in {"all": found, **several}.items():
+        yield {"what": what, "on": name, "n": row["n"], **correlation_figures(row)}

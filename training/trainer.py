@@ -1,0 +1,263 @@
+"""The training loop: batches, schedule, checkpoints, early stopping. The same data and settings give the same weights, also
+where it was killed and goes on."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import zlib
+from dataclasses import asdict, dataclass, field
+from time import monotonic, process_time
+from typing import TYPE_CHECKING, Any
+
+from ..models.trained.bases import torch_library
+from ..prompts.errors import AskanceError, InputError
+from .losses import LOSSES, mixed_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ..evaluation.progress import Watcher
+    from ..models.trained.network import Network
+    from .items import TrainingItem
+    from .options import TrainOptions
+
+CHECKPOINT, BEST = "checkpoint.pt", "best.pt"
+EVERY = 60.0
+"""Seconds between two checkpoints; one is also written after every epoch."""
+WARMUP = 0.1
+"""Share of the steps in which the learning rate rises."""
+CLIP_NORM = 1.0
+WEIGHT_DECAY = 0.01
+
+
+@dataclass
+class LossCurve:
+    """How the losses went, and which epoch's weights are kept."""
+
+    training: list[dict[str, float]] = field(default_factory=list)
+    """After each step: ``step``, ``epoch``, ``loss`` and each loss by its name."""
+    validation: list[dict[str, float]] = field(default_factory=list)
+    """After each epoch the same, over all of validation; epoch 0 is before the first step."""
+    best_epoch: int = 0
+    steps: int = 0
+    """Steps of all epochs, if it is not ended early."""
+    stopped_early: bool = False
+    cpu_seconds: float = 0.0
+    """Of the processor, in training and validation."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``train.json``."""
+        return asdict(self)
+
+
+@dataclass
+class _Place:
+    """Where the loop is."""
+
+    epoch: int = 1
+    batch: int = 0
+    best_loss: float = math.inf
+    since_best: int = 0
+
+
+class Trainer:
+    """Trains a network; what it needs to go on is in the folder of its checkpoints."""
+
+    def __init__(
+        self,
+        network: Network,
+        training: Sequence[TrainingItem],
+        validation: Sequence[TrainingItem],
+        group_of: Mapping[str, str],
+        options: TrainOptions,
+        folder: Path,
+        fingerprint: str,
+    ) -> None:
+        """``fingerprint`` tells whether a checkpoint in the folder is of the same data, base and settings."""
+        torch = torch_library()
+        self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
+        self._training, self._validation, self._group_of = training, validation, group_of
+        self._optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=WEIGHT_DECAY)
+        self._torch = torch
+        self.curve = LossCurve()
+        self._place = _Place()
+        self._written = monotonic()
+
+    def run(self, watcher: Watcher) -> LossCurve:
+        """Train to the end; the network then has the weights that did best on validation.
+
+        Raises:
+            InputError: The checkpoint in the folder belongs to other data or settings.
+            AskanceError: A checkpoint cannot be written, or the loss is no number any more.
+        """
+        options = self._options
+        sizes = [len(self._batches(epoch)) for epoch in range(1, options.epochs + 1)]
+        self.curve.steps = sum(sizes)
+        began = process_time()
+        restored = self._restore()
+        place = self._place
+        if restored:
+            watcher.say(
+                f"Going on from the checkpoint in {self._folder}, at epoch {place.epoch}, batch {place.batch + 1}."
+            )
+        else:
+            self._validate(0)
+        before = self.curve.cpu_seconds
+        watcher.phase("training", self.curve.steps)
+        while place.epoch <= options.epochs and place.since_best < options.patience:
+            batches = self._batches(place.epoch)
+            for batch in batches[place.batch :]:
+                step = sum(sizes[: place.epoch - 1]) + place.batch
+                self._step(batch, step)
+                place.batch += 1
+                self.curve.cpu_seconds = before + process_time() - began
+                watcher.advance(step + 1, self.curve.steps)
+                if monotonic() - self._written > EVERY:
+                    self._write()
+            self._validate(place.epoch)
+            place.epoch, place.batch = place.epoch + 1, 0
+            self.curve.cpu_seconds = before + process_time() - began
+            self._write()
+        self.curve.stopped_early = place.epoch <= options.epochs
+        self._network.restore(self._load(BEST)["network"])
+        self._network.training(False)
+        return self.curve
+
+    def _batches(self, epoch: int) -> list[list[TrainingItem]]:
+        """The items in the order of an epoch, documents together, as many as have ``batch_size`` texts in common.
+
+        A text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
+        """
+        chance = random.Random(f"{self._options.seed}/{epoch}")
+        groups: dict[str, list[TrainingItem]] = {}
+        for item in self._training:
+            groups.setdefault(self._group_of[item.unit], []).append(item)
+        order = list(groups)
+        chance.shuffle(order)
+        batches: list[list[TrainingItem]] = [[]]
+        texts: set[Any] = set()
+        for group in order:
+            for item in groups[group]:
+                if len(texts) >= self._options.batch_size:
+                    batches.append([])
+                    texts = set()
+                batches[-1].append(item)
+                texts.update(item.texts)
+        return batches
+
+    def _step(self, batch: Sequence[TrainingItem], step: int) -> None:
+        torch, options = self._torch, self._options
+        torch.manual_seed(zlib.crc32(f"{options.seed}/{step}".encode()))  # of dropout
+        self._network.training(True)
+        for group in self._optimiser.param_groups:
+            group["lr"] = options.learning_rate * schedule(step, self.curve.steps)
+        loss, parts = self._loss(batch)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise AskanceError(
+                f"Step {step + 1}: the loss is {value}. Train with a lower --learning-rate or --precision float32."
+            )
+        self._optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._network.parameters(), CLIP_NORM)
+        self._optimiser.step()
+        means = {name: total / count for name, (total, count) in parts.items()}
+        self.curve.training.append({"step": step + 1, "epoch": self._place.epoch, "loss": value, **means})
+
+    def _loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, dict[str, tuple[float, float]]]:
+        texts = list(dict.fromkeys(text for item in batch for text in item.texts))
+        half = self._options.precision == "bfloat16"
+        with self._torch.autocast("cpu", self._torch.bfloat16, enabled=half):
+            levels = self._network.levels(texts)
+        return mixed_loss(levels, batch, {text: row for row, text in enumerate(texts)}, self._options.loss_weights)
+
+    def _validate(self, epoch: int) -> None:
+        """Take the losses on validation; keep the weights where their sum is the lowest so far."""
+        self._network.training(False)
+        sums = dict.fromkeys(LOSSES, (0.0, 0.0))
+        with self._torch.no_grad():
+            for batch in _chunks(self._validation, self._options.batch_size):
+                for name, (total, count) in self._loss(batch)[1].items():
+                    sums[name] = (sums[name][0] + total, sums[name][1] + count)
+        means = {name: total / count for name, (total, count) in sums.items() if count}
+        loss = sum(
+            weight * means.get(name, 0.0) for name, weight in zip(LOSSES, self._options.loss_weights, strict=True)
+        )
+        self.curve.validation.append({"epoch": epoch, "loss": loss, **means})
+        place = self._place
+        if loss < place.best_loss:
+            place.best_loss, place.since_best, self.curve.best_epoch = loss, 0, epoch
+            self._save(BEST, {"network": self._network.state()})
+        else:
+            place.since_best += 1
+
+    def _write(self) -> None:
+        """A checkpoint."""
+        state = {"network": self._network.state(), "optimiser": self._optimiser.state_dict()}
+        self._save(CHECKPOINT, state | {"place": asdict(self._place), "curve": asdict(self.curve)})
+        self._written = monotonic()
+
+    def _save(self, name: str, what: Mapping[str, Any]) -> None:
+        file = self._folder / name
+        partial = file.with_suffix(".part")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._torch.save({**what, "fingerprint": self._fingerprint}, partial)
+            os.replace(partial, file)
+        except (OSError, RuntimeError) as error:  # torch says of a full disk that it was written to an unexpected place
+            partial.unlink(missing_ok=True)
+            raise AskanceError(
+                f"{file}: cannot be written ({str(error).splitlines()[0][:120]}). Make room, and run the same command again: it "
+                "goes on from the last checkpoint."
+            ) from None
+
+    def _load(self, name: str) -> dict[str, Any]:
+        file = self._folder / name
+        try:
+            found: dict[str, Any] = self._torch.load(file, weights_only=True)
+        except (OSError, RuntimeError, ValueError, EOFError, KeyError) as error:
+            raise InputError(
+                f"{file}: damaged ({type(error).__name__}); delete {self._folder} to begin anew."
+            ) from None
+        if found.get("fingerprint") != self._fingerprint:
+            raise InputError(
+                f"{self._folder}: a training with other data, another base or other settings was broken off here. Run that "
+                "command again to go on with it, delete the folder, or choose another -o."
+            )
+        return found
+
+    def _restore(self) -> bool:
+        """Go on from a checkpoint; whether there is one."""
+        if not (self._folder / CHECKPOINT).is_file():
+            return False
+        found = self._load(CHECKPOINT)
+        self._network.restore(found["network"])
+        self._optimiser.load_state_dict(found["optimiser"])
+        self._place = _Place(**found["place"])
+        self.curve = LossCurve(**found["curve"])
+        return True
+
+
+def schedule(step: int, steps: int) -> float:
+    """The share of the highest learning rate at a step, counted from 0: up in a tenth of them, then down in a cosine."""
+    rise = max(1, round(WARMUP * steps))
+    if step < rise:
+        return (step + 1) / rise
+    return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
+
+
+def _chunks(items: Sequence[TrainingItem], texts: int) -> Iterator[list[TrainingItem]]:
+    """The items in their order, so many texts at a time."""
+    chunk: list[TrainingItem] = []
+    there: set[Any] = set()
+    for item in items:
+        chunk.append(item)
+        there.update(item.texts)
+        if len(there) >= texts:
+            yield chunk
+            chunk, there = [], set()
+    if chunk:
+        yield chunk
