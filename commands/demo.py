@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from ..optimizer.job import Job
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "align": {"max_iterations": 1, "update": "questions", "explain": "never", "learn_from": "development"},
+    "align": {
+        "max_iterations": 1,
+        "update": "questions",
+        "explain": "never",
+        "learn_from": "development",
+        "max_questions": 6,
+    },
     "migrate": {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
 }
 """Less than the defaults, so that two cores are done in some minutes."""
