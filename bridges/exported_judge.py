@@ -281,7 +281,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"usage: python {sys.argv[0]} data.jsonl\n")
         return 2
     failed = 0
-    with open(arguments[0], encoding="utf-8-sig") as file:
+    with open(arguments[0], "rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

@@ -33,7 +33,7 @@ from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
-from ..prompts.rows import is_on_hub
+from ..prompts.rows import is_on_hub, read_text
 from ..training.options import TrainOptions
 from .output import hush
 
@@ -261,13 +261,11 @@ def read_task(path: str | Path) -> str:
         InputError: There is no such file, or it is no UTF-8 text.
     """
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return read_text(path)
     except FileNotFoundError:
         raise InputError(
             f"{path}: there is no such file; a text that describes the task is needed.{like_named(path)}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
 
 
 def load_dotenv() -> None:
@@ -279,11 +277,7 @@ def load_dotenv() -> None:
     file = Path(".env")
     if not file.is_file():
         return
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{file.absolute()}: cannot be read as UTF-8 text.") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(file.absolute()).splitlines(), 1):
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         name = name.strip()
         if not equals or name.startswith("#"):

@@ -16,6 +16,7 @@ from ..memory.why_question import QuestionStory, find_question, learned_ids, why
 from ..models.budget import count
 from ..optimizer.runner import RunResult
 from ..prompts.errors import InputError
+from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
 from ..prompts.words import Figure
 from .learned import folded, question_lines
@@ -75,11 +76,9 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
 
 def _patch(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no patch; a run that is not finished has none yet.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as UTF-8 text ({error}).") from None
 
 
 def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:

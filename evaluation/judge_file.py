@@ -16,7 +16,7 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist, load_checklist, parse_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.prompt import Prompt
-from ..prompts.rows import validate_row
+from ..prompts.rows import read_text, validate_row
 from ..prompts.shown import ShownExamples
 from ..prompts.yaml_files import read_texts
 from .calibration import Calibration
@@ -337,6 +337,6 @@ def _check_calibration(judge: KeptJudge, name: str) -> None:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as UTF-8 text ({error}).") from None
+        return read_text(file)
+    except FileNotFoundError:
+        raise InputError(f"{file}: there is no such file.") from None

@@ -17,6 +17,7 @@ from ..models.idle import KEPT, Idle, where, without
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.labels import parse_labels
+from ..prompts.rows import read_text
 from ..prompts.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
@@ -261,11 +262,9 @@ def load_config(path: str | Path) -> dict[str, Any]:
         InputError: The file is missing or is not a mapping.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as YAML ({error}).") from None
     data = read_yaml(text, path, "configuration")
     if data is None:
         return {}

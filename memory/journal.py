@@ -130,9 +130,9 @@ class JournalTail:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}).") from None
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [row for line in whole.decode("utf-8", "replace").split("\n")[:-1] if (row := self._row(line))]
+        return [row for line in whole.split(b"\n")[:-1] if (row := self._row(line))]
 
-    def _row(self, line: str) -> dict[str, Any] | None:
+    def _row(self, line: bytes) -> dict[str, Any] | None:
         self._number += 1
         if not line.strip():
             return None

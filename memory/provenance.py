@@ -43,7 +43,7 @@ from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.rows import read_rows, write_whole
 from .journal import read_events
-from .run_directory import RunDirectory
+from .run_directory import RunDirectory, read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ class _Builder:
         start = directory.path / "inputs" / "prompt.md"
         if not start.is_file():
             raise InputError(f"{start}: missing, so it cannot be said what the prompt was at the start.")
-        text = start.read_bytes().decode("utf-8", "replace")
+        text = read_exactly(start)
         self._add_version(0, text, None, edits=[], accepted=True, reason="the starting prompt")
 
     def _node(self, kind: str, name: str | int, **attributes: Any) -> str:
@@ -259,7 +259,7 @@ class _Builder:
     def _text(self, number: int, parent: int, edits: Sequence[int]) -> str:
         """A version's prompt. A resumed run that went another way may have left a file of the same number."""
         files = sorted((self._directory.path / "prompts").glob(f"{number:03d}-*.md"))
-        texts = [file.read_bytes().decode("utf-8", "replace") for file in files]
+        texts = [read_exactly(file) for file in files]
         expected = Prompt(self._graph.nodes[f"version:{parent}"]["prompt"])
         with suppress(EditRefusedError):
             for edit in edits:

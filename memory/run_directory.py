@@ -12,10 +12,10 @@ from filelock import FileLock, Timeout
 
 from ..models.budget import count
 from ..prompts.checklist import dump_checklist, load_checklist
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import AskanceError, InputError, not_text
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt
-from ..prompts.rows import validate_row, write_whole
+from ..prompts.rows import read_text, validate_row, write_whole
 from ..prompts.verdicts import dump_verdicts
 from ..prompts.yaml_files import read_yaml
 from .journal import Journal
@@ -126,7 +126,7 @@ class RunDirectory:
         if not self.config_file.is_file():
             raise InputError(f"{self.path}: there is no run in this directory (no config.yaml).")
         try:
-            data = read_yaml(self.config_file.read_text(encoding="utf-8"), self.config_file, "configuration")
+            data = read_yaml(read_text(self.config_file), self.config_file, "configuration")
             newer, older = data["format"] > FORMAT, data["format"] < FORMAT
             _ = dict(data["config"]), data["fingerprint"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -166,10 +166,7 @@ class RunDirectory:
             InputError: A file is missing or was damaged.
         """
         inputs = self.path / "inputs"
-        try:
-            prompts = {path.stem: Prompt(path.read_bytes().decode()) for path in sorted(inputs.glob("*.md"))}
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{inputs}: a prompt cannot be read ({error}).") from None
+        prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
         examples = load_examples(inputs / "examples.jsonl", need_output=False, remarks=False)
         checklist = inputs / "checklist.yaml"
         return examples, load_checklist(checklist) if checklist.exists() else None, prompts
@@ -226,7 +223,7 @@ class RunDirectory:
         """
         file = self.path / "result.json"
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
+            data = json.loads(read_text(file))
         except FileNotFoundError:
             raise InputError(
                 f"{self.path}: this run is not finished. Go on with it: askance resume {self.path}"
@@ -262,3 +259,17 @@ def _line(example: Example) -> str:
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Of the settings and all inputs."""
     return sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
+
+
+def read_exactly(path: Path) -> str:
+    """The text of a file as it was written, line ends and all.
+
+    Raises:
+        InputError: It cannot be read, or holds a byte that cannot be; names the line.
+    """
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise not_text(path, "utf-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None

@@ -20,7 +20,7 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.comments import one_line
 from ..prompts.errors import InputError
 from ..prompts.lessons import Lesson
-from ..prompts.rows import read_object, validate_row
+from ..prompts.rows import read_object, read_text, validate_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -223,13 +223,11 @@ def read_earlier(directory: RunDirectory) -> Earlier | None:
     if not (inputs / EARLIER_FILE).is_file():
         return None
     remembered = validate_row(Remembered, read_object(inputs / EARLIER_FILE, "record"), str(inputs / EARLIER_FILE))
+    file = inputs / JUDGE_FILE
     try:
-        text = (inputs / JUDGE_FILE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{inputs / JUDGE_FILE}: the judge that the run began with cannot be read ({error})."
-        ) from None
-    return Earlier(parse_judge(text, str(inputs / JUDGE_FILE)), remembered)
+        return Earlier(parse_judge(read_text(file), str(file)), remembered)
+    except FileNotFoundError:
+        raise InputError(f"{file}: the judge that the run began with is not there.") from None
 
 
 def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:

@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_serializer, model_validator
 
 from .errors import InputError, did_you_mean, like_named
-from .rows import validate_row
+from .rows import read_text, validate_row
 from .yaml_files import read_texts
 
 if TYPE_CHECKING:
@@ -226,14 +226,12 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
     if is_ready(path):
         return parse_checklist(files(__package__).joinpath("checklists", f"{path}.yaml").read_text("utf-8"), str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except FileNotFoundError:
         raise InputError(
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
             f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
     return parse_checklist(text, str(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -107,6 +108,27 @@ def shown_from(path: object, what: str) -> Iterator[None]:
             f"{path}: damaged, or written by another version of askance: a value in {what} is none that can stand there "
             f"({str(error)[:100] or type(error).__name__})."
         ) from error
+
+
+def not_text(path: str | Path, encoding: str = "utf-8-sig") -> InputError:
+    """What to raise where a file could not be decoded: its first line with a byte that cannot be."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line = 1
+    with Path(path).open("rb") as file:
+        while chunk := file.read(1 << 16):
+            before = decoder.getstate()
+            try:
+                line += decoder.decode(chunk).count("\n")
+            except UnicodeDecodeError:
+                decoder.setstate(before)
+                for byte in chunk:
+                    try:
+                        line += decoder.decode(bytes([byte])).count("\n")
+                    except UnicodeDecodeError:
+                        break
+                break
+    kind = encoding.upper().removesuffix("-SIG")
+    return InputError(f"{path}, line {line}: not {kind} text; there is a byte in it that cannot be.")
 
 
 def not_yaml(name: object, error: Exception) -> InputError:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import InputError, did_you_mean, like_named
+from .rows import read_text
 from .shown import shown_text
 from .templates import FencedText
 from .text import BRACES, fence, fill, placeholders_of
@@ -190,11 +191,9 @@ def read_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
         return source, "the prompt"
     path = Path(source)
     try:
-        return Prompt(path.read_text(encoding="utf-8-sig")), str(path)
+        return Prompt(read_text(path)), str(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such prompt file.{like_named(path)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
 
 
 @dataclass(frozen=True, slots=True)

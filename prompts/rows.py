@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named
+from .errors import AskanceError, InputError, did_you_mean, import_optional, like_named, not_text
 from .tables import (
     CSV_SUFFIXES,
     EXCEL_SUFFIXES,
@@ -100,6 +100,23 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         ) from None
 
 
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        FileNotFoundError: It is missing; the caller knows what was wanted.
+        InputError: It cannot be read, or holds a byte that cannot be; names the line.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise not_text(path) from None
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # a NUL in the path is a ValueError
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+
+
 def read_object(path: str | Path, what: str) -> dict[str, Any]:
     """Read a file that holds one JSON object.
 
@@ -111,11 +128,9 @@ def read_object(path: str | Path, what: str) -> dict[str, Any]:
         InputError: It is missing, cannot be read, or holds something else.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        data = json.loads(read_text(path))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such {what}.{like_named(path)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON ({error}).") from None
     if not isinstance(data, dict):
@@ -192,9 +207,9 @@ def read_rows(
         raise InputError(f"{file}: there is no such file.{like_named(file)}") from None
     except IsADirectoryError:
         raise InputError(f"{file}: this is a directory, a file with a table is needed (JSONL, CSV, ...).") from None
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         hint = " In Excel: save as 'CSV UTF-8', or as .xlsx." if suffix in CSV_SUFFIXES else ""
-        raise InputError(f"{file}: the file is not UTF-8 text ({error.reason}).{hint}") from None
+        raise InputError(f"{not_text(file, text_encoding(file))}{hint}") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}).") from None
 

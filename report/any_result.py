@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..prompts.errors import InputError, like_named, shown_from
+from ..prompts.errors import InputError, like_named, not_text, shown_from
 from ..prompts.rows import read_rows, write_whole
 from ..prompts.tables import PARQUET_SUFFIXES, suffix_of
 from .comparison import render_comparison
@@ -143,7 +143,7 @@ def recognise(path: Path) -> Result:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: this is not text in UTF-8. A report is written of: {KNOWN}.") from None
+        raise InputError(f"{not_text(path)} A report is written of: {KNOWN}.") from None
     kind = next(
         (kind for kind, names in _FIELDS.items() if data is not None and all(name in data for name in names)), None
     )

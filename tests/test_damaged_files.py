@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -116,6 +117,60 @@ def test_no_file_of_others_ends_in_a_traceback(reader: str, tmp_path: Path) -> N
     for text in (each + end for each in TEXTS.values() for end in (b"", b"\n")):
         (tmp_path / name).write_bytes(text)
         read_bounded(read, tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "reader", [name for name, (file, _) in READERS.items() if not file.endswith((".xlsx", ".parquet"))]
+)
+@pytest.mark.parametrize("spread", ["together", "beyond a buffer"])
+def test_a_byte_that_cannot_be_is_named_by_file_and_line(reader: str, spread: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    beginning = b"\n" * (1 if spread == "together" else 200_000)
+    if reader == "labels":
+        beginning = b'{"example": "a", "rater": "r", "time": "2026-01-01T00:00:00+00:00", "texts": "x"}\n'
+    lines = beginning.count(b"\n") + 1
+    (tmp_path / name).write_bytes(beginning + b'{"id": "caf\xe9"}\n')
+    with pytest.raises(InputError, match=rf"{re.escape(name)}, line {lines}\b.*UTF-8"):
+        read(tmp_path / name)
+
+
+def test_a_byte_that_cannot_be_is_named_by_its_line_in_utf_16(tmp_path: Path) -> None:
+    file = tmp_path / "e.csv"
+    file.write_bytes("output\nfür\n".encode("utf-16") + b"\x00\xdc\x00\xdc")  # halves of pairs without their first
+    with pytest.raises(InputError, match="line 3: not UTF-16 text"):
+        load_examples(file)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml",
+        "result.json",
+        "journal.jsonl",
+        "inputs/checklist.yaml",
+        "inputs/prompt.md",
+        "inputs/examples.jsonl",
+    ],
+)
+def test_a_byte_that_cannot_be_in_a_run_is_named_by_file_and_line(name: str, tmp_path: Path) -> None:
+    shutil.copytree(RELEASED, tmp_path / "run")
+    file = tmp_path / "run" / name
+    lines = file.read_bytes().split(b"\n")
+    place = min(1, len(lines) - 2) if len(lines) > 2 else 0
+    lines[place] += b"\xe9"
+    file.write_bytes(b"\n".join(lines))
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(InputError, match=rf"{re.escape(name)}, line {place + 1}\b"):
+        run.read_config(), run.read_result(), run.read_inputs(), read_events(run.path / "journal.jsonl")
+
+
+def test_a_byte_that_cannot_be_in_a_file_of_variables_is_named_by_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_bytes(b"# first\nA=\xe9\n")
+    with pytest.raises(InputError, match=r"\.env, line 2: not UTF-8"):
+        load_dotenv()
 
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), b"=x", b"A=\0", b"A\0B=c"])

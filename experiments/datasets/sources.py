@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import AskanceError, InputError
-from ...prompts.rows import hub_rows, read_rows
+from ...prompts.rows import hub_rows, read_rows, read_text
 
 Source = str | Path | Iterable[Mapping[str, Any]] | None
 """A local file, any iterable of mappings, or None for the data set's home."""
@@ -122,10 +122,10 @@ def _from_hub(home: Hub) -> Iterable[Mapping[str, Any]]:
 
 def _json_list(path: Path) -> list[Mapping[str, Any]]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
+        data = json.loads(read_text(path))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}).") from None
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
         raise InputError(f"{path}: a list of JSON objects is needed.")

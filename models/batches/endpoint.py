@@ -211,7 +211,7 @@ class BatchEndpoint:
             raise self._explain(status, headers, payload)
         try:
             found = json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = payload.decode("utf-8", "replace")
         if not isinstance(found, dict):
             raise self._unreadable(found)
@@ -257,9 +257,9 @@ def _said(error: Any) -> str:
 
 
 def as_object(line: bytes) -> dict[str, Any] | None:
-    """What a line of a file holds; None where it breaks off."""
+    """What a line of a file holds; None where it breaks off or is none."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -367,12 +367,22 @@ async def test_an_endpoint_that_is_down_ends_the_run_as_it_does_one_by_one() -> 
     assert error_of(found).fatal and "10 calls in a row failed" in str(found)
 
 
-async def test_a_reply_that_is_no_batch_is_said_to_be_none() -> None:
+@pytest.mark.parametrize("reply", [["hello"], "[" * 100_000])
+async def test_a_reply_that_is_no_batch_is_said_to_be_none(reply: Any) -> None:
     with BatchServer(script) as server:
-        server.before = lambda method, path: (200, ["hello"]) if path.endswith("/files") else None
+        server.before = lambda method, path: (200, reply) if path.endswith("/files") else None
         async with asking(server) as batched:
             found = await batched.all(requests(5))
     assert error_of(found[-1]).fatal and "none of OpenAI's batch API" in str(found[-1])
+
+
+async def test_lines_of_answers_that_are_none_are_no_answers() -> None:
+    nonsense = "[" * 100_000 + '\nnonsense\n{"custom_id": 5}\n[]\n'
+    with BatchServer(script) as server:
+        server.before = lambda method, path: (200, nonsense) if path.endswith("/content") else None
+        async with asking(server, attempts=1) as batched:
+            found = await batched.all(requests(4))
+    assert all("no answer" in str(error_of(each)) for each in found[1:])
 
 
 # --- limits -------------------------------------------------------------------------------------------------------
@@ -523,10 +533,11 @@ async def test_an_answer_that_nobody_has_taken_stays_in_the_record() -> None:
     assert records() == []
 
 
-async def test_a_damaged_record_is_named() -> None:
+@pytest.mark.parametrize("text", ['{"identity": 3', "[" * 100_000])
+async def test_a_damaged_record_is_named(text: str) -> None:
     BatchJournal(IDENTITY).write(BatchRecord(IDENTITY, "file-1", (), 2e9))
     (path,) = records()
-    path.write_text('{"identity": 3')
+    path.write_text(text)
     with BatchServer(script) as server:
         async with asking(server) as batched:
             found = await batched.all(requests(3))

@@ -57,7 +57,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing\.md: there is no such prompt file"):
         load_generator_prompt(tmp_path / "nothing.md")
     (tmp_path / "bad.md").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(InputError, match=r"bad\.md: cannot be read as UTF-8"):
+    with pytest.raises(InputError, match=r"bad\.md, line 1: not UTF-8"):
         load_generator_prompt(tmp_path / "bad.md")
 
 
