@@ -351,7 +351,7 @@ def test_replicates_are_one_score_and_their_flips_are_told(left, tmp_path):
         ("x.json", '{"weights": {"a": 1}}', "not a result of askance"),
         ("data.jsonl", '{"id": "a", "input": "b"}\n', "not a result of askance"),
         ("c.yaml", "task: Write", "not a result of askance"),
-        ("x.bin", b"\xff\xfe\x00", "not text in UTF-8"),
+        ("x.bin", b"\xff\xfe\x00", "not UTF-8 text"),
         (
             "w.json",
             '{"weights": {}, "learners": [], "beats_uniform": "better"}',
