@@ -52,6 +52,7 @@ FIRST = {
     "migrate": "checklist source target prompt source_prompt run update max_iterations dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
     "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
+    "resume": "yes max_iterations max_calls max_tokens max_cost max_concurrency engine workers quiet as_json",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
     "label": "output judges checklist rater order to_open dimension config",
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",

@@ -264,7 +264,7 @@ def tune(**given: Any) -> None:
     run_mode(TuneOptions, tuning.prepare, ("data", "generator", "prompt"), **given)
 
 
-class _Resume(click.Command):
+class _Resume(GroupedCommand):
     """Says of a setting of runs that it cannot be changed, where click would know no such option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

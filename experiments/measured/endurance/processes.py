@@ -23,7 +23,7 @@ from .jumping_clock import Jumps, jump_the_clock
 SAID = "said.txt"
 """In its folder: what a command printed last."""
 _NEEDED = ("numpy", "scipy.stats", "aiohttp", "rich.table", "yaml", "askance.cli")
-_COMMANDS = ("evaluate", "runs", "select", "weigh", "compare")
+_COMMANDS = ("evaluate", "runs", "select", "learning.weigh", "compare")
 
 
 @dataclass(frozen=True)
