@@ -115,11 +115,6 @@ class Calibration(BaseModel):
             for verdict in verdicts
         ]
 
-    @property
-    def needs_all(self) -> bool:
-        """Whether a verdict can only be read beside those on all other questions."""
-        return any(fit.lean for fit in self.questions.values())
-
     def check_polarity(self, checklist: Checklist) -> None:
         """See that every question means what it meant when the calibration was fitted.
 

@@ -176,11 +176,6 @@ class EvaluationJob:
             calibration = load_calibration(settings.calibration)
         if calibration is not None:
             calibration.check_polarity(checklist)
-            if settings.adaptive and calibration.needs_all:
-                raise InputError(
-                    "This judge reads every answer beside those to all other questions, so none can be left out: leave out "
-                    "--stop-within and --pass-mark."
-                )
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
