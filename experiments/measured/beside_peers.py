@@ -28,8 +28,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import load_examples
 from ..command_line import RESULTS, says_errors, write_result
 from .learned_questions import DATA, MODEL
-from .peer_runs import HERE, environment, peer_run
-from .peer_table import OURS, START, against_ours, our_row, peer_row
+from .peer_runs import HERE, OURS, START, against_ours, environment, our_row, peer_row, peer_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,8 +17,16 @@ from askance.evaluation.compare.run_difference import side_of_run
 from askance.experiments.measured import peer_runs
 from askance.experiments.measured.beside_peers import INSTRUCTIONS, PEERS, Task, settings_of, task_file, task_of
 from askance.experiments.measured.counting_server import MOST_TOKENS, CountingServer, busy_seconds
-from askance.experiments.measured.peer_runs import HERE, environment, peer_run
-from askance.experiments.measured.peer_table import against_ours, difference, figures, our_row, peer_row
+from askance.experiments.measured.peer_runs import (
+    HERE,
+    against_ours,
+    difference,
+    environment,
+    figures,
+    our_row,
+    peer_row,
+    peer_run,
+)
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
