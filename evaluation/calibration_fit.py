@@ -103,9 +103,10 @@ def fit_accepted(
 ) -> Calibration:
     """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 1.75 deviations below the accepted centre.
 
-    z is logit P(good) less what it leans on the other questions (:func:`~.calibration.beyond_others`): the slope on the mean of
-    theirs among accepted outputs, which have no faults that several questions could find.
-    Centre and spread are those of z on the outputs whose wanted score is at least the mean one. So what a question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
+    z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
+    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find. Centre
+    and spread are those of z on the outputs whose wanted score is at least the mean one. So what a
+    question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
     that looks for one fault among many is no reason to praise the outputs that lack it. Unlike Platt's, the slope does
     not shrink where a fault is rare. With fewer than 4 accepted outputs a question keeps a = 1 and b = 0.
 

@@ -143,8 +143,7 @@ def _worth(
         for section, weights in draft.questions.section_weights.items()
     }
     checklist = draft.questions.model_copy(update={"questions": left, "section_weights": sections})
-    read = (
-        verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
-    )  # beside all, the one among them
+    # read before it is left out: the others are read beside it
+    read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
     without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
     return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)

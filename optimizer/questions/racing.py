@@ -26,7 +26,7 @@ SCREENED = 8
 RACED = 20
 """Candidates that are raced at least for each part of the examples whose comments made them: the
 outputs that they come from say little about which is the best. Of the 114 that the 1.5B model made of 30 comments on the front desk,
-half of the best had no place with 20 for both parts together."""
+half of the best had no place with 18 for both parts together."""
 STEPS = ((2 / 3, 2.5), (1.0, 2.0))
 """Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
 may join. On the stored answers of three real runs no right one was lost so; with half of the rejected examples first, or fewer
