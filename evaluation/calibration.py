@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..prompts.checklist import Polar
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from ..stats.resampling import Vector
 
 SCHEMA = "askance.calibration/1"
+Pair = tuple[str, str]
+"""Example id and question id."""
 Method = Literal["thresholds", "platt", "accepted"]
 CLIP = 1e-6
 """P(yes) is kept this far from 0 and 1 before its logit is taken."""
@@ -110,10 +111,8 @@ class Calibration(BaseModel):
             for pair, values in replicates(verdicts).items()
             if (known := [value for value in values if value is not None])
         }
-        return [
-            verdict if verdict.answer is None else self._calibrated(verdict, self._beside(verdict, means), means)
-            for verdict in verdicts
-        ]
+        scaled = {} if self.method == "thresholds" else self._scaled(means)
+        return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
     def check_polarity(self, checklist: Checklist) -> None:
         """See that every question means what it meant when the calibration was fitted.
@@ -146,24 +145,32 @@ class Calibration(BaseModel):
                 f"'{verdict.example}' is by {verdict.model} with the prompt {verdict.prompt}. Fit one for that judge."
             )
 
-    def _beside(self, verdict: Verdict, means: Mapping[tuple[str, str], float]) -> str | None:
-        """The question whose answer is missing, without which this verdict cannot be read."""
-        if not self.questions[verdict.question].lean:
-            return None
-        return next((each for each in self.questions if (verdict.example, each) not in means), None)
+    def _scaled(self, means: Mapping[Pair, float]) -> dict[Pair, float]:
+        """P(good) by example and question, without those whose others are missing."""
+        examples = list(dict.fromkeys(example for example, _ in means))
+        said = {
+            question: logit(np.array([means.get((example, question), np.nan) for example in examples]))
+            for question in self.questions
+        }
+        with np.errstate(invalid="ignore"):  # NaN is what is missing
+            found = {question: self.p_good(question, said).tolist() for question in self.questions}
+        return {
+            (example, question): value
+            for question, values in found.items()
+            for example, value in zip(examples, values, strict=True)
+            if not np.isnan(value)
+        }
 
-    def _calibrated(self, verdict: Verdict, missing: str | None, means: Mapping[tuple[str, str], float]) -> Verdict:
-        fit = self.questions[verdict.question]
-        if missing is not None:
+    def _calibrated(self, verdict: Verdict, means: Mapping[Pair, float], scaled: Mapping[Pair, float]) -> Verdict:
+        fit, pair = self.questions[verdict.question], (verdict.example, verdict.question)
+        if fit.threshold is not None:
+            answer = fit.is_good(fit.p_good(means[pair]) > fit.threshold)
+            return replace(verdict, answer=answer, p_yes=float(answer), p_yes_from="hard")
+        if pair not in scaled:
+            missing = next(each for each in self.questions if (verdict.example, each) not in means)
             error = f"it is read beside the answers to all questions, and that to '{missing}' is missing"
             return replace(verdict, answer=None, p_yes=None, p_yes_from=None, status="abstained", error=error)
-        if fit.threshold is not None:
-            answer = fit.is_good(fit.p_good(means[verdict.example, verdict.question]) > fit.threshold)
-            return replace(verdict, answer=answer, p_yes=float(answer), p_yes_from="hard")
-        asked = self.questions if fit.lean else (verdict.question,)
-        said = {each: logit(np.array([means[verdict.example, each]])) for each in asked}
-        scaled = float(self.p_good(verdict.question, said)[0])
-        return replace(verdict, answer=fit.is_good(scaled >= 0.5), p_yes=fit.p_good(scaled))
+        return replace(verdict, answer=fit.is_good(scaled[pair] >= 0.5), p_yes=fit.p_good(scaled[pair]))
 
     def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
         """Scaled P(good) of a question, shape (n,), where it is scaled: p' = sigmoid(a·z + b).
@@ -176,26 +183,25 @@ class Calibration(BaseModel):
         assert fit.slope is not None and fit.shift is not None  # the validator
         left = said[question]
         if fit.lean:
-            names = list(self.questions)
-            left = left - fit.lean * mean_of_others(np.array([said[each] for each in names]), names.index(question))
+            left = left - fit.lean * mean_of_others([said[each] for each in self.questions if each != question])
         return sigmoid(fit.slope * (-left if fit.is_fault else left) + fit.shift)
 
 
-def mean_of_others(said: NDArray[np.float64], place: int) -> Vector:
-    """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing or there is no other.
+def mean_of_others(said: Sequence[Vector]) -> Vector:
+    """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing.
 
     A model says yes more readily of one output than of another, whatever it is asked: acquiescence, as in people who fill in
     questionnaires, whose answers are for that reason taken relative to their own mean (ipsatisation; Fischer,
     "Standardization to account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
 
     Args:
-        said: Log-odds of yes, shape (questions, n).
-        place: Of the question that is left out.
+        said: Log-odds of yes to each other question, each of shape (n,). They are added up one after the other, so that an
+            example has the same mean whichever others are read with it.
     """
-    if len(said) < 2:
-        return np.full(said.shape[1], np.nan)
-    found: Vector = np.delete(said, place, axis=0).mean(axis=0)
-    return found
+    total = np.zeros_like(said[0])
+    for each in said:
+        total = total + each
+    return total / len(said)
 
 
 def load_calibration(path: str | Path) -> Calibration:
@@ -211,9 +217,9 @@ def load_calibration(path: str | Path) -> Calibration:
     return validate_row(Calibration, data, str(path))
 
 
-def replicates(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], list[float | None]]:
+def replicates(verdicts: Iterable[Verdict]) -> dict[Pair, list[float | None]]:
     """P(yes) of all replicates by example and question: 1 or 0 for an answer without one, None for a failure."""
-    found: dict[tuple[str, str], list[float | None]] = {}
+    found: dict[Pair, list[float | None]] = {}
     for verdict in verdicts:
         value = verdict.score(soft=verdict.p_yes is not None)
         found.setdefault((verdict.example, verdict.question), []).append(value)

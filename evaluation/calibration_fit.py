@@ -148,7 +148,8 @@ def _fit(
         scores = [targets.wanted[example].get(dimension) for example in ids]
         wanted = np.array([np.nan if each is None else each for each in scores], dtype=np.float64)
         there = ~np.isnan(said[place]) & ~np.isnan(wanted)
-        others = mean_of_others(logit(said[:, there]), place)
+        beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
+        others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
         fit = fit_one(_Column(p_good, wanted[there], -others if question.is_fault else others, dimension))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,7 @@ class TrainJob:
     base: str
     settings: TrainOptions
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """What the weights depend on: data, base and settings."""
         settings = self.settings.model_dump_json(exclude={*NOT_IN_FINGERPRINT})

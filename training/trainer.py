@@ -94,8 +94,8 @@ class Trainer:
             AskanceError: A checkpoint cannot be written, or the loss is no number any more.
         """
         options = self._options
-        sizes = [len(self._batches(epoch)) for epoch in range(1, options.epochs + 1)]
-        self.curve.steps = sum(sizes)
+        epochs = [self._batches(epoch) for epoch in range(1, options.epochs + 1)]
+        self.curve.steps = sum(map(len, epochs))
         began = process_time()
         restored = self._restore()
         place = self._place
@@ -108,9 +108,8 @@ class Trainer:
         before = self.curve.cpu_seconds
         watcher.phase("training", self.curve.steps)
         while place.epoch <= options.epochs and place.since_best < options.patience:
-            batches = self._batches(place.epoch)
-            for batch in batches[place.batch :]:
-                step = sum(sizes[: place.epoch - 1]) + place.batch
+            for batch in epochs[place.epoch - 1][place.batch :]:
+                step = sum(map(len, epochs[: place.epoch - 1])) + place.batch
                 self._step(batch, step)
                 place.batch += 1
                 self.curve.cpu_seconds = before + process_time() - began
@@ -137,16 +136,7 @@ class Trainer:
             groups.setdefault(self._group_of[item.unit], []).append(item)
         order = list(groups)
         chance.shuffle(order)
-        batches: list[list[TrainingItem]] = [[]]
-        texts: set[Any] = set()
-        for group in order:
-            for item in groups[group]:
-                if len(texts) >= self._options.batch_size:
-                    batches.append([])
-                    texts = set()
-                batches[-1].append(item)
-                texts.update(item.texts)
-        return batches
+        return list(_chunks([item for group in order for item in groups[group]], self._options.batch_size))
 
     def _step(self, batch: Sequence[TrainingItem], step: int) -> None:
         torch, options = self._torch, self._options

@@ -127,8 +127,9 @@ class Chooser:
             if part is not None:
                 left, out = _cut(ranked, room, NO_ROOM[1])
                 unused |= out
-        said = [name for name in ranked if left and not _is_chance(found[name])]
-        unused |= dict.fromkeys({*ranked}.difference(said, unused) if left else (), CHANCE)
+        ranked = ranked if left else []
+        unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
+        said = [name for name in ranked if not _is_chance(found[name])]
         remarks = {name: _remark(each) for name, each in named.items()}
         last = joining(said, logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
         unused |= last.unused
