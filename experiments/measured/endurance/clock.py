@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .jumping_clock import Jumps
 from .paid import Till, difference, results_of
-from .processes import CommandRunner
+from .processes import CommandRunner, Jumps
 from .world import WORKS, write_inputs
 
 DAY = 86_400.0

@@ -13,13 +13,15 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ....prompts.errors import AskanceError
-from .jumping_clock import Jumps, jump_the_clock
 
+Jumps = Sequence[tuple[float, float]]
+"""From so many seconds after the start on the clock is so many seconds ahead."""
 SAID = "said.txt"
 """In its folder: what a command printed last."""
 _NEEDED = ("numpy", "scipy.stats", "aiohttp", "rich.table", "yaml", "askance.cli")
@@ -84,7 +86,7 @@ class CommandRunner:
             folder: Where it runs; what it prints is kept there.
             cache: Where its answers are kept; default: in its folder.
             file_limit: Bytes past which no file may grow, which is as good as a full disk.
-            clock: As of :func:`.jumping_clock.jump_the_clock`.
+            clock: As of :func:`jump_the_clock`.
         """
         assert self._parent.stdin is not None
         self._folder, self._began = folder, time.monotonic()
@@ -139,6 +141,32 @@ def _serve() -> None:
         print(process, flush=True)
         _, status = os.waitpid(process, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def jump_the_clock(jumps: Jumps) -> None:
+    """Have this process see another wall clock from now on; the monotonic clock goes on, as the system's does."""
+    began, real = time.monotonic(), time.time
+
+    def ahead() -> float:
+        passed = time.monotonic() - began
+        return next((each for after, each in reversed(jumps) if passed >= after), 0.0)
+
+    def now() -> float:
+        return real() + ahead()
+
+    class Jumping(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Jumping:
+            return cls.fromtimestamp(now(), tz)
+
+    time.time = now
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("askance."):
+            for attribute, value in [*vars(module).items()]:
+                if value is real:
+                    setattr(module, attribute, now)
+                elif value is datetime:
+                    setattr(module, attribute, Jumping)
 
 
 def _command(arguments: list[str], folder: str, cache: str, file_limit: int | None, clock: Jumps) -> Any:
