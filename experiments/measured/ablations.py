@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from ...evaluation import calibration_fit
 from ...optimizer.questions import choice, learner, racing
 from ...optimizer.questions.candidates import Standing
 from ...optimizer.questions.choice import Chooser
@@ -59,6 +60,10 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
     "no question is set aside for its effect": lambda: [
         patch.object(Standing, "problem", None),
         patch.object(Standing, "rank", (0.0, 0.0)),
+    ],
+    "each question is read alone": lambda: [patch.object(calibration_fit, "leaning", lambda *_: 0.0)],
+    "what speaks for itself by less than a standard error may join": lambda: [
+        patch.object(Standing, "is_chance", False)
     ],
     "verdicts are taken as they are": lambda: [patch.object(choice, "fit_accepted", lambda *_: None)],
     "questions that praise what people reject stay": lambda: [
