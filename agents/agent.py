@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from ..models.base import Message, Model
 from ..models.structured import Reply, ask_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..models.base import Message, Model
     from ..models.gateway import Gateway
 
 SAMPLE_TEMPERATURE = 0.8

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -20,8 +21,6 @@ from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
 

@@ -7,6 +7,7 @@ evidence, not here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,13 +16,10 @@ from pydantic import BaseModel, Field
 from ..prompts.orders import foreign_order
 from ..prompts.templates import render, template
 from .agent import Agent
-from .rules import DIRECTIONS
+from .rules import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..prompts.lessons import Lesson
-    from .rules import Direction
 
 
 class Relation(BaseModel):

@@ -18,15 +18,14 @@ from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt
 from ..prompts.templates import template
 from ..prompts.text import fence, fill
-from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, shown
+from ..prompts.verdicts import Provenance
+from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, OneByOne, Reading, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS
 
 if TYPE_CHECKING:
     from ..prompts.checklist import Question
     from ..prompts.preferences import Preference
-    from ..prompts.verdicts import Provenance
-    from .asking import Ask
 
 AS_IT_IS, SWAPPED = "ab", "ba"
 """The orders of a pair: output a first, or output b first."""

@@ -7,12 +7,14 @@ examples without their scores, and the questions that are there already.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..memory.neighbours import greedy_unique
+from ..models.base import Model
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
 from ..prompts.orders import foreign_order
@@ -21,10 +23,7 @@ from ..prompts.text import fence
 from .agent import Agent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ..memory.embedders import Embedder
-    from ..models.base import Model
     from ..models.gateway import Gateway
     from ..prompts.examples import Example
 

@@ -7,6 +7,7 @@ a question may be about, listed from the task alone, does not retell the example
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,8 +19,6 @@ from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
     from ..prompts.checklist import Polar, Question
 
 

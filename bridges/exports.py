@@ -11,18 +11,15 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..agents.asking import EachAsking, each_format
 from ..evaluation.judge_file import load_judge
-from ..evaluation.kept_judge import judge_settings
+from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.text import TAGS, fill
 from . import exported_judge
-
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)

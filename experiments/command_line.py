@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..prompts.errors import AskanceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:

@@ -13,16 +13,14 @@ import numpy as np
 
 from ..prompts.comments import Comment
 from ..prompts.errors import InputError
-from .labels_file import AllSaid, Entry, LabelsFile, texts_of
-from .order import WORDS
+from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
+from .order import WORDS, Queue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
-    from .labels_file import Why
-    from .order import Queue
 
 
 @dataclass(frozen=True)

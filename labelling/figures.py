@@ -10,15 +10,13 @@ from ..prompts.examples import documents
 from ..prompts.words import percent
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate, wilson
-from ..stats.resampling import Resampling
-from .enough import FEWEST_KNOWN, enough
+from ..stats.resampling import Resampling, Statistic
+from .enough import FEWEST_KNOWN, Enough, enough
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..stats.resampling import Statistic
     from .desk import Desk
-    from .enough import Enough
     from .opinions import JudgeOpinion, Opinions
 
 Column = list[float | None]

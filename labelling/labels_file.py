@@ -10,6 +10,7 @@ import errno
 import json
 import logging
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -24,8 +25,6 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.rows import read_rows, validate_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..prompts.examples import Example
 
 logger = logging.getLogger(__name__)

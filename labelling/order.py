@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from ..memory.embedders import embedder
 from ..prompts.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ..prompts.examples import Example
     from .labels_file import Why
     from .opinions import Opinions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from ..prompts.rows import explain
 from .labels_file import MOST_COMMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
@@ -21,8 +22,6 @@ import numpy as np
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean, import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
 DEFAULT_EMBEDDER = "minilm"

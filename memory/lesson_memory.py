@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .embedders import blocking_similarity
-from .neighbours import NeighbourIndex
+from .embedders import Embedder, blocking_similarity
+from .neighbours import Ahead, NeighbourIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from ..prompts.lessons import Lesson, LessonStatus
-    from .embedders import Embedder
-    from .neighbours import Ahead
 
 TOGETHER = 128
 """So many of the lessons that are expected are looked up at once."""

@@ -6,6 +6,7 @@ What a run adds is known by the run's fingerprint and the id that it has there: 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from ..prompts.errors import InputError, did_you_mean
 from .remembered import Entry, LessonInRun, RememberedLesson, RememberedQuestion, RemovedEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from .embedders import Embedder
 
 

@@ -5,6 +5,7 @@ Exact on purpose: on 10,000 sentences an HNSW graph missed 17 % of the duplicate
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ import numpy as np
 from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
 ROUNDING = 1e-6

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
+from ..models.base import Answer
 from ..models.gateway import StoreAwayError
 from ..prompts.errors import AskanceError, InputError, import_optional
 from .answer_rows import COLUMNS, UNKNOWN, Row, answer_of, is_empty, row_of, storable
 from .claims import LEASE, Claimant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from ..models.base import Answer
 
 Result = TypeVar("Result")
 SCHEMA_VERSION = 1

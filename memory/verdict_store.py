@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
+from ..models.base import Answer
 from ..models.files import cache_directory
 from ..models.gateway import AnswerStore
 from ..prompts.errors import AskanceError, InputError
@@ -16,13 +19,6 @@ from . import claims
 from .answer_rows import COLUMNS, Row, answer_of, is_empty, row_of
 from .postgres_store import PostgresAddress, PostgresStore
 from .salvage import salvage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
-    from types import TracebackType
-    from typing import Self
-
-    from ..models.base import Answer
 
 SCHEMA_VERSION = 1
 WAITS, LONG = 0.05, 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,6 @@ from ..prompts.errors import BudgetExceededError
 from ..prompts.words import money
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from .base import Answer, Model, Request
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Awaitable, Callable, Collection
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
@@ -12,15 +13,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, TokenProbabilities
+from .base import Answer, ModelError, Request, TokenProbabilities
 from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
     import aiohttp
 
-    from .base import Request
     from .prices import Price
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,6 @@ from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Req
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
-
     from ..prompts.verdicts import Provenance
 
 Result = TypeVar("Result")

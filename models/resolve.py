@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
+from .base import Answer, Model, Request
 from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
@@ -20,10 +23,6 @@ from .prices import FREE, list_price
 from .trained.scorer_file import is_scorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from types import TracebackType
-
-    from .base import Answer, Model, Request
     from .batches.batch_model import BatchModel
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,8 +13,6 @@ from ..prompts.rows import explain
 from .base import Answer, CallError, Message, Model, Parameters, make_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from .gateway import Gateway
 
 Reply = TypeVar("Reply", bound=BaseModel)

@@ -7,7 +7,7 @@ is logged and does not disturb the run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -18,8 +18,6 @@ from ..prompts.checklist import marked
 from ..prompts.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..evaluation.progress import Watcher
     from ..memory.journal import Journal
     from ..models.budget import Budget

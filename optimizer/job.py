@@ -7,21 +7,18 @@ or the order of the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..prompts.errors import InputError
-from ..prompts.examples import documents
+from ..prompts.examples import Example, documents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..memory.memory_contents import MemoryContents
     from ..models.base import Model
     from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
     from .earlier import Earlier
     from .options import LoopOptions

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ..evaluation.scoring import ExampleScore
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from .acceptance import Decision
 from .events import EditPruned
-from .subject import PrunedEdit
+from .subject import PrunedEdit, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..evaluation.scoring import ExampleScore
     from .contest import Contest
-    from .subject import Version
     from .yardsticks import Yardstick
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .text import sentences, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from .checklist import Checklist
 
 

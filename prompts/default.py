@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from .prompt import Prompt
 from .templates import template
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from .examples import Example
 
 SHOWN = ("context", "input", "reference")

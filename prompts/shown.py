@@ -7,6 +7,7 @@ answer every question.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -16,8 +17,6 @@ from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .examples import Example
 
 MOST_TEXT = 500

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import islice
@@ -19,8 +20,6 @@ from zipfile import BadZipFile, ZipFile
 from .errors import InputError, import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
     Say = Callable[[str], None] | None
 
 

@@ -7,11 +7,8 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
+from types import TracebackType
+from typing import Any, Self
 
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""

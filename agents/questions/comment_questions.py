@@ -9,9 +9,10 @@ its own that detects a fault is worth more than the same lesson in a prompt).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...models.base import Parameters, make_request
+from ...models.base import Message, Model, Parameters, make_request
 from ...prompts.comments import told
 from ...prompts.orders import foreign_order
 from ...prompts.templates import render
@@ -19,9 +20,6 @@ from ...prompts.text import sentences, shorten
 from ..agent import Agent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...models.base import Message, Model
     from ...models.gateway import Gateway
     from ...prompts.checklist import Checklist
 

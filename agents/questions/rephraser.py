@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ...models.base import Parameters, make_request
+from ...models.base import Message, Parameters, make_request
 from ...prompts.templates import template
 from ..agent import Agent
 
 if TYPE_CHECKING:
-    from ...models.base import Message
     from ...prompts.checklist import Question
 
 MOST_WORDINGS = 4

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,19 +21,15 @@ from time import time
 from typing import IO, TYPE_CHECKING
 
 from ...prompts.errors import AskanceError
-from ..base import ModelError
+from ..base import Answer, ModelError, Request
 from ..direct import DirectModel
-from ..prices import BATCH_SHARE
+from ..prices import BATCH_SHARE, Price
 from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, OpenBatches, Pace, ReplyReader
 from .records import BatchJournal, BatchRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..base import Answer, Request
     from ..gateway import RetryPolicy
-    from ..prices import Price
 
 MOST_REQUESTS = 50_000
 """Requests in one batch (platform.openai.com/docs/guides/batch)."""

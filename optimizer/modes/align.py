@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import Estimate
@@ -13,36 +15,27 @@ from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
 from ...evaluation.pass_fail import pass_labels
-from ...evaluation.scoring import human_targets
+from ...evaluation.scoring import Targets, human_targets
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...models.resolve import Models
+from ...prompts.checklist import Checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
-from ...prompts.examples import human_dimensions
-from ..earlier import earlier_run
-from ..job import Job, split_examples
+from ...prompts.examples import Example, human_dimensions
+from ...prompts.prompt import Prompt
+from ..earlier import Earlier, earlier_run
+from ..job import Job, SplitExamples, split_examples
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
-from ..show_examples import ShowExamples
+from ..show_examples import ShowExamples, ShowMode
 from ..signals import HumanSignal
 from ..subject import Draft
-from .judge import judge_set_up, judge_subject, learner, strata_of_people
+from .judge import JudgeSubject, judge_set_up, judge_subject, learner, strata_of_people
+from .mode import SetUp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from ...evaluation.scoring import Targets
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from ..earlier import Earlier
-    from ..job import SplitExamples
-    from ..show_examples import ShowMode
     from .bench import Bench
-    from .judge import JudgeSubject
-    from .mode import SetUp
 
 logger = logging.getLogger(__name__)
 

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
-from ...evaluation.scoring import dimension_errors, overall_errors, score_examples
+from ...evaluation.scoring import ExampleScore, ScoreErrors, dimension_errors, overall_errors, score_examples
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
-from ...stats.differences import difference_dict
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ...stats.differences import Difference, difference_dict
 
 if TYPE_CHECKING:
-    from ...evaluation.calibration import Calibration
-    from ...evaluation.scoring import ExampleScore, ScoreErrors
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ...stats.differences import Difference
     from ..yardsticks import CorrelationYardstick
 
 

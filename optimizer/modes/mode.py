@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -10,8 +11,6 @@ from ...memory.result_file import FinishReason
 from ...prompts.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     from ...agents.batch_notes import BatchNoteTaker
     from ...agents.buying import Estimate
     from ...agents.notes import TakesNotes

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...prompts.checklist import Question
 from ...stats.correlation import spearman, spearman_intervals
 from ...stats.differences import paired_difference
+from ...stats.resampling import Resampling
 from .wordings import QuestionWordings, WordingTried
 
 if TYPE_CHECKING:
-    from ...prompts.checklist import Question
     from ...prompts.verdicts import Verdict
-    from ...stats.resampling import Resampling
 
 RUNGS = (12, 24)
 """Development examples after which the worse half of the wordings is dropped."""
