@@ -111,10 +111,9 @@ class LessonDesk:
         await self.note_taker.prepare(strict.values(), lenient.values())
         notes = await self._notes(draft, seen, disagreements, reasons)
         touched: dict[str, None] = {}
-        with self.memory.expecting(notes):
-            for lesson in notes:
-                if (kept := await self._remember(lesson)) is not None:
-                    touched[kept] = None
+        for lesson in notes:
+            if (kept := await self._remember(lesson)) is not None:
+                touched[kept] = None
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self.events.emit(LessonLearned(lesson))

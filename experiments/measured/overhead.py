@@ -62,7 +62,7 @@ AIMS = {
     "help_wall_s": ("at most", 0.3),
     "peak_mb": ("at most", 150),
 }
-HEAVY = ("numpy", "pydantic", "aiohttp", "rich", "yaml", "scipy", "faiss", "litellm", "torch", "xllamacpp")
+HEAVY = ("numpy", "pydantic", "aiohttp", "rich", "yaml", "scipy", "litellm", "torch", "xllamacpp")
 STARTED = {
     "python alone": ["-c", "pass"],
     "import askance": ["-c", "import askance"],

@@ -171,7 +171,7 @@ def test_loading_wordllama_leaves_root_logging_as_it_was():
 def test_importing_the_module_loads_no_model_library():
     code = (
         "import sys, askance.memory.embedders, askance.memory.neighbours;"
-        "heavy = {'onnxruntime', 'tokenizers', 'wordllama', 'sentence_transformers', 'torch', 'faiss'};"
+        "heavy = {'onnxruntime', 'tokenizers', 'wordllama', 'sentence_transformers', 'torch'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
