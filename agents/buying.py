@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from ..models.base import Answer, Model, ModelError, Request
+from ..models.gateway import AnswerStore, Gateway
+from ..models.prices import Price
 from ..prompts.errors import BudgetExceededError
 from ..prompts.verdicts import Provenance, VerdictFields
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
-
-if TYPE_CHECKING:
-    from ..models.gateway import AnswerStore, Gateway
-    from ..models.prices import Price
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ..prompts.lessons import Lesson
 from ..prompts.orders import foreign_order
 from ..prompts.templates import render, template
 from .agent import Agent
 from .rules import DIRECTIONS, Direction
-
-if TYPE_CHECKING:
-    from ..prompts.lessons import Lesson
 
 
 class Relation(BaseModel):

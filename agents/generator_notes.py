@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from ..prompts.checklist import Question
 from ..prompts.orders import foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, render, template
@@ -18,9 +18,6 @@ from ..prompts.text import copied_names, copied_quote, copied_words, shorten, to
 from .agent import Agent
 from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
-
-if TYPE_CHECKING:
-    from ..prompts.checklist import Question
 
 REQUEST_RUN = 8
 """So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
+from ..models.gateway import Gateway
 from ..models.probabilities import digit, first_word, score_masses
+from ..prompts.checklist import Question
+from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
 from .asking import LEAST_MASS, TOP_LOGPROBS, question_block, shown
 from .buying import all_together
 from .expected_score import TOKENS
-
-if TYPE_CHECKING:
-    from ..models.gateway import Gateway
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from .judging import Judging
+from .judging import Judging
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from ..evaluation.scoring import ExampleScore, Targets
 from ..models.base import Model, ModelError, Parameters, make_request
+from ..models.gateway import Gateway
+from ..models.session import BackgroundLoop
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.subject import Observation
 from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
@@ -25,10 +27,6 @@ from ..prompts.prompt import Prompt
 from ..prompts.shown import Shows
 from ..prompts.text import fill, literal
 from ..prompts.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from ..models.gateway import Gateway
-    from ..models.session import BackgroundLoop
 
 _PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
 

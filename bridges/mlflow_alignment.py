@@ -17,14 +17,20 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
 from ..evaluation.options import parse_options
+from ..models.base import Model
+from ..optimizer.events import Callback
 from ..optimizer.job import fewest_examples
 from ..optimizer.options import AlignOptions
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import InputError
+from ..prompts.labels import Labels
+from ..prompts.prompt import Prompt
 from ..runs import align
 from .mlflow_judge import (
     SHOWN,
@@ -37,15 +43,6 @@ from .mlflow_judge import (
     value_type_of,
     values_in,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from ..models.base import Model
-    from ..optimizer.events import Callback
-    from ..prompts.labels import Labels
-    from ..prompts.prompt import Prompt
 
 logger = logging.getLogger(__name__)
 

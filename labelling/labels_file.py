@@ -15,17 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..models.budget import count
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import Example
 from ..prompts.rows import read_rows, validate_row
-
-if TYPE_CHECKING:
-    from ..prompts.examples import Example
 
 logger = logging.getLogger(__name__)
 

@@ -15,14 +15,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean, import_optional
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DEFAULT_EMBEDDER = "minilm"
 """Needs no torch, and was the best of what was measured."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..prompts.lessons import Lesson, LessonStatus
 from .embedders import Embedder, blocking_similarity
 from .neighbours import NeighbourIndex
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..prompts.lessons import Lesson, LessonStatus
 
 
 class LessonMemory:

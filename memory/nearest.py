@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..prompts.examples import Example
 from ..prompts.shown import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
 from .embedders import Embedder, embedder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..prompts.examples import Example
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from ..agents.deduplicator import ContradictionFinder
 from ..agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
+from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.text import literal
 from .events import EditProposed, EditRefused, Teller
-
-if TYPE_CHECKING:
-    from ..agents.deduplicator import ContradictionFinder
-    from ..memory.lesson_memory import LessonMemory
 
 
 @dataclass

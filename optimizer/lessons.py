@@ -11,22 +11,20 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from ..agents.batch_notes import BatchNoteTaker
 from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
+from ..agents.lesson_class import LessonClassifier
 from ..agents.notes import Case, TakesNotes
+from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
 from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller
+from .signals import Reasons, Signal
+from .subject import Draft, Observation
 from .trial import AGREED
-
-if TYPE_CHECKING:
-    from ..agents.batch_notes import BatchNoteTaker
-    from ..agents.lesson_class import LessonClassifier
-    from ..memory.lesson_memory import LessonMemory
-    from .signals import Reasons, Signal
-    from .subject import Draft, Observation
 
 
 def find_contrast(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
@@ -21,13 +21,11 @@ from .contest import Contest
 from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
+from .modes.bench import Bench
+from .modes.mode import SetUp
 from .pruning import prune
 from .subject import Draft, Observation, Outcome, Version
 from .trial import LessonTrial, TrialResult
-
-if TYPE_CHECKING:
-    from .modes.bench import Bench
-    from .modes.mode import SetUp
 
 
 class Loop:

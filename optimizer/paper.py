@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
 from ..agents.deduplicator import Deduplicator
@@ -26,13 +26,11 @@ from .contest import Contest, edited
 from .edits import EditByEdit, EditWriter, WholeRewrite
 from .events import DisagreementsFound, LessonKept, LessonLearned, LoopStopped, NoteFailed, ReasonsGiven
 from .lessons import BATCH, last_number
+from .modes.bench import Bench
 from .modes.mode import SetUp
 from .modes.tune import FOLLOW
 from .signals import Reasons
 from .subject import Draft, Observation, Outcome
-
-if TYPE_CHECKING:
-    from .modes.bench import Bench
 
 
 class PaperLoop:

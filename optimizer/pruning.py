@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ..evaluation.scoring import ExampleScore
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from .acceptance import Decision
+from .contest import Contest
 from .events import EditPruned
 from .subject import PrunedEdit, Version
-
-if TYPE_CHECKING:
-    from .contest import Contest
-    from .yardsticks import Yardstick
+from .yardsticks import Yardstick
 
 
 async def prune(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,13 +23,11 @@ from ..prompts.checklist import Question
 from ..prompts.comments import WHOLE, told
 from ..prompts.examples import Example, answered_questions
 from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
-
-if TYPE_CHECKING:
-    from .contest import Contest
-    from .events import Teller
-    from .signals import Signal
-    from .subject import Draft, Observation, Subject, Version
-    from .yardsticks import Yardstick
+from .contest import Contest
+from .events import Teller
+from .signals import Signal
+from .subject import Draft, Observation, Subject, Version
+from .yardsticks import Yardstick
 
 CLEAR = 2 / 3
 """From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from ..agents.evaluator import Evaluator
 from ..evaluation.scoring import ExampleScore, Targets, mean_score, score_examples
 from ..models.base import ModelError
+from ..prompts.checklist import Question
 from ..prompts.comments import comments_on, told
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement
 from ..prompts.verdicts import Verdict
 from ..stats.correlation import spearman
-
-if TYPE_CHECKING:
-    from ..agents.evaluator import Evaluator
-    from ..prompts.checklist import Question
-    from .subject import Draft, Observation
+from .subject import Draft, Observation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -31,11 +31,9 @@ from ..questions.again import QuestionsAgain
 from ..show_examples import ShowExamples, ShowMode
 from ..signals import HumanSignal
 from ..subject import Draft
+from .bench import Bench
 from .judge import JudgeSubject, judge_set_up, judge_subject, learner, strata_of_people
 from .mode import SetUp
-
-if TYPE_CHECKING:
-    from .bench import Bench
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
@@ -14,9 +14,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
-
-if TYPE_CHECKING:
-    from ..yardsticks import CorrelationYardstick
+from ..yardsticks import CorrelationYardstick
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from ...agents.evaluator import Evaluator
+from ...agents.example_questions import ExampleQuestions
+from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
 from ...models.base import Model
@@ -23,11 +25,6 @@ from ...prompts.verdicts import Verdict
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import Draft, Observation, Pair
 from .checker import Checker, run_checker
-
-if TYPE_CHECKING:
-    from ...agents.example_questions import ExampleQuestions
-    from ...agents.generator import Generated, Generator
-
 
 CHECKS = "checks"
 """Dimension of what a checker says."""

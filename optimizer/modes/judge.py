@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
@@ -23,23 +23,21 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
+from ..earlier import WaitingQuestion
+from ..job import Job
 from ..options import AlignOptions, LoopOptions
 from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
+from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version
 from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
+from .bench import Bench
 from .calibrations import compare_calibrations
 from .mode import SetUp
-
-if TYPE_CHECKING:
-    from ..earlier import WaitingQuestion
-    from ..job import Job
-    from ..signals import Signal
-    from .bench import Bench
 
 
 @dataclass(frozen=True)

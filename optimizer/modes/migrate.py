@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -32,11 +32,9 @@ from ..phrasings.step import WordQuestions
 from ..signals import CrossModelSignal
 from ..subject import Observation, Outcome, Subject
 from ..yardsticks import CorrelationYardstick, Yardstick
+from .bench import Bench
 from .judge import judge_set_up, judge_subject, strata_of_people
 from .mode import SetUp
-
-if TYPE_CHECKING:
-    from .bench import Bench
 
 
 def prepare(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ...agents.generator_notes import RequirementWriter
+from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError
 from ...prompts.checklist import Checklist, Question
 from ...prompts.instructions import as_it_stands, instruction_of
@@ -17,10 +19,6 @@ from ...prompts.lessons import Disagreement, Lesson
 from ..events import RequirementStated, Teller
 from ..subject import Observation
 from .generator import CHECKS
-
-if TYPE_CHECKING:
-    from ...agents.generator_notes import RequirementWriter
-    from ...memory.lesson_memory import LessonMemory
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1

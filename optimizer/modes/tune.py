@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -28,14 +28,12 @@ from ..job import Job, SplitExamples
 from ..options import TuneOptions
 from ..subject import Draft
 from ..yardsticks import MeanYardstick, PassRateGuard
+from .bench import Bench
 from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
 from .plain_lines import PlainLines
-
-if TYPE_CHECKING:
-    from .bench import Bench
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ...agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser
 from ...models.base import ModelError
@@ -16,13 +15,11 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ...stats.resampling import Resampling
+from ..contest import Contest
 from ..events import QuestionWorded, Teller
 from ..subject import Draft, Subject, Version
 from .choose import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
 from .wordings import QuestionWordings, WordingTried
-
-if TYPE_CHECKING:
-    from ..contest import Contest
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...agents.rating import Rating
 from ...evaluation.options import SelectOptions
@@ -27,9 +28,6 @@ from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .analysis import human_scores
 from .pool import Pool
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
