@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from ..models.base import Answer
@@ -284,9 +283,7 @@ class PostgresStore:
     def __enter__(self) -> PostgresStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _signed(self, key: bytes) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
@@ -80,9 +79,7 @@ class Models:
         await self._stack.enter_async_context(self._servers)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     def _make(self, name: str) -> Model:
