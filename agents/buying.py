@@ -93,9 +93,6 @@ class VerdictBuyer:
         """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
 
         An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give them.
-
-        Raises:
-            ModelError: They are not there, or there is no second answer.
         """
         if self.provenance != "logprob" or answer.logprobs:
             return answer

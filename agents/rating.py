@@ -152,11 +152,7 @@ class Rater:
         return Rating(*name, mean, source)
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
-        """Ask again in the way that fits an endpoint that gives no log-probabilities.
-
-        Raises:
-            ModelError: They were insisted on.
-        """
+        """Ask again in the way that fits an endpoint that gives no log-probabilities."""
         without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])

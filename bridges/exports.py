@@ -63,11 +63,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 
 def _check(kept: KeptJudge) -> None:
-    """See that the file can ask as the judge is asked.
-
-    Raises:
-        InputError: It cannot.
-    """
+    """See that the file can ask as the judge is asked."""
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched",
@@ -133,11 +129,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
 
 
 def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
-    """A grader of OpenAI's: a label for every question, and their weighted mean.
-
-    Raises:
-        InputError: The judge has a calibration, which needs P(yes).
-    """
+    """A grader of OpenAI's: a label for every question, and their weighted mean."""
     if kept.calibration is not None:
         raise InputError(
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "

@@ -247,11 +247,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
 
 
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with no lesson memory to open.
-
-    Raises:
-        InputError: One belongs to our own loop.
-    """
+    """The settings, with no lesson memory to open."""
     for name in options:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")

@@ -86,11 +86,7 @@ def checklist_scorer(
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """What the judge is shown of a sample.
-
-    Raises:
-        InputError: The sample's metadata has no such field.
-    """
+    """What the judge is shown of a sample."""
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
     if reference:
         fields["reference"] = target.text

@@ -210,11 +210,7 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
-    """The settings that a judge's ``inference_params`` are.
-
-    Raises:
-        InputError: One cannot hold where askance asks.
-    """
+    """The settings that a judge's ``inference_params`` are."""
     found: dict[str, Any] = {}
     for name, value in (getattr(judge, "inference_params", None) or {}).items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -268,11 +264,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
 
 
 def _place(trace: Any) -> tuple[int, str]:
-    """When a trace began: the same traces are the same run in whatever order they come.
-
-    Raises:
-        InputError: It is no trace.
-    """
+    """When a trace began: the same traces are the same run in whatever order they come."""
     if not hasattr(trace, "info") or not hasattr(trace, "data"):
         raise InputError(
             f"A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of {type(trace).__name__}."

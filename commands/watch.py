@@ -52,11 +52,7 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
 
 
 def _begin(run: Path, wait: bool) -> RunProgress:
-    """The run, once it is there.
-
-    Raises:
-        InputError: It is not, and is not waited for.
-    """
+    """The run, once it is there."""
     while True:
         try:
             return RunProgress(run)

@@ -352,11 +352,7 @@ class PostgresStore:
 
 
 def _version(db: Any) -> int:
-    """Of the tables; 0 where there are none.
-
-    Raises:
-        InputError: They are of a newer askance.
-    """
+    """Of the tables; 0 where there are none."""
     if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
         return 0
     found = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0

@@ -110,11 +110,7 @@ class DirectModel:
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones.
-
-        Raises:
-            ModelError: There is no reply.
-        """
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()

@@ -277,11 +277,7 @@ class Gateway:
             self._renew_later()
 
     async def _once_there(self, do: Callable[[], Result]) -> Result:
-        """Do something with the store, again and again while it is away.
-
-        Raises:
-            AskanceError: It was away for too long.
-        """
+        """Do something with the store, again and again while it is away."""
         since, pause = monotonic(), 0.25
         while True:
             try:

@@ -162,11 +162,7 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
 
 
 def _may_go_on(directory: RunDirectory) -> None:
-    """See that more iterations may change something.
-
-    Raises:
-        InputError: The run ended because there was nothing left to do.
-    """
+    """See that more iterations may change something."""
     if not directory.finished:
         return
     result = directory.read_result()

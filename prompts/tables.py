@@ -102,13 +102,7 @@ def csv_rows(path: Path, file: Any, as_text: Collection[str], say: Say = None) -
 def _rows_of_cells(
     where: str, records: Iterable[tuple[int, Sequence[Any]]], read: Callable[[str, Any, str], Any]
 ) -> Iterator[tuple[int, Row]]:
-    """Rows of the cells under a header, each with its number; without the empty ones.
-
-    Args:
-        where: What a row's number is put behind in errors.
-        records: Number and cells of the header and of each row.
-        read: Makes a value of a column's name, a cell and its place.
-    """
+    """Rows of the cells under a header, each with its number; without the empty ones."""
     header: list[str] | None = None
     for number, cells in records:
         if all(_is_empty(cell) for cell in cells):
@@ -208,12 +202,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
 
 
 def _check_unpacked(place: str, file: Any) -> None:
-    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond.
-
-    Raises:
-        InputError: Its parts are larger than :data:`LARGEST_BOOK` together.
-        BadZipFile: It is no zip.
-    """
+    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond."""
     with ZipFile(file) as archive:
         size = sum(each.file_size for each in archive.infolist())
     if size > LARGEST_BOOK:

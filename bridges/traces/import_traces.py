@@ -104,15 +104,7 @@ def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
 def _row(
     name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
 ) -> dict[str, Any] | str:
-    """The example of a span, as in an examples file; or why it is none.
-
-    Args:
-        name: Its id.
-        span: What was given and made.
-        given: What people said of it.
-        fields: Where fields stand in the span.
-        reference: What people would have answered.
-    """
+    """The example of a span, as in an examples file; or why it is none."""
     row = {"id": name, **_mapped(span, fields)}
     for field in ("input", "output"):
         if field not in row:

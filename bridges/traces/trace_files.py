@@ -81,11 +81,7 @@ def read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) ->
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
-    """The format that knows the first rows of every file.
-
-    Raises:
-        InputError: None does, or several do.
-    """
+    """The format that knows the first rows of every file."""
     files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
     possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
     if len(possible) == 1:

@@ -85,11 +85,7 @@ def _of_the_judge(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
-    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged.
-
-    Raises:
-        InputError: Another checklist or prompt is given.
-    """
+    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged."""
     judge = earlier.judge
     for name, part in (("checklist", checklist), ("prompt", prompt)):
         if part is not None:
@@ -99,11 +95,7 @@ def _of_the_judge(
 
 
 def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
-    """Refuse what a calibrated judge cannot be improved by.
-
-    Raises:
-        InputError: The prompt is to change, or nothing but a calibration is wanted.
-    """
+    """Refuse what a calibrated judge cannot be improved by."""
     if earlier.judge.calibration is None:
         return
     asked = "calibrate" if options.calibrate else "update" if options.update in ("edits", "rewrite") else None
@@ -174,12 +166,7 @@ class Align:
 
 
 async def _start(bench: Bench, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
-    """The judge of the earlier run; with another model it is calibrated anew.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: An endpoint refuses every call.
-    """
+    """The judge of the earlier run; with another model it is calibrated anew."""
     job, judge, development = bench.job, earlier.judge, bench.splits.development
     origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)

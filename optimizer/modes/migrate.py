@@ -168,11 +168,7 @@ def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], h
 async def _parity(
     bench: Bench, source: Evaluator, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, dict[str, Any]]:
-    """How far the first and the best version say what the source says, on validation and on test, question by question.
-
-    Raises:
-        BudgetExceededError: A cap was reached before the source had judged both.
-    """
+    """How far the first and the best version say what the source says, on validation and on test, question by question."""
     options, found = bench.job.options, {}
     for split, examples in (("validation", bench.splits.validation), ("test", bench.splits.test)):
         bench.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")
