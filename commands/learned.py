@@ -6,9 +6,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..memory.result_file import RunRecord
-from ..memory.result_parts import LearnedRecord
-from ..memory.why_question import QuestionStory
 from ..models.budget import count
 from ..prompts.comments import one_line
 from ..prompts.text import shorten
@@ -17,6 +14,9 @@ from ..prompts.words import Figure
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..memory.result_file import RunRecord
+    from ..memory.result_parts import LearnedRecord
+    from ..memory.why_question import QuestionStory
 
 MOST_SET_ASIDE = 5
 """Questions that did not join which are shown; the others are counted."""

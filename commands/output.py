@@ -17,9 +17,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..agents.buying import Estimate
-from ..evaluation.diagnosis import Diagnosis
-from ..evaluation.evaluation import Evaluation
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of, require_at_least
 from ..evaluation.progress import Counting, showing
 from ..evaluation.scoring import Coverage
@@ -27,7 +24,6 @@ from ..evaluation.shown import Shown, cell_text, columns
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.run_directory import JUDGE_FILE
-from ..optimizer.runner import RunResult
 from ..prompts.errors import CoverageError
 from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
@@ -38,7 +34,11 @@ from .learned import learned_questions, shown_examples
 from .terminal import echo
 
 if TYPE_CHECKING:
+    from ..agents.buying import Estimate
+    from ..evaluation.diagnosis import Diagnosis
+    from ..evaluation.evaluation import Evaluation
     from ..evaluation.shown import Rows
+    from ..optimizer.runner import RunResult
 
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}

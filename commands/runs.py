@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import by_new_names
-from ..evaluation.progress import Watcher
-from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, Job
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
-from ..optimizer.runner import RunResult, cannot_change
+from ..optimizer.runner import cannot_change
 from ..prompts.errors import BudgetExceededError, UnapprovedError
 from ..prompts.rows import read_rows
 from .options import (
@@ -34,6 +31,14 @@ from .options import (
 )
 from .output import console, echo_json, run_summary, tell_errors
 from .terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ..evaluation.progress import Watcher
+    from ..optimizer.job import Job
+    from ..optimizer.runner import RunResult
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:

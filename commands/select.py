@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..evaluation.options import SelectOptions
-from ..optimizer.selection import Selection
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
@@ -25,6 +24,9 @@ from .options import (
 )
 from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
+
+if TYPE_CHECKING:
+    from ..optimizer.selection import Selection
 
 UNUSED = ("weights", "explain", "scores", "score_scale", "k")
 """Settings of a judge that a selection does not have, and those that are written out here."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import click
 
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
-from ..memory.why import SAYS, CaseStory, EditStory, LessonStory, Passage, Why, why
+from ..memory.why import SAYS, why
 from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
 from ..models.budget import count
 from ..optimizer.runner import RunResult
@@ -25,7 +24,11 @@ from .output import echo_json, run_summary
 from .terminal import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import networkx as nx
+
+    from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
 
 MOST_CASES = 3

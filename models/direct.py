@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
 from .base import Answer, ModelError, Request, TokenProbabilities
+from .prices import Price
 from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .prices import Price
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

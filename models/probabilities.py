@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from math import exp
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from .base import TokenProbabilities
+from .base import TokenProbabilities
 
 Value = TypeVar("Value")
 

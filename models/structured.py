@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ..prompts.rows import explain
 from .base import Answer, CallError, Message, Model, Parameters, make_request
-
-if TYPE_CHECKING:
-    from .gateway import Gateway
+from .gateway import Gateway
 
 Reply = TypeVar("Reply", bound=BaseModel)
 

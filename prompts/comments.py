@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .checklist import Checklist
 from .text import sentences, shorten
-
-if TYPE_CHECKING:
-    from .checklist import Checklist
-
 
 LONG = 4_000
 """Characters from which a comment is called long."""

@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .errors import InputError, did_you_mean, like_named
+from .examples import Example
+from .lessons import Edit
 from .rows import read_text
 from .shown import Shows, shown_text
 from .templates import FencedText
 from .text import BRACES, fence, fill, placeholders_of
-
-if TYPE_CHECKING:
-    from .examples import Example
-    from .lessons import Edit
-
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")

@@ -14,16 +14,13 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
 from .errors import InputError, import_optional
 
-if TYPE_CHECKING:
-    Say = Callable[[str], None] | None
-
-
 Row = dict[str, Any]
+Say = Callable[[str], None] | None
 LONGEST_CELL = 2**31 - 1
 """Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
 LARGEST_BOOK = 2**30

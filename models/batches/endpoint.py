@@ -8,12 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..base import ModelError
-
-if TYPE_CHECKING:
-    from ..gateway import RetryPolicy
+from ..gateway import RetryPolicy
 
 Result = TypeVar("Result")
 ASKED = "/v1/chat/completions"
