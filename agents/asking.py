@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
 from ..models.structured import json_in
+from ..prompts.checklist import Question
+from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-
 
 YES_NO = {"type": "string", "enum": ["yes", "no"]}
 EXPLAINED = {

@@ -10,7 +10,8 @@ what nobody may order a prompt is refused all the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -21,13 +22,8 @@ from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import excerpt
 from .agent import Agent
 from .note_taker import NoteTaker, one_of
-from .notes import given_reason, show_output
+from .notes import Case, given_reason, show_output
 from .rules import LONGEST_RULE, Direction, RuleMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .notes import Case
 
 MOST_RULES = 3
 MOST_LESSONS = 3

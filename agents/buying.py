@@ -6,21 +6,17 @@ A reply that cannot be read is asked for again once, and what a batched answer l
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from ..models.base import Answer, ModelError
+from ..models.base import Answer, Model, ModelError, Request
+from ..models.gateway import AnswerStore, Gateway
+from ..models.prices import Price
 from ..prompts.errors import BudgetExceededError
 from ..prompts.verdicts import Provenance, VerdictFields
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-
-    from ..models.base import Model, Request
-    from ..models.gateway import AnswerStore, Gateway
-    from ..models.prices import Price
 
 
 @dataclass(frozen=True)
@@ -97,9 +93,6 @@ class VerdictBuyer:
         """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
 
         An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give them.
-
-        Raises:
-            ModelError: They are not there, or there is no second answer.
         """
         if self.provenance != "logprob" or answer.logprobs:
             return answer

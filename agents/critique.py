@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from ..models.structured import ParseError
 from ..prompts.templates import template
 from .agent import Agent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class RefusedRuleError(ParseError):

@@ -7,21 +7,17 @@ evidence, not here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ..prompts.lessons import Lesson
 from ..prompts.orders import foreign_order
 from ..prompts.templates import render, template
 from .agent import Agent
-from .rules import DIRECTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..prompts.lessons import Lesson
-    from .rules import Direction
+from .rules import DIRECTIONS, Direction
 
 
 class Relation(BaseModel):

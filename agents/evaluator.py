@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ..models.base import Answer, ModelError, Request, make_request
+from ..models.base import Answer, Model, ModelError, Request, make_request
+from ..models.gateway import Gateway
+from ..prompts.checklist import Checklist, Question
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, VerdictFields, fields_of
 from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.checklist import Checklist, Question
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
 
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 REASON_TOKENS = 80

@@ -5,26 +5,22 @@ unit tests), and judging by them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from ..models.base import CallError, ModelError
+from ..models.base import CallError, Model, ModelError
+from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt
 from ..prompts.templates import render
 from ..prompts.verdicts import VerdictColumns, fields_of
 from .agent import Agent
 from .buying import Estimate, all_together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
-    from .evaluator import Evaluator
+from .evaluator import Evaluator
 
 DIMENSION = "instructions"
 """The dimension of every question that is written for one example."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..models.base import Parameters
+from ..models.base import Answer, Parameters
 from ..models.probabilities import alternatives_of_field, expected_score, number_masses, score_masses
+from ..prompts.checklist import Question
+from ..prompts.prompt import Prompt
 from ..prompts.templates import render
-from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, explanation_in, json_object, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..models.base import Answer
-    from ..prompts.checklist import Question
-    from ..prompts.prompt import Prompt
-    from .asking import Ask
+from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, OneByOne, Reading, explanation_in, json_object, shown
 
 TOKENS = 4
 """Tokens of a reply: some tokenizers begin with a blank, and some models with marks around the number."""

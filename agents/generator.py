@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..models.base import ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
-from ..prompts.prompt import generator_messages
+from ..models.gateway import Gateway
+from ..models.prices import Price
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt, generator_messages
 from .buying import Estimate, all_together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..models.base import Answer, Model
-    from ..models.gateway import Gateway
-    from ..models.prices import Price
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
 
 
 @dataclass(frozen=True)

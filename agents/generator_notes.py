@@ -6,23 +6,18 @@ Before a note is taken, a requirement may be stated as it is; where its words ca
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
+from ..prompts.checklist import Question
 from ..prompts.orders import foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import copied_names, copied_quote, copied_words, shorten, topic_words
 from .agent import Agent
-from .notes import Assignment, NoteAgent, Sample, doubted_beside, given_reason, show_output
+from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed, is_truism
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..prompts.checklist import Question
-    from .notes import Case
 
 REQUEST_RUN = 8
 """So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ..prompts.lessons import Lesson
 from ..prompts.templates import render, template
 from .agent import Agent
-
-if TYPE_CHECKING:
-    from ..prompts.lessons import Lesson
 
 LessonKind = Literal["promptable", "computational"]
 

@@ -8,23 +8,19 @@ given, it writes rules that can be used. What helps beyond that can be switched 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import create_model
 
+from ..prompts.checklist import Question
+from ..prompts.examples import Example
 from ..prompts.prompt import render_example
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words, fill
-from .notes import Assignment, NoteAgent, Sample, doubted_beside, given_reason, show_output
+from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
 from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from .notes import Case
 
 MOST_QUOTES = 12
 """Parts of an output among which a quote is chosen."""

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from ..models.base import CallError
-from ..prompts.lessons import Lesson
+from ..models.base import CallError, Model
+from ..models.gateway import Gateway
+from ..prompts.checklist import Question
+from ..prompts.examples import Example
+from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import shorten
 from .agent import Agent
 from .critique import Critic, Reviewed
 from .rules import Direction, direction_of, likeness
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Disagreement
 
 
 @dataclass(frozen=True)

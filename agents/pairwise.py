@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ..models.base import Answer, Parameters
 from ..models.probabilities import digit, expected_score, first_word, score_masses
+from ..prompts.checklist import Question
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
+from ..prompts.preferences import Preference
 from ..prompts.prompt import Framing, Prompt
 from ..prompts.templates import template
 from ..prompts.text import fence, fill
-from .asking import LEAST_MASS, TOP_LOGPROBS, OneByOne, Reading, shown
+from ..prompts.verdicts import Provenance
+from .asking import LEAST_MASS, TOP_LOGPROBS, Ask, OneByOne, Reading, shown
 from .evaluator import Evaluator
 from .expected_score import TOKENS
-
-if TYPE_CHECKING:
-    from ..prompts.checklist import Question
-    from ..prompts.preferences import Preference
-    from ..prompts.verdicts import Provenance
-    from .asking import Ask
 
 AS_IT_IS, SWAPPED = "ab", "ba"
 """The orders of a pair: output a first, or output b first."""

@@ -7,27 +7,23 @@ examples without their scores, and the questions that are there already.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ..memory.embedders import Embedder
 from ..memory.neighbours import greedy_unique
+from ..models.base import Model
+from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError
+from ..prompts.examples import Example
 from ..prompts.orders import foreign_order
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import fence
 from .agent import Agent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..memory.embedders import Embedder
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.examples import Example
-
 
 SAME_QUESTION = 0.95
 """Cosine similarity from which two questions count as the same."""

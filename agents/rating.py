@@ -6,28 +6,22 @@ otherwise it is what was said, or the shares among several samples.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..models.base import Answer, ModelError, Parameters, Request, make_request
+from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request
 from ..models.budget import reserved_tokens
+from ..models.gateway import Gateway
 from ..models.probabilities import digit, first_word, score_masses
-from ..prompts.prompt import frame
+from ..prompts.checklist import Question
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
+from ..prompts.verdicts import Provenance, Status
 from .asking import LEAST_MASS, TOP_LOGPROBS, question_block, shown
 from .buying import all_together
 from .expected_score import TOKENS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
-    from ..prompts.verdicts import Provenance, Status
-    from .judging import Judging
+from .judging import Judging
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +152,7 @@ class Rater:
         return Rating(*name, mean, source)
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
-        """Ask again in the way that fits an endpoint that gives no log-probabilities.
-
-        Raises:
-            ModelError: They were insisted on.
-        """
+        """Ask again in the way that fits an endpoint that gives no log-probabilities."""
         without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])

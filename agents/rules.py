@@ -7,21 +7,17 @@ a question may be about, listed from the task alone, does not retell the example
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from ..models.base import ModelError
+from ..prompts.checklist import Polar, Question
 from ..prompts.orders import foreign_order
 from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
-    from ..prompts.checklist import Polar, Question
-
 
 LONGEST_RULE = 240
 """Characters; a rule is one sentence."""

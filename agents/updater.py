@@ -8,28 +8,22 @@ is kept, unless it orders the opposite of a lesson: such a part may be corrected
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ..models.base import Model
+from ..models.gateway import Gateway
 from ..models.structured import ParseError
-from ..prompts.lessons import Edit
+from ..prompts.lessons import Edit, Lesson
 from ..prompts.orders import foreign_order
-from ..prompts.prompt import check_length
+from ..prompts.prompt import Prompt, check_length
 from ..prompts.templates import render, template
 from ..prompts.text import copied_words
 from .agent import Agent
 from .rules import content_stems
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..prompts.lessons import Lesson
-    from ..prompts.prompt import Prompt
-
 
 _RATES = re.compile(r"\b(?:rate|rates|rating|score|scores|grade|scale)\b", re.IGNORECASE)
 _RANGE = re.compile(r"\b\d+(?:\s*(?:to|-|\N{EN DASH}|and|through|out of)\s*|/)\d+\b", re.IGNORECASE)

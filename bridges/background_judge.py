@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from ..agents.evaluator import Evaluator
+from ..evaluation.judge_file import JudgeParts
 from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
-from ..evaluation.scoring import score_examples
+from ..evaluation.scoring import ExampleScore, score_examples
 from ..models.session import BackgroundLoop, background_session
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..evaluation.judge_file import JudgeParts
-    from ..evaluation.scoring import ExampleScore
-    from ..prompts.checklist import Checklist
-    from ..prompts.errors import CoverageError
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
-    from ..prompts.verdicts import Verdict
+from ..prompts.checklist import Checklist
+from ..prompts.errors import CoverageError
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt
+from ..prompts.verdicts import Verdict
 
 
 class BackgroundOptions(JudgeOptions, Where):

@@ -5,36 +5,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from ..agents.dspy.lm import GatewayLM, Stopped, dspy
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
+from ..evaluation.calibration import Calibration
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.options import EvaluateOptions, GatewayOptions, parse_options
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
-from ..models.session import background_session
+from ..models.base import Model
+from ..models.budget import Budget
+from ..models.gateway import Gateway
+from ..models.resolve import Models
+from ..models.session import BackgroundLoop, background_session
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import AskanceError, InputError, did_you_mean
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ..evaluation.calibration import Calibration
-    from ..models.base import Model
-    from ..models.budget import Budget
-    from ..models.gateway import Gateway
-    from ..models.resolve import Models
-    from ..models.session import BackgroundLoop
-    from ..prompts.verdicts import Verdict
+from ..prompts.verdicts import Verdict
 
 
 class ChecklistMetric:

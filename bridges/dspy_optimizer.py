@@ -8,11 +8,15 @@ once. The run's directory is like any other (``askance report``, ``askance show`
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..agents.dspy.lm import dspy
+from ..models.base import Model
 from ..optimizer.job import SMALLEST_PART
+from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples
 from ..prompts.prompt import Prompt
@@ -20,13 +24,6 @@ from ..prompts.text import fill, literal
 from ..runs import tune
 from .dspy_metric import FIELDS, input_texts
 from .dspy_program import PassMetric, ProgramModel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from ..models.base import Model
-    from ..prompts.checklist import Checklist
 
 ROLES = ("note_taker", "deduplicator", "updater")
 NOT_OURS = {

@@ -5,25 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from hashlib import sha256
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..agents.dspy.lm import Stopped, cause_of, dspy
-from ..models.base import Answer, ModelError
+from ..models.base import Answer, ModelError, Request
 from ..optimizer.modes.checker import Check
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, generator_messages
 from .dspy_metric import output_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
-    from ..models.base import Request
-    from ..prompts.examples import Example
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,15 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..agents.asking import EachAsking, each_format
 from ..evaluation.judge_file import load_judge
-from ..evaluation.kept_judge import judge_settings
+from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.text import TAGS, fill
 from . import exported_judge
-
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
@@ -66,11 +63,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 
 def _check(kept: KeptJudge) -> None:
-    """See that the file can ask as the judge is asked.
-
-    Raises:
-        InputError: It cannot.
-    """
+    """See that the file can ask as the judge is asked."""
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched",
@@ -136,11 +129,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
 
 
 def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
-    """A grader of OpenAI's: a label for every question, and their weighted mean.
-
-    Raises:
-        InputError: The judge has a calibration, which needs P(yes).
-    """
+    """A grader of OpenAI's: a label for every question, and their weighted mean."""
     if kept.calibration is not None:
         raise InputError(
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "

@@ -8,40 +8,34 @@ where it ended, as every answer is kept.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..evaluation.options import JudgeOptions, Where, parse_options
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
+from ..models.base import Model
+from ..models.gateway import Gateway
+from ..models.resolve import Models
 from ..models.session import background_session
 from ..optimizer.events import Teller
-from ..optimizer.job import SplitExamples, split_examples
+from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.modes import align, tune
 from ..optimizer.modes.bench import Bench
+from ..optimizer.modes.checker import CheckFunction
 from ..optimizer.modes.mode import mode_of
 from ..optimizer.options import LoopOptions
-from ..optimizer.subject import Draft
+from ..optimizer.signals import Signal
+from ..optimizer.subject import Draft, Observation, Subject
+from ..prompts.checklist import Checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, import_optional
-from .gepa_parts import ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..models.resolve import Models
-    from ..optimizer.job import Job
-    from ..optimizer.modes.checker import CheckFunction
-    from ..optimizer.signals import Signal
-    from ..optimizer.subject import Observation, Subject
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
-    from ..prompts.prompt import Prompt
-    from .gepa_parts import Frame, Metric
+from ..prompts.examples import Example
+from ..prompts.prompt import Prompt
+from .gepa_parts import Frame, Metric, ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 
 COMPONENT = "instructions"
 """The one text that GEPA rewrites."""
@@ -253,11 +247,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
 
 
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with no lesson memory to open.
-
-    Raises:
-        InputError: One belongs to our own loop.
-    """
+    """The settings, with no lesson memory to open."""
     for name in options:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")

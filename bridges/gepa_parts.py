@@ -9,29 +9,24 @@ GEPA adds numbers up over examples, so a rank correlation cannot be its metric. 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from ..models.base import ModelError, Parameters, make_request
+from ..evaluation.scoring import ExampleScore, Targets
+from ..models.base import Model, ModelError, Parameters, make_request
+from ..models.gateway import Gateway
+from ..models.session import BackgroundLoop
 from ..optimizer.modes.generator import CHECKS
-from ..optimizer.yardsticks import CorrelationYardstick
+from ..optimizer.subject import Observation
+from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
 from ..prompts.errors import InputError
+from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from ..prompts.shown import Shows
 from ..prompts.text import fill, literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..evaluation.scoring import ExampleScore, Targets
-    from ..models.base import Model
-    from ..models.gateway import Gateway
-    from ..models.session import BackgroundLoop
-    from ..optimizer.subject import Observation
-    from ..optimizer.yardsticks import Yardstick
-    from ..prompts.examples import Example
-    from ..prompts.shown import Shows
-    from ..prompts.verdicts import Verdict
+from ..prompts.verdicts import Verdict
 
 _PLACEHOLDER = re.compile(r"(?<!\{)\{[A-Za-z_]\w*\}(?!\})")
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.options import parse_options
+from ..models.base import Model
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
-from .background_judge import BackgroundJudge, BackgroundOptions
-
-if TYPE_CHECKING:
-    from ..models.base import Model
-    from .background_judge import Judged
-
+from .background_judge import BackgroundJudge, BackgroundOptions, Judged
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 
@@ -90,11 +86,7 @@ def checklist_scorer(
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None) -> Example:
-    """What the judge is shown of a sample.
-
-    Raises:
-        InputError: The sample's metadata has no such field.
-    """
+    """What the judge is shown of a sample."""
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": state.output.completion}
     if reference:
         fields["reference"] = target.text

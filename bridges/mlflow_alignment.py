@@ -17,14 +17,20 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
 from ..evaluation.options import parse_options
+from ..models.base import Model
+from ..optimizer.events import Callback
 from ..optimizer.job import fewest_examples
 from ..optimizer.options import AlignOptions
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import InputError
+from ..prompts.labels import Labels
+from ..prompts.prompt import Prompt
 from ..runs import align
 from .mlflow_judge import (
     SHOWN,
@@ -37,15 +43,6 @@ from .mlflow_judge import (
     value_type_of,
     values_in,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from ..models.base import Model
-    from ..optimizer.events import Callback
-    from ..prompts.labels import Labels
-    from ..prompts.prompt import Prompt
 
 logger = logging.getLogger(__name__)
 
@@ -213,11 +210,7 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
-    """The settings that a judge's ``inference_params`` are.
-
-    Raises:
-        InputError: One cannot hold where askance asks.
-    """
+    """The settings that a judge's ``inference_params`` are."""
     found: dict[str, Any] = {}
     for name, value in (getattr(judge, "inference_params", None) or {}).items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -271,11 +264,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
 
 
 def _place(trace: Any) -> tuple[int, str]:
-    """When a trace began: the same traces are the same run in whatever order they come.
-
-    Raises:
-        InputError: It is no trace.
-    """
+    """When a trace began: the same traces are the same run in whatever order they come."""
     if not hasattr(trace, "info") or not hasattr(trace, "data"):
         raise InputError(
             f"A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of {type(trace).__name__}."

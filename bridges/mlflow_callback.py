@@ -20,20 +20,17 @@ import atexit
 import json
 import logging
 import re
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from ..evaluation.evaluation import Evaluation
 from ..evaluation.judge_file import load_judge
+from ..evaluation.kept_judge import KeptJudge
 from ..memory.run_directory import RunDirectory
 from ..optimizer.events import DisagreementsFound, Event, RunBegan, RunWritten, VersionDecided
 from ..prompts.errors import import_optional
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from ..evaluation.evaluation import Evaluation
-    from ..evaluation.kept_judge import KeptJudge
 
 logger = logging.getLogger(__name__)
 

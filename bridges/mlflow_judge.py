@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.options import parse_options
 from ..evaluation.pass_fail import PassThreshold
+from ..models.base import Model
+from ..optimizer.runner import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import Example
-from ..prompts.labels import MEANINGS, SIDES
+from ..prompts.labels import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
 from ..prompts.prompt import load_prompt
 from ..stats.threshold import HALF
 from .background_judge import BackgroundJudge, BackgroundOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ..models.base import Model
-    from ..optimizer.runner import RunResult
-    from ..prompts.labels import Labels
 
 mlflow_judges: Any = import_optional(
     "mlflow.genai.judges.base", "mlflow", "mlflow-skinny", "Judges that can be aligned came with MLflow 3.4."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ..agents.buying import Estimate
 from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES
@@ -18,11 +20,6 @@ from ..prompts.rows import write_whole
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
 from .output import console, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..agents.buying import Estimate
 
 
 @click.command(name="compare", cls=GroupedCommand)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
 from ..models.openvino_model import reads_faster_here
+from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
 from ..runs import run_and_report
@@ -17,11 +19,6 @@ from .models import fetch
 from .output import console, hush
 from .runs import finish
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..optimizer.job import Job
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "align": {

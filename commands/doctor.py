@@ -8,11 +8,12 @@ import sqlite3
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 from packaging.requirements import Requirement
@@ -20,7 +21,7 @@ from packaging.requirements import Requirement
 from .. import __version__
 from ..evaluation.options import MODEL, load_config
 from ..memory.postgres_store import PostgresAddress
-from ..memory.verdict_store import SCHEMA_VERSION, open_store, store_path
+from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
 from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
@@ -30,12 +31,6 @@ from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, naming
 from .output import echo_json
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..memory.verdict_store import Place
-
 
 State = Literal["ok", "missing", "broken"]
 NOT_SHOWN = ("all", "dev", "docs")

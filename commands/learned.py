@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
@@ -11,8 +12,6 @@ from ..prompts.text import shorten
 from ..prompts.words import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import Console
 
     from ..memory.result_file import RunRecord

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
+from ..memory.memory_contents import MemoryContents
 from ..memory.memory_directory import contents_of_run, load_memory
-from ..memory.remembered import LessonInRun, RememberedLesson
+from ..memory.remembered import Entry, InRun, LessonInRun, QuestionInRun, RememberedLesson, RemovedEntry
 from ..memory.run_directory import RunDirectory
 from ..models.budget import count
 from ..prompts.errors import InputError
 from .learned import quoted
 from .output import echo_json
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..memory.memory_contents import MemoryContents
-    from ..memory.remembered import Entry, InRun, QuestionInRun, RemovedEntry
 
 NEAREST = 10
 

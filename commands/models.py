@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -12,9 +12,6 @@ from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
 from .output import echo_json
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fetch(model: RegisteredModel) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,33 +18,27 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of, require_at_least
-from ..evaluation.progress import showing
-from ..evaluation.shown import cell_text, columns
-from ..memory.result_file import CROSSED
+from ..evaluation.progress import Counting, showing
+from ..evaluation.scoring import Coverage
+from ..evaluation.shown import Shown, cell_text, columns
+from ..memory.result_file import CROSSED, RunRecord
+from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
 from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
-from ..prompts.verdicts import column, save_verdicts
+from ..prompts.verdicts import Verdict, column, save_verdicts
 from ..prompts.words import Figure, percent
 from . import terminal
 from .learned import learned_questions, shown_examples
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
     from ..agents.buying import Estimate
     from ..evaluation.diagnosis import Diagnosis
     from ..evaluation.evaluation import Evaluation
-    from ..evaluation.progress import Counting
-    from ..evaluation.scoring import Coverage
-    from ..evaluation.shown import Rows, Shown
-    from ..memory.result_file import RunRecord
-    from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
+    from ..evaluation.shown import Rows
     from ..optimizer.runner import RunResult
-    from ..prompts.verdicts import Verdict
 
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}

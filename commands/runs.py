@@ -60,15 +60,6 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
     """The result, once a person at the terminal has agreed to the sentences that a prompt or checklist gets.
 
     Without a terminal there is nobody to ask: what was accepted is shown and written out, as with ``--yes``.
-
-    Args:
-        work: Does the run; told who watches, and whether to ask first.
-        run: Its directory.
-        quiet: Show no progress.
-        yes: Do not ask.
-
-    Raises:
-        UnapprovedError: The person did not agree.
     """
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
@@ -131,11 +122,7 @@ def run_mode(
 def _beyond_the_judge(
     options: Mapping[str, Any], values: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings and inputs beside ``--from``: what a project's file says of how other judges are used is left out.
-
-    Raises:
-        UsageError: The command line names another checklist or prompt.
-    """
+    """Settings and inputs beside ``--from``: what a project's file says of how other judges are used is left out."""
     for name in ("checklist", "prompt"):
         if given[name] is not None:
             raise click.UsageError(f"--from brings its own {name}; leave out --{name}, or --from.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +18,6 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.text import visible
 from . import terminal
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -54,11 +52,7 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
 
 
 def _begin(run: Path, wait: bool) -> RunProgress:
-    """The run, once it is there.
-
-    Raises:
-        InputError: It is not, and is not waited for.
-    """
+    """The run, once it is there."""
     while True:
         try:
             return RunProgress(run)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..prompts.errors import AskanceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
@@ -30,6 +29,16 @@ def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., in
             return AskanceError.exit_code
 
     return command
+
+
+def machine(**more: str) -> dict[str, Any]:
+    """What a measurement ran on, and how busy that was; ``more``: versions of packages."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "load_average": [round(each, 2) for each in os.getloadavg()],
+        **more,
+    }
 
 
 RESULTS = Path(__file__).parent / "results"

@@ -7,22 +7,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..prompts.checklist import Question
 from ..prompts.comments import Comment
 from ..prompts.errors import InputError
-from .labels_file import AllSaid, Entry, LabelsFile, texts_of
-from .order import WORDS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from .labels_file import Why
-    from .order import Queue
+from ..prompts.examples import Example
+from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
+from .order import WORDS, Queue
 
 
 @dataclass(frozen=True)

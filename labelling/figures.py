@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..prompts.examples import documents
 from ..prompts.words import percent
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate, wilson
-from ..stats.resampling import Resampling
-from .enough import FEWEST_KNOWN, enough
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..stats.resampling import Statistic
-    from .desk import Desk
-    from .enough import Enough
-    from .opinions import JudgeOpinion, Opinions
+from ..stats.resampling import Resampling, Statistic
+from .desk import Desk
+from .enough import FEWEST_KNOWN, Enough, enough
+from .opinions import JudgeOpinion, Opinions
 
 Column = list[float | None]
 MOST_POINTS = 200

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.options import parse_options
+from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import human_dimensions, load_examples
+from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
 from .desk import Desk, RaterCount
@@ -22,14 +24,7 @@ from .labels_file import LabelsFile, known_entries
 from .opinions import load_opinions
 from .options import LabelOptions
 from .order import Queue
-from .server import LOOPBACK, application, new_token
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from ..prompts.checklist import Checklist, Question
-    from ..prompts.examples import Example
-    from .server import Said
+from .server import LOOPBACK, Said, application, new_token
 
 logger = logging.getLogger(__name__)
 

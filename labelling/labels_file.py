@@ -10,23 +10,20 @@ import errno
 import json
 import logging
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..models.budget import count
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import Example
 from ..prompts.rows import read_rows, validate_row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..prompts.examples import Example
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,10 @@ from ..evaluation.scoring import score_examples, score_on
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.examples import Example
 from ..prompts.verdicts import Verdict, read_verdicts
 from ..stats.pass_fail import passes
 from ..stats.threshold import HALF
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..prompts.examples import Example
 
 logger = logging.getLogger(__name__)
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.embedders import embedder
 from ..prompts.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..prompts.examples import Example
-    from .labels_file import Why
-    from .opinions import Opinions
-    from .options import Order
+from ..prompts.examples import Example
+from .labels_file import Why
+from .opinions import Opinions
+from .options import Order
 
 SHARE_AT_RANDOM = 1 / 3
 """Of the outputs, where others are chosen: nothing but them tells how well the judge does on all."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
@@ -15,12 +16,8 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.rows import explain
 from .labels_file import MOST_COMMENT
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 logger = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK = "127.0.0.1"
 HEADERS = {

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import time
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..models.gateway import RENEWS_EVERY
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
 
 LEASE = 120.0
 """Seconds after which what was claimed and not renewed may be bought by another, as nobody knows whether its owner is

@@ -7,28 +7,23 @@ Vectors therefore only pick *candidates*; a language model decides.
 
 from __future__ import annotations
 
-import logging
 import re
 import zlib
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean, import_optional
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 DEFAULT_EMBEDDER = "minilm"
 """Needs no torch, and was the best of what was measured."""
 
-_MEASURED_BLOCKING = {"minilm": 0.3, "wordllama": 0.0}
+_MEASURED_BLOCKING = {"minilm": 0.3}
 _SENTENCE_TRANSFORMERS = "sentence-transformers:"
 
 
@@ -51,7 +46,7 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
     """Load the embedder called ``name``.
 
     Args:
-        name: ``minilm``, ``wordllama``, ``words`` (no model: shared words only, for tests and as a floor to
+        name: ``minilm``, ``words`` (no model: shared words only, for tests and as a floor to
             compare with) or ``sentence-transformers:MODEL`` with a model name or folder.
 
     Raises:
@@ -62,7 +57,6 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
         return SentenceTransformerEmbedder(name.removeprefix(_SENTENCE_TRANSFORMERS))
     known: dict[str, Callable[[], Embedder]] = {
         "minilm": OnnxMiniLMEmbedder,
-        "wordllama": WordLlamaEmbedder,
         "words": SharedWordsEmbedder,
     }
     if name not in known:
@@ -133,29 +127,6 @@ class OnnxMiniLMEmbedder:
         weights = mask[..., None].astype(np.float32)
         mean: NDArray[np.float32] = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
         return mean
-
-
-class WordLlamaEmbedder:
-    """Averaged word vectors, 256-d, with the weights the package carries: fast, but weak on paraphrase.
-
-    Raises:
-        MissingExtraError: The package wordllama is not installed.
-    """
-
-    name = "wordllama"
-    dimension = 256
-
-    def __init__(self) -> None:
-        with _root_logging_untouched():  # importing wordllama calls logging.basicConfig
-            wordllama = import_optional("wordllama", "memory", "wordllama")
-        # Left to itself it looks for the tokenizer in the wrong folder and then asks a hub for it.
-        folder = Path(wordllama.__file__).parent
-        self._model: Any = wordllama.WordLlama.load(dim=self.dimension, cache_dir=folder, disable_download=True)
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See :meth:`Embedder.embed`."""
-        _refuse_blank(texts)
-        return _unit_rows(np.asarray(self._model.embed(list(texts)), dtype=np.float32), texts)
 
 
 class SentenceTransformerEmbedder:
@@ -235,14 +206,3 @@ def _unit_rows(vectors: NDArray[np.float32], texts: Sequence[str]) -> NDArray[np
         raise InputError(f"The embedder finds nothing to embed in text {bad[0]}: {texts[bad[0]]!r}.")
     unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32, copy=False)
     return unit
-
-
-@contextmanager
-def _root_logging_untouched() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..prompts.errors import AskanceError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 RETIRED = ("used_zero_convention",)
 """Fields that earlier versions wrote: a run that was begun with one goes on as if they had not."""

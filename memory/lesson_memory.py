@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .embedders import blocking_similarity
+from ..prompts.lessons import Lesson, LessonStatus
+from .embedders import Embedder, blocking_similarity
 from .neighbours import NeighbourIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from ..prompts.lessons import Lesson, LessonStatus
-    from .embedders import Embedder
-    from .neighbours import Ahead
-
-TOGETHER = 128
-"""So many of the lessons that are expected are looked up at once."""
 
 
 class LessonMemory:
@@ -36,12 +25,6 @@ class LessonMemory:
         """By direction and dimension: no lesson of another dimension is ever near."""
         self._embedded: tuple[str, NDArray[np.float32]] | None = None
         """The last text, which is looked up before it is added."""
-        self._expected: dict[tuple[str, str], dict[str, int]] = {}
-        """Texts that are about to be looked up and their places among them, by direction and dimension."""
-        self._vectors: dict[tuple[str, str], dict[str, NDArray[np.float32]]] = {}
-        """The embeddings of those of them that were looked up ahead."""
-        self._ahead: dict[tuple[str, str, str], tuple[int, Ahead]] = {}
-        """Up to which place they were, and what was found: by direction, dimension, and direction of the others."""
 
     def __len__(self) -> int:
         return len(self._lessons)
@@ -72,17 +55,6 @@ class LessonMemory:
         """
         return self._lessons[lesson_id]
 
-    @contextmanager
-    def expecting(self, lessons: Iterable[Lesson]) -> Iterator[None]:
-        """Lessons that are about to be looked up, in this order: many at once cost less, and find the same."""
-        for each in lessons:
-            texts = self._expected.setdefault((each.direction, each.dimension), {})
-            texts.setdefault(each.text, len(texts))
-        try:
-            yield
-        finally:
-            self._expected, self._vectors, self._ahead = {}, {}, {}
-
     def nearest(self, lesson: Lesson, k: int = 10) -> list[Lesson]:
         """Lessons that may say the same: near in meaning, of the same dimension and direction.
 
@@ -105,46 +77,30 @@ class LessonMemory:
         """Places of the texts that are near a lesson in meaning, the nearest first; from 0."""
         if not texts:
             return []
-        near = self._embedder.embed(texts) @ self._vector(lesson.text, (lesson.direction, lesson.dimension))[0]
+        near = self._embedder.embed(texts) @ self._vector(lesson.text)
         ordered = sorted(range(len(texts)), key=lambda place: -float(near[place]))
         return [place for place in ordered if near[place] >= self._at_least][:k]
 
     def _near(self, lesson: Lesson, direction: str, k: int, fits: Callable[[Lesson], bool]) -> list[Lesson]:
         """Lessons of a direction that are near in meaning and of the same dimension, the nearest first."""
         index = self._indexes.get((direction, lesson.dimension))
-        if index is None or not len(index):
+        if index is None:
             return []
-        group = lesson.direction, lesson.dimension
-        vector = self._vector(lesson.text, group)[0]
-        place = self._expected.get(group, {}).get(lesson.text, -1)
-        upto, ahead = self._ahead.get((*group, direction), (0, None))
-        if place >= upto:
-            ahead = self._look_ahead(index, group, place, k)
-            self._ahead[*group, direction] = place + TOGETHER, ahead
-        found = index.search(vector, k, self._at_least, lambda each: fits(self._lessons[each]), ahead)
+        found = index.search(self._vector(lesson.text), k, self._at_least, lambda each: fits(self._lessons[each]))
         return [self._lessons[neighbour.id] for neighbour in found]
 
-    def _look_ahead(self, index: NeighbourIndex, group: tuple[str, str], place: int, k: int) -> Ahead:
-        """Look up the text at this place of those expected, and those after it."""
-        texts = list(self._expected[group])[place : place + TOGETHER]
-        # Each is embedded alone: a model with 8-bit weights gives a text another vector beside other texts.
-        self._vectors[group] = {each: self._vector(each, group) for each in texts}
-        return index.look_ahead(np.concatenate(list(self._vectors[group].values())), k)
-
-    def _vector(self, text: str, group: tuple[str, str]) -> NDArray[np.float32]:
-        if (known := self._vectors.get(group, {}).get(text)) is not None:
-            return known
+    def _vector(self, text: str) -> NDArray[np.float32]:
         if self._embedded is None or self._embedded[0] != text:
-            self._embedded = text, self._embedder.embed([text])
+            self._embedded = text, self._embedder.embed([text])[0]
         return self._embedded[1]
 
     def add(self, lesson: Lesson) -> Lesson:
         """Keep a lesson that is new."""
         key = lesson.direction, lesson.dimension
-        vector = self._vector(lesson.text, key)
+        vector = self._vector(lesson.text)
         if key not in self._indexes:
-            self._indexes[key] = NeighbourIndex(vector.shape[1])
-        self._indexes[key].add([lesson.id], vector)
+            self._indexes[key] = NeighbourIndex(len(vector))
+        self._indexes[key].add(lesson.id, vector)
         self._lessons[lesson.id] = lesson
         return lesson
 
@@ -165,7 +121,7 @@ class LessonMemory:
         if same_words:
             self._lessons[known] = merged
             return merged
-        self._indexes[lesson.direction, lesson.dimension].remove([known])
+        self._indexes[lesson.direction, lesson.dimension].remove(known)
         return self.add(merged.model_copy(update={"text": text}))
 
     def mark(self, lesson_ids: Iterable[str], status: LessonStatus, reason: str | None = None) -> None:

@@ -6,18 +6,14 @@ What a run adds is known by the run's fingerprint and the id that it has there: 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..prompts.errors import InputError, did_you_mean
+from .embedders import Embedder
 from .remembered import Entry, LessonInRun, RememberedLesson, RememberedQuestion, RemovedEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from .embedders import Embedder
-
 
 FORMAT = 1
 ID_DIGITS = 6

@@ -6,9 +6,10 @@ time lose nothing of each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -16,13 +17,8 @@ from ..prompts.errors import AskanceError, InputError, like_named
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.rows import read_rows, validate_row, write_whole
 from .memory_contents import FORMAT, MemoryContents
-from .remembered import ENTRIES, QuestionInRun, RememberedQuestion, remembered_lesson
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .remembered import Entry
-    from .run_directory import RunDirectory
+from .remembered import ENTRIES, Entry, QuestionInRun, RememberedQuestion, remembered_lesson
+from .run_directory import RunDirectory
 
 MEMORY_FILE = "memory.jsonl"
 PATIENCE = 30.0

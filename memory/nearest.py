@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..prompts.shown import FixedExamples, allowed, cut
-from .embedders import embedder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from ..prompts.examples import Example
-    from ..prompts.shown import RememberedCase, ShownExamples, Shows, Texts
-    from .embedders import Embedder
+from ..prompts.examples import Example
+from ..prompts.shown import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
+from .embedders import Embedder, embedder
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from ..models.base import Answer
 from ..models.gateway import StoreAwayError
 from ..prompts.errors import AskanceError, InputError, import_optional
 from .answer_rows import COLUMNS, UNKNOWN, Row, answer_of, is_empty, row_of, storable
 from .claims import LEASE, Claimant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from ..models.base import Answer
 
 Result = TypeVar("Result")
 SCHEMA_VERSION = 1
@@ -287,9 +283,7 @@ class PostgresStore:
     def __enter__(self) -> PostgresStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _signed(self, key: bytes) -> dict[str, Any]:
@@ -358,11 +352,7 @@ class PostgresStore:
 
 
 def _version(db: Any) -> int:
-    """Of the tables; 0 where there are none.
-
-    Raises:
-        InputError: They are of a newer askance.
-    """
+    """Of the tables; 0 where there are none."""
     if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
         return 0
     found = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0

@@ -33,12 +33,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.checklist import marked
+from ..prompts.checklist import Checklist, marked
 from ..prompts.errors import InputError
+from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.rows import read_rows, write_whole
@@ -46,12 +48,7 @@ from .journal import read_events
 from .run_directory import RunDirectory, read_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import networkx as nx
-
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
 
 
 Row = dict[str, Any]

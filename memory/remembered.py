@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..prompts.checklist import GoodAnswer, marked
 from ..prompts.lessons import Edit, Lesson, LessonStatus
 from .result_parts import WorthRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 About = Literal["judge", "generator"]
 """Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from filelock import FileLock, Timeout
 
 from ..models.budget import count
-from ..prompts.checklist import dump_checklist, load_checklist
+from ..prompts.checklist import Checklist, dump_checklist, load_checklist
 from ..prompts.errors import AskanceError, InputError, not_text
-from ..prompts.examples import load_examples
+from ..prompts.examples import Example, load_examples
+from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
 from ..prompts.rows import read_text, validate_row, write_whole
-from ..prompts.verdicts import dump_verdicts
+from ..prompts.verdicts import Verdict, dump_verdicts
 from ..prompts.yaml_files import read_yaml
 from .journal import Journal
 from .result_file import RunRecord
-from .verdict_store import VerdictStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Lesson
-    from ..prompts.verdicts import Verdict
-    from .verdict_store import Place
-
+from .verdict_store import Place, VerdictStore
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""

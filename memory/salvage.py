@@ -7,14 +7,12 @@ import logging
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..prompts.errors import AskanceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, Self
 
+from ..models.base import Answer
 from ..models.files import cache_directory
 from ..models.gateway import AnswerStore
 from ..prompts.errors import AskanceError, InputError
@@ -16,13 +18,6 @@ from . import claims
 from .answer_rows import COLUMNS, Row, answer_of, is_empty, row_of
 from .postgres_store import PostgresAddress, PostgresStore
 from .salvage import salvage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
-    from types import TracebackType
-    from typing import Self
-
-    from ..models.base import Answer
 
 SCHEMA_VERSION = 1
 WAITS, LONG = 0.05, 5.0
@@ -65,9 +60,7 @@ class SharedStore(AnswerStore, Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def place_of(named: str | Place) -> Place:
@@ -347,9 +340,7 @@ class VerdictStore:
     def __enter__(self) -> VerdictStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

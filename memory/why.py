@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -13,8 +14,6 @@ from ..prompts.text import sentences
 from .provenance import edit_of, linked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import networkx as nx
     from _typeshed import DataclassInstance
 

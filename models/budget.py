@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..prompts.errors import BudgetExceededError
 from ..prompts.words import money
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from .base import Answer, Model, Request
+from .base import Answer, Model, Request
 
 
 def count(value: int, what: str) -> str:

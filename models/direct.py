@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Awaitable, Callable, Collection
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
@@ -12,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, TokenProbabilities
+from .base import Answer, ModelError, Request, TokenProbabilities
+from .prices import Price
 from .probabilities import worth_keeping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
     import aiohttp
 
-    from .base import Request
-    from .prices import Price
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -112,11 +110,7 @@ class DirectModel:
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones.
-
-        Raises:
-            ModelError: There is no reply.
-        """
+        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` for it, where not the usual ones."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from ..prompts.errors import AskanceError, InputError, MissingExtraError
@@ -240,9 +239,7 @@ class EmbeddedServerPool:
         """Return the pool itself."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End every child process."""
         await self.close()
 

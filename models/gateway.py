@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,6 @@ from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Req
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
-
     from ..prompts.verdicts import Provenance
 
 Result = TypeVar("Result")
@@ -278,11 +277,7 @@ class Gateway:
             self._renew_later()
 
     async def _once_there(self, do: Callable[[], Result]) -> Result:
-        """Do something with the store, again and again while it is away.
-
-        Raises:
-            AskanceError: It was away for too long.
-        """
+        """Do something with the store, again and again while it is away."""
         since, pause = monotonic(), 0.25
         while True:
             try:

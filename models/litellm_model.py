@@ -6,16 +6,12 @@ import logging
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..prompts.errors import InputError, import_optional
-from .base import Answer, ModelError
+from .base import Answer, ModelError, Request
 from .direct import RETRY_STATUSES, chat_fields, read_logprobs, read_retry_after
 from .prices import Price
-
-if TYPE_CHECKING:
-    from .base import Request
-
 
 _SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
 _NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)

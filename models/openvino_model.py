@@ -12,25 +12,21 @@ import os
 import shutil
 import tempfile
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, MissingExtraError, import_optional
-from .base import Answer, ModelError
+from .base import Answer, Message, Model, ModelError, Request
 from .direct import read_logprobs
 from .embedded import available_threads
 from .files import cache_directory
 from .prices import FREE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .base import Message, Model, Request
 
 Block = list[NDArray[Any]]
 """Keys and values that a block's tokens left in every layer."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from .base import Request
 from .budget import reserved_tokens
-
-if TYPE_CHECKING:
-    from .base import Request
 
 AS_OF = "2026-11-23"
 """Day of the table, which agrees with that of LiteLLM 1.104.5; prices before any discount for cached prompts."""

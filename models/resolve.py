@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
+from .base import Answer, Model, Request
 from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
 from .embedded import EmbeddedServerPool, ServerSettings
@@ -20,10 +22,6 @@ from .prices import FREE, list_price
 from .trained.scorer_file import is_scorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from types import TracebackType
-
-    from .base import Answer, Model, Request
     from .batches.batch_model import BatchModel
 
 
@@ -81,9 +79,7 @@ class Models:
         await self._stack.enter_async_context(self._servers)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     def _make(self, name: str) -> Model:

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import CancelledError, wait
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from ..prompts.errors import AskanceError
 from .budget import Budget, count
 from .direct import check_address
-from .gateway import Gateway, RetryPolicy
+from .gateway import AnswerStore, Gateway, RetryPolicy
 from .idle import KEPT, Idle, idle_settings, where
 from .resolve import Models
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator
-    from concurrent.futures import Future
-
-    from .gateway import AnswerStore
 
 Result = TypeVar("Result")
 _CLOSED = "This gateway is closed; ask within its 'with' block."

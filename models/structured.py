@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ..prompts.rows import explain
 from .base import Answer, CallError, Message, Model, Parameters, make_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .gateway import Gateway
+from .gateway import Gateway
 
 Reply = TypeVar("Reply", bound=BaseModel)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..evaluation.scoring import ExampleScore
-    from ..prompts.examples import Example
-    from ..stats.differences import Difference
-    from .subject import Crossed
-    from .yardsticks import Guard, Yardstick
+from ..evaluation.scoring import ExampleScore
+from ..prompts.examples import Example
+from ..stats.differences import Difference
+from .subject import Crossed
+from .yardsticks import Guard, Yardstick
 
 HOPELESS = 0.1
 """One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.

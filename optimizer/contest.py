@@ -11,26 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from ..evaluation.scoring import coverage
+from ..evaluation.scoring import ExampleScore, coverage
+from ..memory.run_directory import RunDirectory
+from ..prompts.examples import Example
+from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
-from .acceptance import Decision
+from ..prompts.verdicts import Verdict
+from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, problem_of
-from .events import VersionDecided
-from .subject import TriedEdits, Version
-
-if TYPE_CHECKING:
-    from ..evaluation.scoring import ExampleScore
-    from ..memory.run_directory import RunDirectory
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Edit
-    from ..prompts.verdicts import Verdict
-    from .acceptance import Acceptance
-    from .events import Teller
-    from .questions.again import QuestionsAgain
-    from .subject import Crossed, Draft, Subject
-    from .trial import Screening
+from .events import Teller, VersionDecided
+from .questions.again import QuestionsAgain
+from .subject import Crossed, Draft, Subject, TriedEdits, Version
+from .trial import Screening
 
 Stop = Callable[[Sequence["ExampleScore"], Sequence["ExampleScore"]], "Decision | None"]
 """Told the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""

@@ -6,28 +6,24 @@ It is copied into the inputs of the new run, which needs the earlier one no more
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from ..evaluation.judge_file import load_judge, parse_judge
+from ..evaluation.kept_judge import KeptJudge
 from ..memory.journal import read_events
+from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.comments import one_line
 from ..prompts.errors import InputError
+from ..prompts.examples import Example
 from ..prompts.lessons import Lesson
 from ..prompts.rows import read_object, read_text, validate_row
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from ..evaluation.kept_judge import KeptJudge
-    from ..memory.result_file import RunRecord
-    from ..prompts.examples import Example
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""

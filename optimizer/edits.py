@@ -6,24 +6,18 @@ can follow both. Those that can stand in one prompt together are a bundle; those
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ..agents.updater import Proposal, last_instruction, make_edit, split_parts
+from ..agents.deduplicator import ContradictionFinder
+from ..agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
+from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
-from ..prompts.prompt import EditRefusedError, check_length
+from ..prompts.lessons import Edit, Lesson
+from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.text import literal
-from .events import EditProposed, EditRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
-
-    from ..agents.deduplicator import ContradictionFinder
-    from ..agents.updater import Rewriter, Updater
-    from ..memory.lesson_memory import LessonMemory
-    from ..prompts.lessons import Edit, Lesson
-    from ..prompts.prompt import Prompt
-    from .events import Teller
+from .events import EditProposed, EditRefused, Teller
 
 
 @dataclass

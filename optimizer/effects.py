@@ -5,23 +5,19 @@ Nothing is bought for it: the verdicts on validation and test are there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..evaluation.scoring import mean_score
-from ..prompts.examples import documents
+from ..memory.lesson_memory import LessonMemory
+from ..prompts.checklist import Question
+from ..prompts.examples import Example, documents
+from ..prompts.lessons import Lesson
+from ..prompts.verdicts import Verdict
 from ..stats.differences import difference_dict, mean_difference
 from ..stats.resampling import Resampling
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..memory.lesson_memory import LessonMemory
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Lesson
-    from ..prompts.verdicts import Verdict
-    from .job import SplitExamples
-    from .subject import Observation, Outcome
+from .job import SplitExamples
+from .subject import Observation, Outcome
 
 
 def instruction_effects(

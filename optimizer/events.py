@@ -7,27 +7,22 @@ is logged and does not disturb the run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic_core import to_jsonable_python
 
+from ..evaluation.progress import Watcher
+from ..memory.journal import Journal
+from ..models.budget import Budget
 from ..prompts.checklist import marked
+from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.text import shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..evaluation.progress import Watcher
-    from ..memory.journal import Journal
-    from ..models.budget import Budget
-    from ..prompts.lessons import Disagreement, Lesson
-    from ..stats.differences import Difference
-    from .phrasings.wordings import QuestionWordings
-    from .trial import TrialResult
-
+from ..stats.differences import Difference
+from .phrasings.wordings import QuestionWordings
+from .trial import TrialResult
 
 logger = logging.getLogger(__name__)
 

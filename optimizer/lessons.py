@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from ..agents.deduplicator import Relation
-from ..agents.notes import Case
+from ..agents.batch_notes import BatchNoteTaker
+from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
+from ..agents.lesson_class import LessonClassifier
+from ..agents.notes import Case, TakesNotes
+from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
-from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed
+from ..prompts.examples import Example
+from ..prompts.lessons import Disagreement, Lesson
+from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller
+from .signals import Reasons, Signal
+from .subject import Draft, Observation
 from .trial import AGREED
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-
-    from ..agents.batch_notes import BatchNoteTaker
-    from ..agents.deduplicator import ContradictionFinder, Deduplicator
-    from ..agents.lesson_class import LessonClassifier
-    from ..agents.notes import TakesNotes
-    from ..memory.lesson_memory import LessonMemory
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Disagreement, Lesson
-    from .events import Teller
-    from .signals import Reasons, Signal
-    from .subject import Draft, Observation
 
 
 def find_contrast(
@@ -115,10 +109,9 @@ class LessonDesk:
         await self.note_taker.prepare(strict.values(), lenient.values())
         notes = await self._notes(draft, seen, disagreements, reasons)
         touched: dict[str, None] = {}
-        with self.memory.expecting(notes):
-            for lesson in notes:
-                if (kept := await self._remember(lesson)) is not None:
-                    touched[kept] = None
+        for lesson in notes:
+            if (kept := await self._remember(lesson)) is not None:
+                touched[kept] = None
         lessons = [lesson for lesson in map(self.memory.get, touched) if not lesson.is_closed]
         for lesson in lessons:
             self.events.emit(LessonLearned(lesson))

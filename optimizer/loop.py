@@ -6,32 +6,26 @@ user gets, whatever happens later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..agents.deduplicator import ContradictionFinder, Deduplicator
 from ..agents.lesson_class import LessonClassifier
 from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..prompts.errors import BudgetExceededError
+from ..prompts.lessons import Disagreement, Edit, Lesson
 from .acceptance import PairedAcceptance
 from .contest import Contest
-from .edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
+from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
+from .modes.bench import Bench
+from .modes.mode import SetUp
 from .pruning import prune
-from .subject import Outcome, Version
-from .trial import LessonTrial
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..prompts.lessons import Disagreement, Edit, Lesson
-    from .edits import EditWriter
-    from .modes.bench import Bench
-    from .modes.mode import SetUp
-    from .subject import Draft, Observation
-    from .trial import TrialResult
+from .subject import Draft, Observation, Outcome, Version
+from .trial import LessonTrial, TrialResult
 
 
 class Loop:

@@ -9,7 +9,8 @@ those of the lines of Algorithm 1; ``docs/method.md`` has the whole table.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import cast
 
 from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
 from ..agents.deduplicator import Deduplicator
@@ -18,24 +19,18 @@ from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import CallError
 from ..prompts.errors import BudgetExceededError
+from ..prompts.lessons import Disagreement, Edit, Lesson
+from ..prompts.prompt import Prompt
 from .acceptance import HeldOutAcceptance
 from .contest import Contest, edited
-from .edits import EditByEdit, WholeRewrite
+from .edits import EditByEdit, EditWriter, WholeRewrite
 from .events import DisagreementsFound, LessonKept, LessonLearned, LoopStopped, NoteFailed, ReasonsGiven
 from .lessons import BATCH, last_number
+from .modes.bench import Bench
+from .modes.mode import SetUp
 from .modes.tune import FOLLOW
-from .subject import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..prompts.lessons import Disagreement, Edit, Lesson
-    from ..prompts.prompt import Prompt
-    from .edits import EditWriter
-    from .modes.bench import Bench
-    from .modes.mode import SetUp
-    from .signals import Reasons
-    from .subject import Draft, Observation
+from .signals import Reasons
+from .subject import Draft, Observation, Outcome
 
 
 class PaperLoop:

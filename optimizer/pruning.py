@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
+from ..evaluation.scoring import ExampleScore
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from .acceptance import Decision
+from .contest import Contest
 from .events import EditPruned
-from .subject import PrunedEdit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..evaluation.scoring import ExampleScore
-    from .contest import Contest
-    from .subject import Version
-    from .yardsticks import Yardstick
+from .subject import PrunedEdit, Version
+from .yardsticks import Yardstick
 
 
 async def prune(

@@ -5,32 +5,27 @@ version; and what there is to see of it, in a notebook and as data frames.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from ..agents.asking import question_block
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
+from ..evaluation.scoring import ExampleScore
 from ..evaluation.shown import View
 from ..memory.result_file import RunRecord
-from ..models.budget import count
+from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
+from ..memory.run_directory import RunDirectory
+from ..models.budget import RoleLedger, count
 from ..prompts.text import shorten
 from ..prompts.words import Figure, number_text
 from ..stats.differences import difference_dict
 from .events import QUOTED
-from .yardsticks import CorrelationYardstick
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from ..evaluation.scoring import ExampleScore
-    from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
-    from ..memory.run_directory import RunDirectory
-    from ..models.budget import RoleLedger
-    from .modes.bench import Bench
-    from .modes.mode import SetUp
-    from .signals import Signal
-    from .subject import Draft, Observation, Outcome, Version
-    from .yardsticks import Yardstick
+from .modes.bench import Bench
+from .modes.mode import SetUp
+from .signals import Signal
+from .subject import Draft, Observation, Outcome, Version
+from .yardsticks import CorrelationYardstick, Yardstick
 
 
 def build_result(

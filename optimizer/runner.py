@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.options import by_old_names, new_name, parse_options, warn_of_old_names
+from ..evaluation.progress import Watcher
 from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
+from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..memory.verdict_store import VerdictStore
 from ..models.budget import count
 from ..models.idle import idle_settings
 from ..models.session import run_sync, session
@@ -20,26 +24,16 @@ from ..prompts.errors import BudgetExceededError, CoverageError, InputError, Una
 from ..prompts.text import prompt_diff
 from .earlier import read_earlier
 from .effects import instruction_effects
-from .events import ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
+from .events import Callback, ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
-from .modes.mode import mode_of
+from .modes.mode import SetUp, mode_of
 from .modes.remembering import memory_for
 from .paper import PaperLoop
 from .questions.account import learned_rows, revised_rows, why_no_questions
 from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, run_view
-from .subject import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ..evaluation.progress import Watcher
-    from ..memory.result_file import FinishReason, RunRecord
-    from ..memory.verdict_store import VerdictStore
-    from .events import Callback
-    from .modes.mode import SetUp
-    from .subject import Observation
+from .subject import Observation, Outcome
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,11 +162,7 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
 
 
 def _may_go_on(directory: RunDirectory) -> None:
-    """See that more iterations may change something.
-
-    Raises:
-        InputError: The run ended because there was nothing left to do.
-    """
+    """See that more iterations may change something."""
     if not directory.finished:
         return
     result = directory.read_result()

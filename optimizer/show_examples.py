@@ -9,31 +9,25 @@ candidate.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..evaluation.calibration_fit import FITS
-from ..evaluation.scoring import mean_score
+from ..evaluation.scoring import ExampleScore, Targets, mean_score
+from ..memory.embedders import Embedder
 from ..memory.nearest import NearestExamples, embedded
+from ..prompts.checklist import Question
 from ..prompts.comments import WHOLE, told
-from ..prompts.examples import answered_questions
-from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, cut
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..evaluation.scoring import ExampleScore, Targets
-    from ..memory.embedders import Embedder
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from ..prompts.shown import Shows
-    from .contest import Contest
-    from .events import Teller
-    from .signals import Signal
-    from .subject import Draft, Observation, Subject, Version
-    from .yardsticks import Yardstick
+from ..prompts.examples import Example, answered_questions
+from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
+from .contest import Contest
+from .events import Teller
+from .signals import Signal
+from .subject import Draft, Observation, Subject, Version
+from .yardsticks import Yardstick
 
 CLEAR = 2 / 3
 """From this wanted score on an output counts as accepted, and up to 1 minus it as rejected; what lies between says nothing."""

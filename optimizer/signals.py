@@ -7,25 +7,21 @@ does not explain, and let questions take turns, so that one does not use up all 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ..evaluation.scoring import mean_score, score_examples
+from ..agents.evaluator import Evaluator
+from ..evaluation.scoring import ExampleScore, Targets, mean_score, score_examples
 from ..models.base import ModelError
+from ..prompts.checklist import Question
 from ..prompts.comments import comments_on, told
+from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement
+from ..prompts.verdicts import Verdict
 from ..stats.correlation import spearman
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from ..agents.evaluator import Evaluator
-    from ..evaluation.scoring import ExampleScore, Targets
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from ..prompts.verdicts import Verdict
-    from .subject import Draft, Observation
+from .subject import Draft, Observation
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..evaluation.calibration import Calibration
+from ..evaluation.kept_judge import QuestionOrigin
 from ..evaluation.scoring import ExampleScore, score_examples
 from ..memory.result_file import FinishReason
-from ..prompts.checklist import YES_IS_GOOD
-from ..stats.differences import difference_dict
+from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
+from ..prompts.examples import Example
+from ..prompts.lessons import Edit
+from ..prompts.prompt import Prompt
+from ..prompts.verdicts import Verdict
+from ..stats.differences import Difference, difference_dict
 from ..stats.resampling import average_ranks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from ..evaluation.calibration import Calibration
-    from ..evaluation.kept_judge import QuestionOrigin
-    from ..prompts.checklist import Checklist, Polar, Question
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Edit
-    from ..prompts.prompt import Prompt
-    from ..prompts.verdicts import Verdict
-    from ..stats.differences import Difference
-    from .phrasings.wordings import QuestionWordings
-
+from .phrasings.wordings import QuestionWordings
 
 Pair = tuple[str, str]
 """Example id and question id."""

@@ -8,23 +8,17 @@ candidate is then first judged on the questions that its lessons come from: most
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ..evaluation.scoring import mean_score
-from ..prompts.checklist import YES_IS_GOOD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from ..evaluation.scoring import ExampleScore
-    from ..memory.lesson_memory import LessonMemory
-    from ..prompts.checklist import Polar
-    from ..prompts.examples import Example
-    from ..prompts.lessons import Edit, Lesson
-    from ..prompts.verdicts import Verdict
-    from .signals import Signal
-    from .subject import Draft, Observation, Pair, Subject
+from ..evaluation.scoring import ExampleScore, mean_score
+from ..memory.lesson_memory import LessonMemory
+from ..prompts.checklist import YES_IS_GOOD, Polar
+from ..prompts.examples import Example
+from ..prompts.lessons import Edit, Lesson
+from ..prompts.verdicts import Verdict
+from .signals import Signal
+from .subject import Draft, Observation, Pair, Subject
 
 MOVED = 0.5
 """Change of log-odds from which a verdict has moved: an odds ratio of 1.65."""

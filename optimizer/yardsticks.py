@@ -6,23 +6,17 @@ lowered the correlation from .505 to .357: its lessons took a holistic judgement
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from ..evaluation.scoring import dimension_errors, mean_score, measure
-from ..prompts.examples import documents
+from ..evaluation.pass_fail import PassLabels
+from ..evaluation.scoring import ExampleScore, Targets, dimension_errors, mean_score, measure
+from ..prompts.examples import Example, documents
 from ..stats.correlation import correlate, kendall, spearman, statistic_dict
-from ..stats.differences import label_difference, mean_difference, paired_difference
+from ..stats.differences import Difference, label_difference, mean_difference, paired_difference
 from ..stats.resampling import Resampling
 from ..stats.threshold import label_agreement
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..evaluation.pass_fail import PassLabels
-    from ..evaluation.scoring import ExampleScore, Targets
-    from ..prompts.examples import Example
-    from ..stats.differences import Difference
 
 Metric = Literal["spearman", "kendall", "auc", "kappa"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
@@ -18,8 +19,6 @@ from .rows import read_text, validate_row
 from .yaml_files import read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pydantic import SerializerFunctionWrapHandler
 
 READY = ("global",)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .checklist import Checklist
 from .text import sentences, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .checklist import Checklist
-
 
 LONG = 4_000
 """Characters from which a comment is called long."""

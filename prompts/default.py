@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
+from .examples import Example
 from .prompt import Prompt
 from .templates import template
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from .examples import Example
 
 SHOWN = ("context", "input", "reference")
 """In this order, before the output."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -19,19 +19,12 @@ from pydantic import (
     model_validator,
 )
 
+from .checklist import Checklist
 from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
-from .field_map import FIELDS, TEXTS, check_field_map, columns_of, missing, renamed
-from .labels import contradictions_said, rating_of, refuse_mixed_labels
+from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
+from .labels import Labels, contradictions_said, rating_of, refuse_mixed_labels
 from .rows import source_rows, validate_row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .checklist import Checklist
-    from .field_map import FieldMap
-    from .labels import Labels
-
 
 logger = logging.getLogger(__name__)
 

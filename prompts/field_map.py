@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from .errors import InputError, did_you_mean
-from .labels import is_number, with_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .labels import Labels
-
+from .labels import Labels, is_number, with_words
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "comment")

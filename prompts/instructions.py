@@ -7,10 +7,8 @@ or to the plain form, because a wrong instruction is worse than a clumsy one.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .checklist import Question
+from .checklist import Question
 
 _WRITTEN = "output|reply|response|answer|summary|translation|generation"
 """Names of what the writer writes, and of nothing that it is given."""

@@ -5,15 +5,11 @@ A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 from .errors import InputError, did_you_mean
 from .text import shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
 
 PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
 """Words that are understood in any case: the one that speaks for an output, and its opposite."""

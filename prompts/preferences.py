@@ -6,16 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .errors import InputError
-from .messages import conversation, messages_of
+from .messages import Message, conversation, messages_of
 from .rows import validate_row
-
-if TYPE_CHECKING:
-    from .messages import Message
 
 SIDES = ("chosen", "rejected")
 _HUMAN, _ASSISTANT = "\n\nHuman:", "\n\nAssistant:"

@@ -6,25 +6,19 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .errors import InputError, did_you_mean, like_named
+from .examples import Example
+from .lessons import Edit
 from .rows import read_text
-from .shown import shown_text
+from .shown import Shows, shown_text
 from .templates import FencedText
 from .text import BRACES, fence, fill, placeholders_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .examples import Example
-    from .lessons import Edit
-    from .shown import Shows
-
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")

@@ -11,10 +11,10 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, get_args
+from typing import Any, BinaryIO, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -32,10 +32,6 @@ from .tables import (
     suffix_of,
     text_encoding,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
 
 Record = TypeVar("Record", bound=BaseModel)
 

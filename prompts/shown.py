@@ -7,18 +7,15 @@ answer every question.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from .examples import Example
 from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .examples import Example
 
 MOST_TEXT = 500
 """Characters of a case's input, and of its context, that are shown: the sentences that speak of its output."""

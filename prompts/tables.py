@@ -9,22 +9,18 @@ import csv
 import json
 import re
 import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
 from .errors import InputError, import_optional
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    Say = Callable[[str], None] | None
-
-
 Row = dict[str, Any]
+Say = Callable[[str], None] | None
 LONGEST_CELL = 2**31 - 1
 """Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
 LARGEST_BOOK = 2**30
@@ -103,13 +99,7 @@ def csv_rows(path: Path, file: Any, as_text: Collection[str], say: Say = None) -
 def _rows_of_cells(
     where: str, records: Iterable[tuple[int, Sequence[Any]]], read: Callable[[str, Any, str], Any]
 ) -> Iterator[tuple[int, Row]]:
-    """Rows of the cells under a header, each with its number; without the empty ones.
-
-    Args:
-        where: What a row's number is put behind in errors.
-        records: Number and cells of the header and of each row.
-        read: Makes a value of a column's name, a cell and its place.
-    """
+    """Rows of the cells under a header, each with its number; without the empty ones."""
     header: list[str] | None = None
     for number, cells in records:
         if all(_is_empty(cell) for cell in cells):
@@ -209,12 +199,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
 
 
 def _check_unpacked(place: str, file: Any) -> None:
-    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond.
-
-    Raises:
-        InputError: Its parts are larger than :data:`LARGEST_BOOK` together.
-        BadZipFile: It is no zip.
-    """
+    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond."""
     with ZipFile(file) as archive:
         size = sum(each.file_size for each in archive.infolist())
     if size > LARGEST_BOOK:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, Literal, TextIO, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from .errors import InputError, did_you_mean
 from .rows import read_rows, validate_row, whole_file, write_whole
 from .tables import PARQUET_SUFFIXES, is_numbered_by_row, suffix_of, write_parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from typing import TextIO
 
 Provenance = Literal["logprob", "sampled", "hard"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]

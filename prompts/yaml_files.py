@@ -76,11 +76,7 @@ def _read(text: str, name: object, what: str, kind: type[_Reader]) -> Any:
 
 
 def _size(root: yaml.Node) -> int:
-    """How many values a node stands for, aliases written out.
-
-    Raises:
-        yaml.YAMLError: It holds itself.
-    """
+    """How many values a node stands for, aliases written out."""
     inside: set[int] = set()
 
     @cache

@@ -9,20 +9,27 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
+from .simulated import SimulatedWorld
 from .simulated_questions import AskedThing, read_learned, write_questions
-from .simulated_texts import LENIENCY, SEVERITY, TAILS, TOPICS, TRUISMS, contradict, read_guidance, says_the_same
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .simulated import SimulatedWorld
-    from .simulated_texts import Kind, Topic
+from .simulated_texts import (
+    LENIENCY,
+    SEVERITY,
+    TAILS,
+    TOPICS,
+    TRUISMS,
+    Kind,
+    Topic,
+    contradict,
+    read_guidance,
+    says_the_same,
+)
 
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
 _EXPLAIN = "what in the output decides"

@@ -7,17 +7,12 @@ then answers by something that has nothing to do with it.
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from .simulated_texts import TOPICS
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
-    from .simulated_texts import Kind
+from .simulated_texts import TOPICS, Kind
 
 OPENERS = ("Has", "There is", "What I do not want to see:")
 VAGUE = ("hm", "no", "not what I would have written", "I stopped halfway", "weak, honestly", "please look at it again")

@@ -7,11 +7,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
+from typing import Any, Self
 
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
@@ -49,9 +45,7 @@ class StandInServer:
             raise RuntimeError("The stand-in server did not start within 10 s.")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)

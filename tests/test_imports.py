@@ -37,7 +37,6 @@ HEAVY = (
     "transformers",
     "litellm",
     "dspy",
-    "faiss",
     "numpy",
     "scipy",
     "sklearn",

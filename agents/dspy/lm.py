@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...models.base import Answer, ModelError, Parameters, make_request
+from ...models.base import Answer, Message, Model, ModelError, Parameters, Request, make_request
+from ...models.gateway import Gateway
+from ...models.session import BackgroundLoop
 from ...prompts.errors import AskanceError, MissingExtraError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...models.base import Message, Model, Request
-    from ...models.gateway import Gateway
-    from ...models.session import BackgroundLoop
 
 
 def _import(name: str) -> Any:

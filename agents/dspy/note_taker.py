@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
-from ...models.base import ModelError
+from ...models.base import Model, ModelError
+from ...models.gateway import Gateway
 from ...models.structured import ParseError
 from ...prompts.checklist import Question
 from ...prompts.errors import InputError
+from ...prompts.lessons import Lesson
 from ...prompts.rows import explain
 from ..notes import Case, TakesNotes
 from ..rules import DIRECTIONS, Direction, FaultKinds, ListedKinds, RuleMaker, rule_sentence
 from .lm import GatewayLM, Stopped, cause_of, dspy
 from .signatures import fault_kinds_signature, note_taker_signature
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...prompts.lessons import Lesson
 
 
 class NoteTakerProgram(dspy.Module):  # type: ignore[misc]

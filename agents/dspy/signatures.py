@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -12,9 +13,6 @@ from ...prompts.templates import template
 from ...prompts.text import fill
 from ..rules import polarity_words
 from .lm import dspy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Opening = Literal["Answer no if the output", "Answer yes even if the output"]
 """How a rule begins: for a judge that said yes where no is right, and the reverse."""

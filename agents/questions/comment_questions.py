@@ -9,21 +9,16 @@ its own that detects a fault is worth more than the same lesson in a prompt).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from ...models.base import Parameters, make_request
+from ...models.base import Message, Model, Parameters, make_request
+from ...models.gateway import Gateway
+from ...prompts.checklist import Checklist
 from ...prompts.comments import told
 from ...prompts.orders import foreign_order
 from ...prompts.templates import render
 from ...prompts.text import sentences, shorten
 from ..agent import Agent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...models.base import Message, Model
-    from ...models.gateway import Gateway
-    from ...prompts.checklist import Checklist
 
 SHOTS = (
     ("You can't write that about the mayor, that's an insult. Nice photo though", "insult a person"),

@@ -7,15 +7,11 @@ something is avoided becomes one that asks for the thing itself, and the data sa
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from ...models.base import Parameters, make_request
+from ...models.base import Message, Parameters, make_request
+from ...prompts.checklist import Question
 from ...prompts.templates import template
 from ..agent import Agent
-
-if TYPE_CHECKING:
-    from ...models.base import Message
-    from ...prompts.checklist import Question
 
 MOST_WORDINGS = 4
 """Of one kind, and so twice as many for a question at most."""

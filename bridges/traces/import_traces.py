@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import TEXTS, check_field_map, columns_of
+from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of
 from ...prompts.labels import MEANINGS, is_number
 from ...prompts.messages import text_of
-from .spans import counted, short
+from .spans import GivenScore, TracedSpan, counted, short
 from .trace_files import FORMATS, read_parts, rows_of_file
 from .trace_set import TraceSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...prompts.field_map import FieldMap
-    from .spans import GivenScore, TracedSpan
 
 
 @dataclass(frozen=True)
@@ -110,15 +104,7 @@ def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
 def _row(
     name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
 ) -> dict[str, Any] | str:
-    """The example of a span, as in an examples file; or why it is none.
-
-    Args:
-        name: Its id.
-        span: What was given and made.
-        given: What people said of it.
-        fields: Where fields stand in the span.
-        reference: What people would have answered.
-    """
+    """The example of a span, as in an examples file; or why it is none."""
     row = {"id": name, **_mapped(span, fields)}
     for field in ("input", "output"):
         if field not in row:

@@ -9,15 +9,23 @@ people's ``CORRECTION`` of an output its reference.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .spans import GivenReference, GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .spans import By, Part, Row
+from .spans import (
+    By,
+    GivenReference,
+    GivenScore,
+    Part,
+    Row,
+    TracedSpan,
+    entries,
+    loaded,
+    mapping,
+    number,
+    short,
+    text_or_none,
+)
 
 NAME = "langfuse"
 SOURCES: dict[str, By] = {"ANNOTATION": "people", "EVAL": "model"}

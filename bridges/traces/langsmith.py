@@ -7,16 +7,11 @@ judges, and ``api`` for either. ``feedback_stats`` has means only, without a sou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...prompts.labels import MEANINGS
-from .spans import GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .spans import By, Part, Row
+from .spans import By, GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 NAME = "langsmith"
 SOURCES: dict[str, By] = {"app": "people", "model": "model", "evaluator": "model", "auto_eval": "model"}

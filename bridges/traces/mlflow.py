@@ -7,15 +7,9 @@ An assessment's ``source_type`` is ``HUMAN``, ``LLM_JUDGE`` or ``CODE``; its rat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from .spans import GivenReference, GivenScore, TracedSpan, entries, loaded, mapping, short, text_or_none
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .spans import Part, Row
+from .spans import GivenReference, GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, short, text_or_none
 
 NAME = "mlflow"
 REFERENCES = ("expected_response", "expected_output", "ground_truth")

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .spans import TracedSpan, entries, loaded, mapping, named, short
-
-if TYPE_CHECKING:
-    from .spans import Part, Row
+from .spans import Part, Row, TracedSpan, entries, loaded, mapping, named, short
 
 NAME = "openai"
 _STORED = re.compile(r"(chatcmpl-\w+)-(\d+)")

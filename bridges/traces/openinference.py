@@ -8,16 +8,11 @@ JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...prompts.labels import MEANINGS
-from .spans import GivenScore, TracedSpan, entries, loaded, mapping, number, short, text_or_none
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .spans import Part, Row
+from .spans import GivenScore, Part, Row, TracedSpan, entries, loaded, mapping, number, short, text_or_none
 
 NAME = "openinference"
 _PREFIX = "attributes."

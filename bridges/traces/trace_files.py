@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...prompts.errors import InputError
 from ...prompts.rows import read_rows
 from ...prompts.tables import is_numbered_by_row, suffix_of, text_encoding
 from . import langfuse, langsmith, mlflow, openai, openinference
-from .spans import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .spans import Part
+from .spans import Part, counted
 
 FORMATS = {each.NAME: each for each in (langfuse, langsmith, openinference, mlflow, openai)}
 """By name; each has ``parts``, which says what a row holds, or that it is none of its own."""
@@ -86,11 +81,7 @@ def read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) ->
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
-    """The format that knows the first rows of every file.
-
-    Raises:
-        InputError: None does, or several do.
-    """
+    """The format that knows the first rows of every file."""
     files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
     possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
     if len(possible) == 1:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.messages import text_of
-from .spans import GivenReference, GivenScore, TracedSpan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from .spans import Part
+from .spans import GivenReference, GivenScore, Part, TracedSpan
 
 
 @dataclass(frozen=True)

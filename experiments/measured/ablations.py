@@ -8,10 +8,11 @@ first row is paired.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from ...evaluation import calibration_fit
@@ -22,9 +23,6 @@ from ...optimizer.questions.learner import QuestionLearner
 from ...optimizer.questions.proposers import CommentProposer
 from ..command_line import RESULTS, write_result
 from .simulated_world import ARMS, FIRST_SEED, run_once, summarise
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 RESULT = RESULTS / "ablations.json"
 SEEDS = 40

@@ -7,25 +7,21 @@ explanation in the same call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.progress import Silent
+from ...evaluation.scoring import ExampleScore
+from ...memory.run_directory import RunDirectory
+from ...memory.verdict_store import VerdictStore
 from ...models.session import run_sync, session
 from ...optimizer.acceptance import Decision, HeldOutAcceptance
 from ...optimizer.events import Teller
-from ...optimizer.job import SplitExamples
+from ...optimizer.job import Job, SplitExamples
 from ...optimizer.modes.bench import Bench
 from ...optimizer.modes.mode import mode_of
 from ...optimizer.paper import PaperLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...evaluation.scoring import ExampleScore
-    from ...memory.run_directory import RunDirectory
-    from ...memory.verdict_store import VerdictStore
-    from ...optimizer.job import Job
 
 ROUNDS = 5
 """Iterations (App. B)."""

@@ -13,10 +13,11 @@ import argparse
 import asyncio
 import json
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...models.download import pull
 from ...models.embedded import EmbeddedServer, ServerSettings
@@ -25,15 +26,10 @@ from ...optimizer.job import split_examples
 from ...optimizer.modes import align
 from ...optimizer.modes.judge import strata_of_people
 from ...prompts.errors import InputError
-from ...prompts.examples import load_examples
+from ...prompts.examples import Example, load_examples
 from ..command_line import RESULTS, says_errors, write_result
 from .learned_questions import DATA, MODEL
 from .peer_runs import HERE, OURS, START, against_ours, environment, our_row, peer_row, peer_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ...prompts.examples import Example
 
 logger = logging.getLogger(__name__)
 RESULT = RESULTS / "beside_peers.json"

@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
-import tempfile
 import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.evaluate import evaluate
 from ...models.cluster.ray_pool import QUIET
 from ...prompts.errors import import_optional
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
-from ..command_line import RESULTS, write_result
-from .overhead_processes import MODEL, STORE, make_checklist, make_examples, stand_in
+from ..command_line import RESULTS, machine, write_result
+from .overhead_processes import QUESTIONS, bought, make_examples, stand_in
 
 RESULT = RESULTS / "cluster.json"
-QUESTIONS = 10
 DELAY = 0.1
 """Seconds that the server takes for an answer."""
 EACH = 16
@@ -47,23 +43,9 @@ def judged(
         RuntimeError: Not every verdict was bought once.
     """
     engine: dict[str, Any] = {} if workers is None else {"engine": "ray", "workers": workers}
-    with tempfile.TemporaryDirectory() as folder:
-        wall, cpu = time.perf_counter(), time.process_time()
-        found = evaluate(
-            examples,
-            checklist=make_checklist(QUESTIONS),
-            model=MODEL,
-            api_base=url,
-            max_concurrency=at_once,
-            p_yes="logprob",
-            store=Path(folder) / STORE,
-            **engine,
-        )
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    calls = len(examples) * QUESTIONS
-    if found.budget.calls != calls or found.coverage.share < 1:
-        raise RuntimeError(f"the run did not buy every verdict once: {found.budget.calls} calls, {found.coverage}")
-    return found.verdicts, wall, cpu
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = bought(examples, url, max_concurrency=at_once, **engine)
+    return found.verdicts, time.perf_counter() - wall, time.process_time() - cpu
 
 
 def measured(examples: Sequence[Example], url: str, at_once: int, workers: int | None) -> dict[str, float]:
@@ -104,12 +86,7 @@ def run(calls: int, runs: int) -> dict[str, Any]:
     finally:
         ray.shutdown()
     return {
-        "machine": {
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "load_average": [round(each, 2) for each in os.getloadavg()],
-            "ray": metadata.version("ray"),
-        },
+        "machine": machine(ray=metadata.version("ray")),
         "calls": calls,
         "runs": runs,
         "server_delay_s": DELAY,

@@ -13,17 +13,12 @@ import hashlib
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from ...memory.embedders import embedder
+from ...memory.embedders import Embedder, embedder
 from ...prompts.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-    from types import TracebackType
-
-    from ...memory.embedders import Embedder
 
 LEARN = "learn"
 """The phase in which a tool samples as it likes; in every other one an answer is the likeliest, where the tool names no temperature."""
@@ -81,9 +76,7 @@ class CountingServer:
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
         await self._session.close()
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.progress import Silent
+from ...memory.result_file import RunRecord
 from ...memory.run_directory import RunDirectory
 from ...optimizer.modes import align
 from ...optimizer.runner import run_job
 from ...prompts.examples import load_examples
 from ..command_line import RESULTS, says_errors, write_result
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...memory.result_file import RunRecord
 
 MADE_UP = Path(__file__).parents[1] / "made_up"
 DATA = {

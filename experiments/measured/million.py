@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -28,11 +27,20 @@ from ...models.base import Answer
 from ...models.direct import read_logprobs
 from ...models.session import session
 from ...prompts.errors import AskanceError
-from ..command_line import RESULTS, write_result
-from .overhead_processes import CHECKLIST, EXAMPLES, MODEL, STORE, answer, make_checklist, make_examples, write_data
+from ..command_line import RESULTS, machine, write_result
+from .overhead_processes import (
+    CHECKLIST,
+    EXAMPLES,
+    MODEL,
+    QUESTIONS,
+    STORE,
+    answer,
+    make_checklist,
+    make_examples,
+    write_data,
+)
 
 RESULT = RESULTS / "million.json"
-QUESTIONS = 10
 NOWHERE = "http://127.0.0.1:9/v1"
 """The judge's address, where nobody answers: a verdict that is not in the store would be an error."""
 AIMS = {"cpu_s": 20.0, "peak_mb": 300.0}
@@ -123,10 +131,7 @@ def run(examples: int, folder: Path, only: Sequence[str] = ()) -> dict[str, Any]
     verdicts = examples * QUESTIONS
     figures = {name: measured(each, folder) for name, each in commands(folder).items() if not only or name in only}
     return {
-        "machine": {
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        },
+        "machine": machine(),
         "made_up": "texts, people's scores and answers; nothing was asked of a model",
         "examples": examples,
         "verdicts": verdicts,

@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -25,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...agents.evaluator import Evaluator
-from ...evaluation.evaluate import evaluate, load_inputs
+from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import ScoreOptions, parse_options
 from ...evaluation.scoring import score_examples
 from ...memory.journal import Journal
@@ -36,15 +34,17 @@ from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import VerdictColumns, write_verdicts
 from ...testing import StandInServer
-from ..command_line import RESULTS, write_result
+from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (
     CHECKLIST,
     CONCURRENCY,
     DELAY,
     EXAMPLES,
     MODEL,
+    QUESTIONS,
     STORE,
     answer,
+    bought,
     fresh_evaluation,
     make_checklist,
     make_examples,
@@ -53,7 +53,6 @@ from .overhead_processes import (
 )
 
 RESULT = RESULTS / "overhead.json"
-QUESTIONS = 10
 EVENTS = 200
 JUDGE = "judge: keys, SQLite, Verdict records"
 AIMS = {
@@ -62,7 +61,7 @@ AIMS = {
     "help_wall_s": ("at most", 0.3),
     "peak_mb": ("at most", 150),
 }
-HEAVY = ("numpy", "pydantic", "aiohttp", "rich", "yaml", "scipy", "faiss", "litellm", "torch", "xllamacpp")
+HEAVY = ("numpy", "pydantic", "aiohttp", "rich", "yaml", "scipy", "litellm", "torch", "xllamacpp")
 STARTED = {
     "python alone": ["-c", "pass"],
     "import askance": ["-c", "import askance"],
@@ -104,10 +103,10 @@ def per_question(size: Size) -> dict[str, Any]:
     ours: list[float] = []
     raw: list[float] = []
     with stand_in(DELAY) as url:
-        _judge(examples, url)
+        bought(examples, url)
         for _ in range(size.runs):
             raw.append(timed(lambda: asyncio.run(_post(url, bodies)))[1]["cpu_s"])
-            ours.append(timed(lambda: _judge(examples, url))[1]["cpu_s"])
+            ours.append(timed(lambda: bought(examples, url))[1]["cpu_s"])
     unit = 1_000 / size.calls
     return {
         "calls": size.calls,
@@ -124,24 +123,8 @@ def per_question(size: Size) -> dict[str, Any]:
 def _bodies(examples: Sequence[Example]) -> list[bytes]:
     """The bodies that judging these examples sends, as a server gets them."""
     with StandInServer(lambda body: (200, answer(body))) as server:
-        _judge(examples, server.url)
+        bought(examples, server.url)
         return [json.dumps(body).encode() for body in server.bodies]
-
-
-def _judge(examples: Sequence[Example], url: str) -> None:
-    """Judge with a new store; everything that ``askance evaluate`` does but reading files and printing."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = evaluate(
-            examples,
-            checklist=make_checklist(QUESTIONS),
-            model=MODEL,
-            api_base=url,
-            max_concurrency=CONCURRENCY,
-            p_yes="logprob",
-            store=Path(folder) / STORE,
-        )
-    if found.budget.calls != len(examples) * QUESTIONS or found.coverage.share < 1:
-        raise RuntimeError(f"the run did not buy every verdict once: {found.budget.calls} calls, {found.coverage}")
 
 
 async def _post(url: str, bodies: Sequence[bytes]) -> None:
@@ -271,12 +254,7 @@ def run(size: Size) -> dict[str, Any]:
         "peak_mb": max(each["peak_mb"] for each in big["runs"].values()),
     }
     return {
-        "machine": {
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "load_average": [round(each, 2) for each in os.getloadavg()],
-            "aiohttp": metadata.version("aiohttp"),
-        },
+        "machine": machine(aiohttp=metadata.version("aiohttp")),
         "aims": {
             name: {
                 "aim": f"{word} {value}",

@@ -15,18 +15,24 @@ import math
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...prompts.checklist import Checklist, Question, dump_checklist
 from ...prompts.examples import Example
 
+if TYPE_CHECKING:
+    from ...evaluation.evaluation import Evaluation
+
 _ITSELF = [sys.executable, "-m", f"{__package__}.overhead_processes"]
 MODEL = "openai/stand-in"
+QUESTIONS = 10
 CONCURRENCY = 64
 TEXT_CHARACTERS = 1_000
 EXAMPLES, CHECKLIST, STORE = "examples.jsonl", "checklist.yaml", "verdicts.db"
@@ -141,6 +147,29 @@ def write_data(folder: Path, examples: Sequence[Example], checklist: Checklist) 
     (folder / CHECKLIST).write_text(dump_checklist(checklist), encoding="utf-8")
 
 
+def judged(
+    examples: Sequence[Example] | Path, checklist: Checklist | Path, url: str, store: Path, **settings: Any
+) -> Evaluation:
+    """The verdicts of the stand-in at an address, kept in a store."""
+    from ...evaluation.evaluate import evaluate
+
+    settings = {"max_concurrency": CONCURRENCY, "p_yes": "logprob", **settings}
+    return evaluate(examples, checklist=checklist, model=MODEL, api_base=url, store=store, **settings)
+
+
+def bought(examples: Sequence[Example], url: str, **settings: Any) -> Evaluation:
+    """Judge with a new store; everything that ``askance evaluate`` does but reading files and printing.
+
+    Raises:
+        RuntimeError: Not every verdict was bought once.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        found = judged(examples, make_checklist(QUESTIONS), url, Path(folder) / STORE, **settings)
+    if found.budget.calls != len(examples) * QUESTIONS or found.coverage.share < 1:
+        raise RuntimeError(f"the run did not buy every verdict once: {found.budget.calls} calls, {found.coverage}")
+    return found
+
+
 def fresh_evaluation(folder: Path, url: str) -> dict[str, Any]:
     """Figures of one evaluation in a fresh process.
 
@@ -170,19 +199,10 @@ def peak_memory() -> float:
 
 def evaluate_once(folder: Path, url: str) -> dict[str, Any]:
     """Evaluate, and the figures of this process."""
-    from ...evaluation.evaluate import evaluate
-
+    import_module("...evaluation.evaluate", __package__)
     imported = peak_memory()
     wall, cpu = time.perf_counter(), time.process_time()
-    found = evaluate(
-        folder / EXAMPLES,
-        checklist=folder / CHECKLIST,
-        model=MODEL,
-        api_base=url,
-        max_concurrency=CONCURRENCY,
-        p_yes="logprob",
-        store=folder / STORE,
-    )
+    found = judged(folder / EXAMPLES, folder / CHECKLIST, url, folder / STORE)
     return {
         "verdicts": found.coverage.answered,
         "calls": found.budget.calls,

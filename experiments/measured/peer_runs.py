@@ -7,8 +7,9 @@ import json
 import logging
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.compare.run_difference import side_of_run
 from ...memory.run_directory import RunDirectory
@@ -18,9 +19,6 @@ from ...stats.differences import difference_dict, label_difference, paired_diffe
 from ...stats.pass_fail import area_under_curve
 from ...stats.resampling import Resampling
 from .counting_server import LEARN, TEST, CountingServer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 logger = logging.getLogger(__name__)
 HERE = Path(__file__).parent

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 import statistics
 import subprocess
@@ -18,18 +16,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import AskanceError
-from ..command_line import RESULTS, says_errors, write_result
+from ..command_line import RESULTS, machine, says_errors, write_result
 from .overhead_processes import (
     CHECKLIST,
     CONCURRENCY,
     EXAMPLES,
-    MODEL,
+    QUESTIONS,
     STORE,
+    judged,
     make_checklist,
     make_examples,
     peak_memory,
@@ -42,7 +42,6 @@ RESULT = RESULTS / "peers.json"
 CLIENT = Path(__file__).with_name("peer_client.py")
 TOOLS = ("aiohttp", "openai", "litellm", "dspy", "deepeval", "autorubric", "autochecklist")
 OURS = "askance, with its store"
-QUESTIONS = 10
 COLUMNS = ("cpu_ms_a_call", "import_cpu_s", "peak_mb", "installed_mb")
 NOT_PACKAGED = {"tests", "docs", "build", "node_modules"}
 
@@ -84,11 +83,7 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
             rows[OURS].append(measured([sys.executable, "-m", __spec__.name, "--ours", url, str(calls)], calls))
     return {
         "command": f"python -m {__spec__.name} --directory DIR --calls {calls} --runs {runs}",
-        "machine": {
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "load_average": [round(each, 2) for each in os.getloadavg()],
-        },
+        "machine": machine(),
         "calls": calls,
         "at_once": CONCURRENCY,
         "clients": {
@@ -107,8 +102,7 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
 def ours(url: str, calls: int) -> dict[str, Any]:
     """The figures of askance in this process: an evaluation with a new store, of examples that are read from a file."""
     before = time.process_time()
-    from ...evaluation.evaluate import evaluate
-
+    import_module("...evaluation.evaluate", __package__)
     import_cpu_s = time.process_time() - before
     spent, answered = 0.0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -116,15 +110,7 @@ def ours(url: str, calls: int) -> dict[str, Any]:
             folder = Path(name) / str(examples)
             write_data(folder, make_examples(examples, rated=False), make_checklist(QUESTIONS))
             began = time.process_time()
-            found = evaluate(
-                folder / EXAMPLES,
-                checklist=folder / CHECKLIST,
-                model=MODEL,
-                api_base=url,
-                max_concurrency=CONCURRENCY,
-                p_yes="logprob",
-                store=folder / STORE,
-            )
+            found = judged(folder / EXAMPLES, folder / CHECKLIST, url, folder / STORE)
             spent, answered = time.process_time() - began, found.coverage.answered
     return {
         "version": version("askance"),

@@ -12,22 +12,19 @@ import platform
 import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
+from ...models.base import Model
+from ...optimizer.events import Event
 from ...optimizer.modes import tune
 from ...optimizer.modes.checker import Check
 from ...optimizer.runner import run_job
+from ...prompts.examples import Example
 from ..command_line import RESULTS, says_errors, write_result
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...models.base import Model
-    from ...optimizer.events import Event
-    from ...prompts.examples import Example
 
 DATA = Path(__file__).parents[1] / "ferry"
 RESULT = RESULTS / "plain_lines.json"

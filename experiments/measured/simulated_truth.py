@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...agents.asking import EachAsking
-from ...evaluation.calibration import logit
+from ...evaluation.calibration import Calibration, logit
+from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...stats.correlation import spearman
-from ...testing import SimulatedJudge
+from ...stats.resampling import Vector
+from ...testing import SimulatedJudge, SimulatedWorld
 from ...testing.simulated_judge import JudgeRequest, read_request
-
-if TYPE_CHECKING:
-    from ...evaluation.calibration import Calibration
-    from ...prompts.checklist import Checklist
-    from ...stats.resampling import Vector
-    from ...testing import SimulatedWorld
 
 POPULATION = 1_500
 """Fresh examples on which the true correlation of a judge is measured."""

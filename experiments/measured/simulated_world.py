@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,15 +34,13 @@ from ...evaluation.judge_file import load_judge
 from ...evaluation.progress import Silent
 from ...memory.run_directory import RunDirectory
 from ...optimizer.events import Event, VersionDecided
+from ...optimizer.job import Job
 from ...optimizer.modes import align, migrate
 from ...optimizer.runner import run_job
 from ...testing import SimulatedJudge, SimulatedWorld
 from ..command_line import RESULTS, write_result
 from .algorithm_1 import ALGORITHM_1, ROUNDS, count_calls
 from .simulated_truth import POPULATION, Truth
-
-if TYPE_CHECKING:
-    from ...optimizer.job import Job
 
 RESULT = RESULTS / "simulated_world.json"
 SEEDS = 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from ...memory.postgres_store import PostgresAddress
 from ...memory.verdict_store import open_store, place_of
 from ...models.base import Answer
 from ...models.gateway import AnswerStore
-from ..command_line import write_result
+from ..command_line import machine, write_result
 
 ANSWER = Answer("Yes", (("Yes", tuple((f" yes{place}", -place / 4) for place in range(20))),), 640, 1, 0.0001)
 """As a judge's that gives the 20 likeliest tokens."""
@@ -77,12 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, row in figures.items():
         print(f"{name:<20}{row['bought_per_s']:>10,}{row['read_per_s']:>10,}")
     if chosen.output:
-        machine = {
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "load_average": [round(each, 2) for each in os.getloadavg()],
-        }
-        write_result(chosen.output, {"machine": machine, "answers": chosen.answers, "stores": figures})
+        write_result(chosen.output, {"machine": machine(), "answers": chosen.answers, "stores": figures})
     return 0
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ...prompts.checklist import Checklist
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.phi import phi_matrix, relatedness
 from .chart_style import title_of
-
-if TYPE_CHECKING:
-    from ...prompts.checklist import Checklist
-    from ...prompts.verdicts import Verdict
-
 
 ALL = "all questions"
 Scores = Mapping[str, Mapping[str, float | None]]

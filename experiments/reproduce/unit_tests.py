@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -21,7 +21,7 @@ from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
 from ...evaluation.options import GatewayOptions, parse_options
 from ...evaluation.scoring import complete_mean, score_examples
-from ...models.base import Answer
+from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.gateway import AnswerStore, Gateway
 from ...models.session import run_sync, session
@@ -30,16 +30,12 @@ from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.preferences import Preference
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import correlate, statistic_dict
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
 from ..datasets.llmbar import PARTS
 from ..datasets.llmbar import load as load_llmbar
-
-if TYPE_CHECKING:
-    from ...models.base import Model
-    from ...prompts.verdicts import Verdict
-
 
 Kind = Literal["expected", "said", "soft", "hard"]
 KINDS: Mapping[Kind, str] = {

@@ -12,27 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from time import time
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from ...prompts.errors import AskanceError
-from ..base import ModelError
+from ..base import Answer, ModelError, Request
 from ..direct import DirectModel
-from ..prices import BATCH_SHARE
+from ..gateway import RetryPolicy
+from ..prices import BATCH_SHARE, Price
 from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, OpenBatches, Pace, ReplyReader
 from .records import BatchJournal, BatchRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..base import Answer, Request
-    from ..gateway import RetryPolicy
-    from ..prices import Price
 
 MOST_REQUESTS = 50_000
 """Requests in one batch (platform.openai.com/docs/guides/batch)."""

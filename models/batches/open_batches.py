@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..base import LeftOutError, ModelError
+from ..base import Answer, LeftOutError, ModelError, Request
 from ..budget import count
 from .endpoint import BatchEndpoint, BatchState, as_object
 from .records import BatchJournal, BatchRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence, Set
-
-    from ..base import Answer, Request
 
 TOO_MUCH_QUEUED = "token_limit_exceeded"
 """Code of a batch that failed because the endpoint holds too many tokens of this account already."""

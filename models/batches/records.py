@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...prompts.errors import AskanceError, InputError
 from ..files import cache_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
 
 
 @dataclass(frozen=True)

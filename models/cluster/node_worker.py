@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ... import __version__
 from ...prompts.errors import AskanceError, InputError
+from ..base import Answer, Request
 from ..resolve import Models
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..base import Answer, Request
-
-    Call = tuple[int, str, str, Request]
-    """A number, the model's name, the identity by which the command knows it, and what is asked."""
-    Outcome = tuple[int, Answer | AskanceError]
-    """The number of the call, and what came of it."""
-
 logger = logging.getLogger(__name__)
+
+Call = tuple[int, str, str, Request]
+"""A number, the model's name, the identity by which the command knows it, and what is asked."""
+Outcome = tuple[int, Answer | AskanceError]
+"""The number of the call, and what came of it."""
 
 
 class NodeWorker:

@@ -16,20 +16,15 @@ import itertools
 import logging
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import __version__
 from ...prompts.errors import AskanceError, InputError, import_optional
-from ..base import ModelError
+from ..base import Answer, Model, ModelError, Request
 from ..budget import count, highest_cost
-from .node_worker import NodeWorker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..base import Answer, Model, Request
-    from .node_worker import Call
+from .node_worker import Call, NodeWorker
 
 IN_LINE = 256
 """Calls that models on the workers themselves are given at once, over all of them, however many each answers at a time: so

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -13,36 +15,25 @@ from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
 from ...evaluation.pass_fail import pass_labels
-from ...evaluation.scoring import human_targets
+from ...evaluation.scoring import Targets, human_targets
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...models.resolve import Models
+from ...prompts.checklist import Checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
-from ...prompts.examples import human_dimensions
-from ..earlier import earlier_run
-from ..job import Job, split_examples
+from ...prompts.examples import Example, human_dimensions
+from ...prompts.prompt import Prompt
+from ..earlier import Earlier, earlier_run
+from ..job import Job, SplitExamples, split_examples
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
-from ..show_examples import ShowExamples
+from ..show_examples import ShowExamples, ShowMode
 from ..signals import HumanSignal
 from ..subject import Draft
-from .judge import judge_set_up, judge_subject, learner, strata_of_people
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from ...evaluation.scoring import Targets
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from ..earlier import Earlier
-    from ..job import SplitExamples
-    from ..show_examples import ShowMode
-    from .bench import Bench
-    from .judge import JudgeSubject
-    from .mode import SetUp
+from .bench import Bench
+from .judge import JudgeSubject, judge_set_up, judge_subject, learner, strata_of_people
+from .mode import SetUp
 
 logger = logging.getLogger(__name__)
 
@@ -94,11 +85,7 @@ def _of_the_judge(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
-    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged.
-
-    Raises:
-        InputError: Another checklist or prompt is given.
-    """
+    """What the judge of an earlier run brings; what is used otherwise than it was measured is logged."""
     judge = earlier.judge
     for name, part in (("checklist", checklist), ("prompt", prompt)):
         if part is not None:
@@ -108,11 +95,7 @@ def _of_the_judge(
 
 
 def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
-    """Refuse what a calibrated judge cannot be improved by.
-
-    Raises:
-        InputError: The prompt is to change, or nothing but a calibration is wanted.
-    """
+    """Refuse what a calibrated judge cannot be improved by."""
     if earlier.judge.calibration is None:
         return
     asked = "calibrate" if options.calibrate else "update" if options.update in ("edits", "rewrite") else None
@@ -183,12 +166,7 @@ class Align:
 
 
 async def _start(bench: Bench, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
-    """The judge of the earlier run; with another model it is calibrated anew.
-
-    Raises:
-        BudgetExceededError: A cap was reached.
-        ModelError: An endpoint refuses every call.
-    """
+    """The judge of the earlier run; with another model it is calibrated anew."""
     job, judge, development = bench.job, earlier.judge, bench.splits.development
     origins = {name: each for name, each in judge.origins.items() if each.kind != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)

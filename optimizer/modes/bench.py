@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...evaluation.options import MODEL, settings_naming
 from ...evaluation.scoring import Coverage, coverage
-from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ...memory.lesson_memory import LessonMemory
+from ...memory.run_directory import RunDirectory
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...models.resolve import Models
+from ...prompts.lessons import Lesson
+from ...prompts.verdicts import Verdict
+from ..events import Teller
+from ..job import Job, SplitExamples
+from ..questions.learner import QuestionLearner
+from ..subject import Version
 from .remembering import Remembering
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ...memory.embedders import Embedder
-    from ...memory.run_directory import RunDirectory
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ...prompts.lessons import Lesson
-    from ...prompts.verdicts import Verdict
-    from ..events import Teller
-    from ..job import Job, SplitExamples
-    from ..questions.learner import QuestionLearner
-    from ..subject import Version
 
 
 @dataclass

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
-from ...evaluation.scoring import dimension_errors, overall_errors, score_examples
+from ...evaluation.scoring import ExampleScore, ScoreErrors, dimension_errors, overall_errors, score_examples
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
-from ...stats.differences import difference_dict
-
-if TYPE_CHECKING:
-    from ...evaluation.calibration import Calibration
-    from ...evaluation.scoring import ExampleScore, ScoreErrors
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ...stats.differences import Difference
-    from ..yardsticks import CorrelationYardstick
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ...stats.differences import Difference, difference_dict
+from ..yardsticks import CorrelationYardstick
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,17 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...prompts.errors import AskanceError, InputError, did_you_mean
 from ...prompts.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-    from typing import Protocol
-
     from ...prompts.examples import Example
 
     class Written(Protocol):

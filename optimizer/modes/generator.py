@@ -5,32 +5,26 @@ What it is held against are the questions and checks that its outputs fail (BinE
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from ...agents.evaluator import Evaluator
+from ...agents.example_questions import ExampleQuestions
+from ...agents.generator import Generated, Generator
+from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
+from ...models.base import Model
 from ...prompts.checklist import Checklist, Question
-from ...prompts.comments import comments_on, told
+from ...prompts.comments import Comment, comments_on, told
 from ...prompts.errors import InputError
+from ...prompts.examples import Example
 from ...prompts.lessons import Disagreement
+from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ..signals import Reasons, disputed, explanations, take_turns
 from ..subject import Draft, Observation, Pair
-from .checker import run_checker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ...agents.example_questions import ExampleQuestions
-    from ...agents.generator import Generated, Generator
-    from ...agents.judging import Judging
-    from ...models.base import Model
-    from ...prompts.comments import Comment
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from .checker import Checker
-
+from .checker import Checker, run_checker
 
 CHECKS = "checks"
 """Dimension of what a checker says."""

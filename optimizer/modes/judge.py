@@ -5,47 +5,39 @@ Beside the judge's correlation a run says what calibration alone would have done
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
+from ...agents.judging import Judging
 from ...agents.note_taker import NoteTaker
-from ...agents.notes import NoteTaking
+from ...agents.notes import NoteTaking, TakesNotes
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.pass_fail import pass_labels
-from ...evaluation.scoring import dimension_errors, human_targets, yes_rates
-from ..options import AlignOptions
+from ...evaluation.scoring import Targets, dimension_errors, human_targets, yes_rates
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...prompts.checklist import Checklist
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ..earlier import WaitingQuestion
+from ..job import Job
+from ..options import AlignOptions, LoopOptions
 from ..questions.candidates import Candidate
 from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
-from ..subject import Draft, Observation, Pair
+from ..signals import Signal
+from ..subject import Draft, Observation, Outcome, Pair, Subject, Version
 from ..trial import Screening
-from ..yardsticks import BiasGuard, CorrelationYardstick
+from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
+from .bench import Bench
 from .calibrations import compare_calibrations
 from .mode import SetUp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ...agents.judging import Judging
-    from ...agents.notes import TakesNotes
-    from ...evaluation.scoring import Targets
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ..earlier import WaitingQuestion
-    from ..job import Job
-    from ..options import LoopOptions
-    from ..signals import Signal
-    from ..subject import Outcome, Subject, Version
-    from ..yardsticks import Metric
-    from .bench import Bench
 
 
 @dataclass(frozen=True)

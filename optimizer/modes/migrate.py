@@ -5,8 +5,10 @@ Beyond the paper the questions are worded anew first, as the target may not unde
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -14,35 +16,25 @@ from ...agents.questions.rephraser import Rephraser
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.options import parse_options
 from ...evaluation.parity import SaidGood, parity
-from ...evaluation.scoring import human_targets, score_examples, source_targets
+from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...models.resolve import Models
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import documents, human_dimensions
-from ...prompts.prompt import load_prompt
+from ...prompts.examples import Example, documents, human_dimensions
+from ...prompts.prompt import Prompt, load_prompt
+from ...prompts.verdicts import Verdict
 from ...stats.resampling import Resampling
-from ..job import Job, model_name
+from ..job import Job, SplitExamples, model_name
 from ..options import MigrateOptions
 from ..phrasings.step import WordQuestions
 from ..signals import CrossModelSignal
-from ..yardsticks import CorrelationYardstick
+from ..subject import Observation, Outcome, Subject
+from ..yardsticks import CorrelationYardstick, Yardstick
+from .bench import Bench
 from .judge import judge_set_up, judge_subject, strata_of_people
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from ...evaluation.scoring import Targets
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from ...prompts.verdicts import Verdict
-    from ..job import SplitExamples
-    from ..subject import Observation, Outcome, Subject
-    from ..yardsticks import Yardstick
-    from .bench import Bench
-    from .mode import SetUp
+from .mode import SetUp
 
 
 def prepare(
@@ -176,11 +168,7 @@ def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], h
 async def _parity(
     bench: Bench, source: Evaluator, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, dict[str, Any]]:
-    """How far the first and the best version say what the source says, on validation and on test, question by question.
-
-    Raises:
-        BudgetExceededError: A cap was reached before the source had judged both.
-    """
+    """How far the first and the best version say what the source says, on validation and on test, question by question."""
     options, found = bench.job.options, {}
     for split, examples in (("validation", bench.splits.validation), ("test", bench.splits.test)):
         bench.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
+from ...agents.batch_notes import BatchNoteTaker
+from ...agents.buying import Estimate
+from ...agents.notes import TakesNotes
 from ...memory.result_file import FinishReason
+from ...models.base import Model
+from ...models.gateway import Gateway
+from ...models.resolve import Models
 from ...prompts.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from ...agents.batch_notes import BatchNoteTaker
-    from ...agents.buying import Estimate
-    from ...agents.notes import TakesNotes
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ..job import Job, SplitExamples
-    from ..options import LoopOptions
-    from ..phrasings.step import WordQuestions
-    from ..questions.again import QuestionsAgain
-    from ..questions.learner import QuestionLearner
-    from ..show_examples import ShowExamples
-    from ..signals import Signal
-    from ..subject import Draft, Observation, Outcome, Subject
-    from ..trial import Screening
-    from ..yardsticks import Guard, Yardstick
-    from .bench import Bench
-    from .plain_lines import PlainLines
+from ..job import Job, SplitExamples
+from ..options import LoopOptions
+from ..phrasings.step import WordQuestions
+from ..questions.again import QuestionsAgain
+from ..questions.learner import QuestionLearner
+from ..show_examples import ShowExamples
+from ..signals import Signal
+from ..subject import Draft, Observation, Outcome, Subject
+from ..trial import Screening
+from ..yardsticks import Guard, Yardstick
+from .bench import Bench
+from .plain_lines import PlainLines
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,19 @@ plain lines, where its own rules for them were of no use (METHOD, part 4).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ...agents.generator_notes import RequirementWriter
+from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError
+from ...prompts.checklist import Checklist, Question
 from ...prompts.instructions import as_it_stands, instruction_of
-from ...prompts.lessons import Lesson
-from ..events import RequirementStated
+from ...prompts.lessons import Disagreement, Lesson
+from ..events import RequirementStated, Teller
+from ..subject import Observation
 from .generator import CHECKS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from ...agents.generator_notes import RequirementWriter
-    from ...memory.lesson_memory import LessonMemory
-    from ...prompts.checklist import Checklist, Question
-    from ...prompts.lessons import Disagreement
-    from ..events import Teller
-    from ..subject import Observation
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1

@@ -6,29 +6,32 @@ of the memory since.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...memory.lesson_memory import LessonMemory
 from ...memory.memory_contents import MemoryContents
 from ...memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
-from ...memory.remembered import QuestionInRun, RememberedQuestion, remembered_lesson
+from ...memory.remembered import (
+    Entry,
+    QuestionInRun,
+    RememberedLesson,
+    RememberedQuestion,
+    RemovedEntry,
+    remembered_lesson,
+)
+from ...memory.run_directory import RunDirectory
 from ...models.budget import count
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.lessons import Lesson
+from ..events import Teller
+from ..job import Job
 from ..questions.candidates import Candidate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ...memory.lesson_memory import LessonMemory
-    from ...memory.remembered import Entry, RememberedLesson, RemovedEntry
-    from ...memory.run_directory import RunDirectory
-    from ...prompts.checklist import Checklist
-    from ..events import Teller
-    from ..job import Job
-    from ..questions.choice import Learned
-    from ..subject import Version
+from ..questions.choice import Learned
+from ..subject import Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""

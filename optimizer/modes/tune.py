@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
@@ -12,35 +14,26 @@ from ...agents.generator import Generator
 from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
 from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
+from ...models.base import Model
+from ...models.gateway import Gateway
 from ...models.idle import refuse_idle
+from ...models.resolve import Models
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError
-from ...prompts.examples import load_examples
-from ...prompts.prompt import load_generator_prompt, load_prompt
-from ..job import Job
+from ...prompts.examples import Example, load_examples
+from ...prompts.prompt import Prompt, load_generator_prompt, load_prompt
+from ..job import Job, SplitExamples
 from ..options import TuneOptions
 from ..subject import Draft
 from ..yardsticks import MeanYardstick, PassRateGuard
-from .checker import load_checker
+from .bench import Bench
+from .checker import CheckFunction, load_checker
 from .generator import FailureSignal, GeneratorSubject, OutputJudge
 from .judge import note_taking
 from .mode import SetUp
 from .plain_lines import PlainLines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from ...models.base import Model
-    from ...models.gateway import Gateway
-    from ...models.resolve import Models
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from ..job import SplitExamples
-    from .bench import Bench
-    from .checker import CheckFunction
 
 logger = logging.getLogger(__name__)
 

@@ -14,18 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...prompts.checklist import Question
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman, spearman_intervals
 from ...stats.differences import paired_difference
+from ...stats.resampling import Resampling
 from .wordings import QuestionWordings, WordingTried
-
-if TYPE_CHECKING:
-    from ...prompts.checklist import Question
-    from ...prompts.verdicts import Verdict
-    from ...stats.resampling import Resampling
 
 RUNGS = (12, 24)
 """Development examples after which the worse half of the wordings is dropped."""

@@ -6,29 +6,20 @@ development alone, by successive halving; the whole new checklist goes through t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ...agents.questions.rephraser import KINDS, MOST_WORDINGS
+from ...agents.questions.rephraser import KINDS, MOST_WORDINGS, Rephraser
 from ...models.base import ModelError
-from ...prompts.checklist import Checklist
-from ..events import QuestionWorded
-from ..subject import Draft
-from .choose import Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
+from ...prompts.checklist import Checklist, Question
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ...stats.resampling import Resampling
+from ..contest import Contest
+from ..events import QuestionWorded, Teller
+from ..subject import Draft, Subject, Version
+from .choose import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
 from .wordings import QuestionWordings, WordingTried
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...agents.questions.rephraser import Rephraser
-    from ...prompts.checklist import Question
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ...stats.resampling import Resampling
-    from ..contest import Contest
-    from ..events import Teller
-    from ..subject import Subject, Version
-    from .choose import Answers
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from ...prompts.checklist import marked
-
-if TYPE_CHECKING:
-    from ...prompts.checklist import GoodAnswer, Question
+from ...prompts.checklist import GoodAnswer, Question, marked
 
 
 @dataclass(frozen=True)

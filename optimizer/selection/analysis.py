@@ -5,16 +5,20 @@ No model is asked. What is missing stays missing: NaN in a table of probabilitie
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.rating import Rating
 from ...evaluation.verdict_table import tabulate
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.examples import human_dimensions
+from ...prompts.examples import Example, human_dimensions
 from ...prompts.labels import are_labels
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.resampling import tied
 from .information import (
@@ -27,15 +31,6 @@ from .information import (
     worth_alone,
 )
 from .joint import Codes, HardAnswers, best_alone, chained_information, joint_order, occupied
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from ...agents.rating import Rating
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-
 
 Kind = Literal["soft", "hard", "split"]
 

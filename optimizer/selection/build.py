@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...agents.asking import each_format, question_block
-from ...models.budget import estimate_tokens
+from ...evaluation.options import SelectOptions
+from ...models.budget import Budget, estimate_tokens
 from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError
 from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
-from ...stats.correlation import correlate, spearman
-from ...stats.differences import paired_difference
+from ...stats.correlation import Correlations, correlate, spearman
+from ...stats.differences import Difference, paired_difference
 from ...stats.resampling import Resampling
 from .analysis import (
     Analysis,
+    Curve,
     SampleTables,
     analyse,
     answers_from_ratings,
@@ -29,20 +32,11 @@ from .analysis import (
 )
 from .convergence import ranking_convergence
 from .information import Floats, one_hot
+from .inputs import Bought, Inputs
 from .selected import Prefix, QuestionReport, Selection
 
 _RESAMPLES = 1000
 """Behind the intervals of correlations with people."""
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...evaluation.options import SelectOptions
-    from ...models.budget import Budget
-    from ...stats.correlation import Correlations
-    from ...stats.differences import Difference
-    from .analysis import Curve
-    from .inputs import Bought, Inputs
 
 
 def build_selection(

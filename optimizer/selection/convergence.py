@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...stats.correlation import kendall
 from .information import (
@@ -16,11 +18,6 @@ from .information import (
     pooled_information,
     worth_alone,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 STABLE = 0.9
 """Kendall's tau with the full ranking from which a ranking counts as settled."""

@@ -5,35 +5,29 @@ The sample is drawn evenly, or from clusters of like examples in proportion (EIG
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...agents.rating import Rating
+from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...models.base import Model
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError, MissingExtraError
-from ...prompts.examples import human_dimensions, load_examples, without_answers
-from ...prompts.prompt import load_prompt
+from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
+from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .analysis import human_scores
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ...agents.rating import Rating
-    from ...evaluation.options import SelectOptions
-    from ...models.base import Model
-    from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
-    from .pool import Pool
+from .pool import Pool
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,13 @@ All were measured against a known truth and on held-out examples (docs/results.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .information import Floats, expected_under_shuffling, mutual_information
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Codes = NDArray[np.int64]
 

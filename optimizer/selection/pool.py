@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...agents.question_writer import name_questions
+from ...agents.question_writer import ProposedQuestion, QuestionProposer, name_questions
+from ...evaluation.options import SelectOptions
+from ...memory.embedders import Embedder
 from ...memory.neighbours import ROUNDING
 from ...models.base import CallError
+from ...prompts.checklist import Question
 from ...prompts.errors import AskanceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ...agents.question_writer import ProposedQuestion, QuestionProposer
-    from ...evaluation.options import SelectOptions
-    from ...memory.embedders import Embedder
-    from ...prompts.checklist import Question
-    from ...prompts.examples import Example
+from ...prompts.examples import Example
 
 QUIET = 1
 """A round that brings no more new questions than this is a quiet one."""

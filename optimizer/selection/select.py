@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionProposer
-from ...agents.rating import Rater, ToRate
+from ...agents.rating import Rater, Rating, ToRate
 from ...evaluation.options import SelectOptions, parse_options
-from ...evaluation.progress import watching
+from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
+from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
+from ...models.gateway import AnswerStore, Gateway
 from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
+from ...prompts.verdicts import Verdict
 from .build import build_selection
 from .inputs import Bought, Inputs, load_given, load_select_inputs
-from .pool import propose_pool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ...agents.rating import Rating
-    from ...evaluation.progress import Watcher
-    from ...models.base import Model
-    from ...models.gateway import AnswerStore, Gateway
-    from ...prompts.verdicts import Verdict
-    from .pool import Pool
-    from .selected import Selection
+from .pool import Pool, propose_pool
+from .selected import Selection
 
 _USUAL_QUESTION = "x" * 160
 """As long as a question with its violation usually is, for estimates made before there are questions."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...evaluation.scoring import Coverage
 from ...evaluation.shown import Shown, View, correlation_figures
-from ...prompts.checklist import marked
+from ...models.budget import Budget
+from ...prompts.checklist import Checklist, GoodAnswer, marked
 from ...prompts.words import Figure
-from ...stats.correlation import correlations_dict
-from ...stats.differences import difference_dict
+from ...stats.correlation import Correlations, correlations_dict
+from ...stats.differences import Difference, difference_dict
+from .analysis import Method
+from .convergence import Convergence
+from .pool import Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ...evaluation.scoring import Coverage
     from ...evaluation.shown import Rows
-    from ...models.budget import Budget
-    from ...prompts.checklist import Checklist, GoodAnswer
-    from ...stats.correlation import Correlations
-    from ...stats.differences import Difference
-    from .analysis import Method
-    from .convergence import Convergence
-    from .pool import Pool
 
 
 @dataclass(frozen=True)

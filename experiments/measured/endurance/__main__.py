@@ -9,14 +9,12 @@ lost, was paid twice that was not in flight, or came out different from a run th
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...command_line import says_errors, write_result
+from ...command_line import machine, says_errors, write_result
 from .clock import at_jumps, killed_with_a_batch_open, two_on_one_store
 from .disk import at_full_disks
 from .faults import SHARE, at_faults, at_final_faults
@@ -112,7 +110,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts = chosen.only or PARTS
     command = f"python -m {__package__} --kills {chosen.kills} --calls {chosen.calls} --steps {chosen.steps}"
     command += "".join(f" --only {part}" for part in chosen.only or ())
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     found: dict[str, Any] = {}
     with CommandRunner() as commands, tempfile.TemporaryDirectory() as folder:
         for part in parts:
@@ -122,9 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found |= done
             print(as_text(done) + "\n", flush=True)
             if chosen.output:  # after each part: they are long
-                write_result(
-                    chosen.output, {"command": command, "machine": machine, **found, "did_not_hold": broken(found)}
-                )
+                header = {"command": command, "machine": machine()}
+                write_result(chosen.output, {**header, **found, "did_not_hold": broken(found)})
     wrong = broken(found)
     print("\n".join(("DID NOT HOLD", *wrong)) if wrong else "nothing lost, nothing paid twice but what was in flight")
     return int(bool(wrong))

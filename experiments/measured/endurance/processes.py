@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ....prompts.errors import AskanceError
@@ -61,9 +60,7 @@ class CommandRunner:
         self._line()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
         assert self._parent.stdin is not None and self._parent.stdout is not None
         self._parent.stdin.close()
