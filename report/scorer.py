@@ -66,11 +66,7 @@ def _screen(result: TrainResult, name: str) -> FirstScreen:
     if people and "teacher" in people:
         gain = Figure.of(test["beyond"]["teacher"], "+.3f") if "beyond" in test else None
         theirs = Figure.of(people["teacher"], key="spearman")
-        sub = (
-            f"the scorer is {gain.number()} ahead of it, {' to '.join(gain.span() or ())}"
-            if gain and gain.span()
-            else ""
-        )
+        sub = f"scorer less teacher: {gain.number()}, {' to '.join(gain.span() or ())}" if gain and gain.span() else ""
         tiles.append(Tile("Its teacher's, with people", theirs, theirs.reason or sub))
     fit = data["calibration"]
     if fit["n"]:
@@ -134,7 +130,7 @@ def _calibration(fit: Mapping[str, Any]) -> Section:
     ]
     note = (
         f"{fit['n']:,} verdicts of test by what the scorer said: a scorer that can be taken at its word lies on the slanting "
-        f"line. P(yes) = sigmoid({number(fit['slope'])} logit + {number(fit['shift'])}) was fitted on validation."
+        f"line. On validation a slope of {number(fit['slope'])} and a shift of {number(fit['shift'])} of its log-odds were fitted."
     )
     legend = [("key after", "after calibration"), ("key", "before it")]
     return Section("calibration", TRUST, rows, fit.get("reason") or note, pictures=[("", picture)], legend=legend)

@@ -9,23 +9,22 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
-
-from ..agents.agent import Agent
 from ..agents.asking import question_block
 from ..agents.buying import all_together
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
+from ..models.base import Parameters, make_request
 from ..models.session import run_sync, session
-from ..models.structured import ParseError
 from ..models.trained.scored_text import scored_text
 from ..prompts.checklist import Checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.templates import render
+from ..prompts.templates import render, template
+from ..prompts.text import tag_for
 from .items import Probe, TrainingItem
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.progress import Watcher
     from ..memory.verdict_store import SharedStore
-    from ..models.base import Model
+    from ..models.base import Message, Model
     from ..models.gateway import Gateway
     from ..models.resolve import Models
     from ..prompts.checklist import Question
@@ -41,17 +40,19 @@ if TYPE_CHECKING:
     from .options import TrainOptions
 
 GRADES = (
-    "the answer to the question is plainly no",
-    "the answer is no, though a part of the output does what the question asks for",
-    "half of what the question asks for is there",
-    "the answer is nearly yes, and one small thing speaks against it",
-    "the answer to the question is plainly yes",
+    "must answer no, without any doubt.",
+    "answers no, though one part of it speaks for yes.",
+    "cannot decide, as half of it speaks for yes and half for no.",
+    "answers yes, though one small part of it speaks for no.",
+    "must answer yes, without any doubt.",
 )
-"""What each score from 1 to 5 stands for."""
+"""What each score from 1 to 5 stands for: what a reader of the output does."""
 CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}
 """The grades that are written, by how many."""
 APART = 0.1
 """How much higher the judge's P(yes) has to be for the output that is to be better."""
+SHORTEST = 1 / 3
+"""Of the words of the output that is shown: what has fewer answers the question in place of being an output."""
 MOST_TOKENS = 600
 """Of each output; the longest of a few paragraphs."""
 _NO_WORDS = re.compile(r"\W+")
@@ -75,41 +76,65 @@ class Contrasts:
     """As in ``train.json``: what became of each output and pair."""
 
 
-class ContrastWriter(Agent):
-    """A model that writes outputs which answer a question by degrees."""
+@dataclass(frozen=True)
+class ContrastWriter:
+    """A model that rewrites outputs so that they answer a question by degrees; one call an output, answered in plain text."""
 
-    role = "writer"
+    gateway: Gateway
+    model: Model
+    grades: int
+    """Outputs for a question and an example, 2 to 5, from no to yes."""
+    seed: int | None = None
 
-    def __init__(self, gateway: Gateway, model: Model, *, grades: int, seed: int | None = None) -> None:
-        """``grades``: outputs for a question and an input, 2 to 5, from no to yes."""
-        super().__init__(gateway, model, seed=seed)
-        chosen = CHOSEN[grades]
-        self._names = [f"score_{each + 1}" for each in chosen]
-        levels = [f'- "{name}": {GRADES[each]}' for name, each in zip(self._names, chosen, strict=True)]
-        fields = ", ".join(f'"{each}"' for each in self._names)
-        self._orders = render("contrasts", number=str(grades), levels="\n".join(levels), fields=fields)
-        texts: Any = {each: (str, Field(min_length=1)) for each in self._names}
-        self._record: type[BaseModel] = create_model(
-            "Contrasts", __config__=ConfigDict(str_strip_whitespace=True), **texts
-        )
-
-    async def write(self, case: ContrastCase) -> list[str] | None:
-        """The outputs, the one that answers no first; None where two replies could not be used.
+    async def write(self, case: ContrastCase) -> list[str | None]:
+        """The outputs, the one that answers no first; None in place of one that is cut off, no whole text, or speaks of the question.
 
         Raises:
             ModelError: No reply.
             BudgetExceededError: A cap was reached.
         """
-        example = case.example
+        return [await self._write(case, each) for each in CHOSEN[self.grades]]
+
+    async def _write(self, case: ContrastCase, grade: int) -> str | None:
+        example, output = case.example, case.example.output or ""
         given = "\n\n".join(each for each in (example.input, example.context) if each)
-        shown = render(
-            "contrasts_case", instruction=given, output=example.output or "", question=question_block(case.question)
-        )
-        try:
-            reply = await self._ask(self._orders, shown, self._record, max_tokens=MOST_TOKENS * len(self._names))
-        except ParseError:
-            return None
-        return [getattr(reply, name) for name in self._names]
+        asked = question_block(case.question)
+        messages: list[Message] = [("system", template("contrast"))]
+        for shown in _shown_examples():
+            messages += [("user", _case(*shown[:3], grade)), ("assistant", shown[3 + grade])]
+        messages.append(("user", _case(given, output, asked, grade)))
+        request = make_request(self.model.identity, messages, Parameters(MOST_TOKENS, 0.0, self.seed))
+        answer = await self.gateway.ask("writer", self.model, request)
+        tag = tag_for(output)  # some models repeat the marks of what they are shown
+        text = answer.text.strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>").strip()
+        is_whole = bool(text) and len(text.split()) >= SHORTEST * len(output.split()) and answer.finish != "length"
+        return text if is_whole and not speaks_of(case.question, text, output) else None
+
+
+@cache
+def _shown_examples() -> list[list[str]]:
+    """What was asked for, an output, a question, and an output of each grade."""
+    parts = template("contrast_examples").split("\n\n")
+    size = 3 + len(GRADES)
+    return [parts[begin : begin + size] for begin in range(0, len(parts), size)]
+
+
+def _case(given: str, output: str, question: str, grade: int) -> str:
+    return render("contrast_case", instruction=given, output=output, question=question, verdict=GRADES[grade])
+
+
+def speaks_of(question: Question, text: str, shown: str) -> bool:
+    """Whether a text answers the question in place of being an output: half of the question's words or more are new in it.
+
+    Words of fewer than four letters do not count, nor those that the output that was shown has as well.
+    """
+    asked, said, before = ({each for each in _words(of) if len(each) > 3} for of in (question.text, text, shown))
+    new = asked - before
+    return bool(new) and len(new & said) >= max(2, len(new) / 2)
+
+
+def _words(text: str) -> list[str]:
+    return _NO_WORDS.sub(" ", text).casefold().split()
 
 
 def chosen_cases(
@@ -185,7 +210,7 @@ async def _bought(
     watcher: Watcher,
 ) -> Contrasts:
     by, judging = models.get(writer), models.get(judge)
-    author = ContrastWriter(gateway, by, grades=settings.contrast_grades, seed=settings.seed)
+    author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
     watcher.phase("writing contrasts", len(cases))
     written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
     new, repeated = _not_there(cases, written, examples)
@@ -210,8 +235,8 @@ async def _bought(
         "judge": judging.name,
         "grades": settings.contrast_grades,
         "asked": len(cases),
-        "unusable": sum(each is None for each in written),
-        "outputs": sum(len(each or ()) for each in written),
+        "outputs": sum(map(len, written)),
+        "unusable": sum(text is None for each in written for text in each),
         "repeated": repeated,
         "pairs": pairs,
         "not_ordered_by_judge": unordered,
@@ -221,14 +246,16 @@ async def _bought(
 
 
 def _not_there(
-    cases: Sequence[ContrastCase], written: Sequence[list[str] | None], examples: Sequence[Example]
+    cases: Sequence[ContrastCase], written: Sequence[Sequence[str | None]], examples: Sequence[Example]
 ) -> tuple[list[list[Example]], int]:
     """The outputs of each case as examples, worst first, without those whose words are there for the same input; and how many went."""
     there = {(each.input, each.context, _wording(each.output or "")) for each in examples}
     kept, repeated = [], 0
     for number, (case, texts) in enumerate(zip(cases, written, strict=True)):
         mine = []
-        for grade, text in enumerate(texts or ()):
+        for grade, text in enumerate(texts):
+            if text is None:
+                continue
             key = (case.example.input, case.example.context, _wording(text))
             if key in there:
                 repeated += 1

@@ -65,7 +65,7 @@ ASKED = {
     },
 }
 """One question a dimension, its unit test."""
-TURN, FACT, ARTICLE = 25, 30, 45
+TURN, FACT, ARTICLE = 15, 15, 30
 """Words of the last turn, of the fact and of the article that are kept: what --longest cuts off at the end would be just the
 last turn and the fact."""
 WHOLE = "mean"
@@ -289,10 +289,10 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--size", type=int, default=3000, help="simulated outputs")
     made.add_argument("--seed", type=int, default=0, help="of the simulated world")
     made.add_argument("--folder", type=Path, help="keep the scorers there; what is there is not trained again")
-    made.add_argument("--epochs", type=int, default=4)
-    made.add_argument("--batch-size", type=int, default=32)
-    made.add_argument("--learning-rate", type=float, default=1e-4)
-    made.add_argument("--longest", type=int, default=96)
+    made.add_argument("--epochs", type=int, default=3)
+    made.add_argument("--batch-size", type=int, default=25)
+    made.add_argument("--learning-rate", type=float, default=1.5e-4)
+    made.add_argument("--longest", type=int, default=64)
     made.add_argument("--levels", type=int, default=2)
     made.add_argument("--patience", type=int, default=2)
     made.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from askance.models.base import ModelError, Request
+from askance.prompts.checklist import Question
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
+from askance.prompts.text import tag_for
 from askance.testing import Reply, ScriptedModel
-from askance.training.contrasts import chosen_cases
+from askance.training.contrasts import chosen_cases, speaks_of
 from askance.training.mixture import PARTS, divided
 from askance.training.train import prepare
 from askance.training.trained import TrainResult
@@ -32,23 +34,28 @@ class Nobody:
 
 
 def asked(request: Request) -> str:
-    return "\n".join(text for _, text in request.messages)
+    """What it is about, without the examples that come before."""
+    return request.messages[-1][1]
+
+
+def grade(text: str) -> int:
+    """0, 1 or 2; of five grades the second and the fourth stand with the third."""
+    return 0 if "must answer no" in text else 2 if "must answer yes" in text else 1
 
 
 def write(request: Request) -> Reply:
-    """Outputs that have the word the question is about the more the higher the score; some are useless."""
+    """Outputs that have the word the question is about the more the higher the grade; some are useless."""
     text = asked(request)
     word = "good" if "Question: nice" in text else "broken"
-    given = text.split("The input:")[1].split("An output for it:")[0]
+    given = text.split("What was asked for:")[1].split("The output:")[0]
     number = next(int(each) for each in given.split() if each.isdigit())
-    if number % 5 == 0:
-        return "I would rather not."
-    low, middle, high = f"slow {number}", f"slow old {number}", f"slow {word} {number}"
+    tag = tag_for(next(each.output for each in EXAMPLES if each.output and f"\n{each.output}\n" in text))
+    outputs = [f"slow {number}", f"<{tag}>\nslow old {number}\n</{tag}>", f"slow {word} {number}"]
     if number % 5 == 1:
-        low, high = high, low
+        outputs.reverse()
     if number % 5 == 2:
-        middle = low.upper() + "!"
-    return json.dumps({"score_1": low, "score_3": middle, "score_5": high})
+        outputs[1] = outputs[0].upper() + "!"
+    return "No." if number % 5 == 0 and grade(text) == 2 else outputs[grade(text)]
 
 
 def see(request: Request) -> Reply:
@@ -76,7 +83,8 @@ def test_what_the_judge_does_not_order_as_wanted_is_dropped() -> None:
     counted = found.contrasts
     assert counted["asked"] == 20 and counted["kept"] == len(items) > 10
     assert counted["unusable"] > 0 and counted["repeated"] > 0 and counted["not_ordered_by_judge"] > 0
-    assert counted["outputs"] == 3 * (20 - counted["unusable"])
+    assert counted["outputs"] == 60
+    assert not any("<" in side.text.output for each in items for side in (*each.left, *each.right))
     assert counted["pairs"] == counted["kept"] + counted["not_ordered_by_judge"]
     assert (counted["writer"], counted["judge"]) == ("scripted/model", "scripted/judge")
 
@@ -94,6 +102,28 @@ def test_nothing_is_written_about_validation_and_test() -> None:
     assert not [each for part in PARTS[1:] for each in found.mixture.part(part) if each.source == "synthetic"]
 
 
+def test_what_answers_the_question_is_no_output() -> None:
+    question = Question(id="q", text="Does the answer say where the patient is to come or call?")
+    shown = "Ask at the desk, from eight to six."
+    assert speaks_of(question, "Yes, the answer does say where the patient is to call.", shown)
+    assert not speaks_of(question, "Please call 0555 at the desk, or come, from eight to six.", shown)
+    assert not speaks_of(Question(id="q", text="Is it so?"), "It is so.", shown)
+
+
+def test_the_shown_examples_have_an_output_of_every_grade() -> None:
+    writer = ScriptedModel(write)
+    job(writer, ScriptedModel(see, name="scripted/judge"), contrast_grades=5)
+    seen: dict[str, set[str]] = {}
+    for request in writer.requests:
+        roles = [role for role, _ in request.messages]
+        assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+        verdict = asked(request).split("Rewrite the output so that the reader ")[1]
+        assert all(verdict in request.messages[place][1] for place in (1, 3))
+        seen.setdefault(verdict, set()).update(request.messages[place][1] for place in (2, 4))
+    assert len(seen) == 5 and all(len(each) == 2 for each in seen.values())
+    assert len(set.union(*seen.values())) == 10
+
+
 def test_every_question_is_taken_about_as_often_and_no_case_twice() -> None:
     _, part_of, _ = divided(EXAMPLES, [], None, options())
     cases = chosen_cases(EXAMPLES, CHECKLIST, part_of, 21, 1)
@@ -106,8 +136,8 @@ def test_every_question_is_taken_about_as_often_and_no_case_twice() -> None:
 
 def test_an_output_that_is_there_already_is_no_contrast() -> None:
     def copy(request: Request) -> Reply:
-        output = asked(request).split("An output for it:")[1].split("Question:")[0].strip().splitlines()[1]
-        return json.dumps({"score_1": output, "score_5": f"slow {output}"})
+        output = asked(request).split("The output:")[1].split("A reader")[0].strip().splitlines()[1]
+        return output if grade(asked(request)) == 0 else f"slow {output}"
 
     found = job(ScriptedModel(copy), ScriptedModel(see, name="scripted/judge"), contrasts=6, contrast_grades=2)
     assert (found.contrasts["repeated"], found.contrasts["pairs"], found.contrasts["kept"]) == (6, 0, 0)
@@ -128,7 +158,7 @@ def test_what_was_bought_is_not_bought_again_and_the_data_are_the_same() -> None
 
 def test_a_call_that_failed_stops_it_as_nobody_knows_what_would_have_been_kept() -> None:
     def down(request: Request) -> Reply:
-        return ModelError("it is busy") if judge.requests[5:] else see(request)
+        return ModelError("it is busy") if len(judge.requests) % 4 == 0 else see(request)
 
     judge = ScriptedModel(down, name="scripted/judge")
     with pytest.raises(AskanceError, match=r"calls on '.*' failed, the first with: it is busy"):
