@@ -19,6 +19,7 @@ import random
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         place = given.folder or Path(scratch)
         result = simulated(given, place) if given.dataset == "simulated" else people(given, place)
-    command = "python -m askance.experiments.reproduce.lmunit_training"
-    write_result(given.output, {"command": f"{command} {' '.join(arguments or sys.argv[1:])}", **result})
+    words = [each.rpartition("/")[2] for each in (sys.argv[1:] if arguments is None else arguments)]
+    command = f"python -m askance.experiments.reproduce.lmunit_training {' '.join(words)}"
+    write_result(given.output, {"command": command, **result})
     return 0
 
 
@@ -109,7 +111,7 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     for fold in range(min(given.folds, given.only or given.folds)):
         divided = [_placed(each, number[each.metadata["document"]], fold, given.folds) for each in examples]
         test = [each for each in divided if each.metadata["split"] == "test"]
-        base = start_network(DEFAULT_BASE, levels=given.levels, longest=given.longest, seed=fold)
+        base = start_network(given.base, levels=given.levels, longest=given.longest, seed=fold)
         said["the base, untrained"] |= read_apart(base, test, checklist)
         for name, weights in arms.items():
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
@@ -135,10 +137,10 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         document = f"Article [a{count // TO_A_DOCUMENT:05d}]."
         examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
     judged = evaluate(examples, checklist=world.checklist, model=SimulatedJudge(world, perfect=True), no_cache=True)
+    divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
     rows = []
     for name in given.arms:
         folder = place / f"simulated-{given.size}-{given.seed}-{name.replace(' ', '-')}"
-        divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
         found = _train(given, divided, world.checklist, folder, given.seed, ARMS[name], judged.verdicts).data
         kept = found["test"]["people"]
         rows.append(
@@ -204,11 +206,11 @@ def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
 
 
 def _part_rated(example: Example, document: int) -> Example:
-    """A sixth of the documents is validation and a sixth test; of the others people rated a share only."""
+    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
     part = ("validation", "test", *4 * ("development",))[document % 6]
     unrated = part == "development" and document // 6 % round(1 / RATED) != 0
-    split = {"metadata": {**example.metadata, "split": part}}
-    return example.model_copy(update=split | ({"human": {}} if unrated else {}))
+    shown = {"output": (example.output or "").split(": ")[1], "metadata": {**example.metadata, "split": part}}
+    return example.model_copy(update=shown | ({"human": {}} if unrated else {}))
 
 
 def _train(
@@ -223,15 +225,24 @@ def _train(
     names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
     settings = {name: getattr(given, name) for name in names}
     return train(
-        examples, checklist=checklist, output=folder, verdicts=verdicts, seed=seed, loss_weights=weights, **settings
+        examples,
+        checklist=checklist,
+        output=folder,
+        base=given.base,
+        verdicts=verdicts,
+        seed=seed,
+        loss_weights=weights,
+        **settings,
     )
 
 
 def _training(found: Mapping[str, Any]) -> dict[str, Any]:
     """What a training took, and how it went on validation."""
-    curve = found["curve"]
+    curve, items = found["curve"], Counter[str]()
+    for row in found["mixture"]["rows"]:
+        items[row["kind"]] += row["training"]
     return {
-        "training_items": {row["kind"]: row["training"] for row in found["mixture"]["rows"]},
+        "training_items": dict(items),
         "cpu_seconds": curve["cpu_seconds"],
         "cpu_ms_a_verdict": found["speed"]["cpu_ms"],
         "mean_tokens": found["speed"]["mean_tokens"],
@@ -283,6 +294,7 @@ def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("dataset", choices=[*ASKED, "simulated"])
     made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
+    made.add_argument("--base", default=DEFAULT_BASE)
     made.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     made.add_argument("--folds", type=int, default=3)
     made.add_argument("--only", type=int, help="train for the first so many folds")
