@@ -101,7 +101,7 @@ class ContrastWriter:
         asked = question_block(case.question)
         messages: list[Message] = [("system", template("contrast"))]
         for shown in _shown_examples():
-            messages += [("user", _case(*shown[:3], grade)), ("assistant", shown[3 + grade])]
+            messages += [("user", _case(shown[0], shown[1], shown[2], grade)), ("assistant", shown[3 + grade])]
         messages.append(("user", _case(given, output, asked, grade)))
         request = make_request(self.model.identity, messages, Parameters(MOST_TOKENS, 0.0, self.seed))
         answer = await self.gateway.ask("writer", self.model, request)

@@ -115,7 +115,8 @@ def reliability(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> lis
 
 def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
     """Expected calibration error: |mean said - mean wanted| over the bins, weighted by their sizes."""
-    return sum(each["n"] * abs(each["said"] - each["wanted"]) for each in reliability(said, wanted)) / len(said)
+    gaps = [each["n"] * abs(each["said"] - each["wanted"]) for each in reliability(said, wanted)]
+    return float(sum(gaps) / len(said))
 
 
 def figures_on_test(
@@ -241,9 +242,9 @@ def _ahead(
     sampling: Mapping[str, int],
 ) -> Difference:
     """The scorer's Spearman with people less that of others, on the same examples."""
-    columns = [[people.score(each) for each in scores] for scores in (others, ours)]
+    theirs, mine = ([people.score(each) for each in scores] for scores in (others, ours))
     wanted = [people.overall(each.id) for each in examples]
-    return paired_difference(*columns, wanted, Resampling(documents(examples), **sampling))
+    return paired_difference(theirs, mine, wanted, Resampling(documents(examples), **sampling))
 
 
 def _by_question(

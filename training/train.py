@@ -122,7 +122,7 @@ def prepare(
         try:
             contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher)
         except InputError as error:
-            if judge_model is None and taught and by in str(error):
+            if judge_model is None and taught and str(by) in str(error):
                 raise InputError(
                     f"{error} It is the teacher of --verdicts; --judge-model names another judge."
                 ) from None
