@@ -74,9 +74,9 @@ def _screen(result: TrainResult, name: str) -> FirstScreen:
         tiles.append(Tile("P(yes) is off by", number(fit["after"]["calibration_error"], 3), sub))
     alone = f"{took['cpu_ms_alone']:.1f} ms asked alone; {took['mean_tokens']:.0f} tokens on average"
     tiles.append(Tile("A verdict takes", f"{took['cpu_ms']:.1f} ms", alone))
-    said = list(result.view().lines)
-    notes = [each for each in said if each.startswith("Note: ")]
-    lead = " ".join(each for each in said[:2] if each not in notes)
+    lines = list(result.view().lines)
+    notes = [each for each in lines if each.startswith("Note: ")]
+    lead = " ".join([each for each in lines if each not in notes][:2])
     cautions = [each.removeprefix("Note: ")[:1].upper() + each.removeprefix("Note: ")[1:] for each in notes]
     return FirstScreen("train", name, choice, headline, lead, tiles, cautions)
 
@@ -198,6 +198,7 @@ def _of_the_mixture(data: Mapping[str, Any]) -> str:
         said.append(f"{count(mixture['duplicates'], 'item')} asked for the same as another one and went.")
     if mixture["without_answer"]:
         said.append(f"{count(mixture['without_answer'], 'verdict')} had no answer.")
+    said += [each for each in TrainResult(data).view().lines if " pairs of outputs that " in each]
     longest = data["options"]["longest"]
     said.append(
         f"{percent(cut['share'], 1)} of the texts are cut at {longest} tokens (the longest has {cut['longest']:,})."

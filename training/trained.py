@@ -53,6 +53,12 @@ class TrainResult(Shown):
             yield "Training gained nothing on validation: this scorer is no better than its base with a head of chance numbers."
         for each in data["remarks"]:
             yield f"Note: {each}."
+        if (made := data["mixture"].get("contrasts")) is not None:
+            yield (
+                f"Of {made['pairs']} pairs of outputs that {made['writer']} wrote, {made['kept']} are ordered by {made['judge']} as "
+                f"they were meant and were learned from ({made['unusable']} of {made['outputs']} outputs could not be used, "
+                f"{made['repeated']} were there already)."
+            )
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
                 yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from askance.models.base import ModelError, Request
-from askance.prompts.checklist import Question
+from askance.commands.learning.train import command
+from askance.models.base import ModelError, Parameters, Request, make_request
+from askance.prompts.checklist import Question, dump_checklist
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.prompts.text import tag_for
-from askance.testing import Reply, ScriptedModel
+from askance.report.any_result import write_report_of
+from askance.testing import Reply, ScriptedModel, ServerReply, StandInServer
 from askance.training.contrasts import chosen_cases, speaks_of
 from askance.training.mixture import PARTS, divided
 from askance.training.train import prepare
@@ -179,6 +182,56 @@ def test_settings_that_do_not_fit_together_are_refused() -> None:
         job(None, None, contrasts=0, max_calls=3)
     with pytest.raises(InputError, match=r"teacher of --verdicts; --judge-model names another judge"):
         job(writer, None)
+
+
+def test_the_command_line_has_them_written_and_goes_on_for_nothing(tiny_base: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    def serve(body: Any) -> ServerReply:
+        messages = tuple((each["role"], each["content"]) for each in body["messages"])
+        request = make_request(body["model"], messages, Parameters(1))
+        reply = write(request) if body["model"] == "w" else see(request)
+        assert isinstance(reply, (str, float))
+        return reply
+
+    data, questions = tmp_path / "examples.jsonl", tmp_path / "checklist.yaml"
+    data.write_text("".join(each.model_dump_json(exclude_none=True) + "\n" for each in EXAMPLES), encoding="utf-8")
+    questions.write_text(dump_checklist(CHECKLIST), encoding="utf-8")
+    with StandInServer(serve) as server:
+        words = [
+            str(data),
+            "--checklist",
+            str(questions),
+            "--base",
+            str(tiny_base),
+            "-o",
+            str(tmp_path / "s"),
+            "--longest",
+            "32",
+        ]
+        words += [
+            "--epochs",
+            "1",
+            "--resamples",
+            "100",
+            "--api-base",
+            server.url,
+            "--writer",
+            "openai/w",
+            "--contrasts",
+            "20",
+        ]
+        words += ["--judge-model", "openai/j", "--store", str(tmp_path / "store.db")]
+        first = CliRunner().invoke(command, words)
+        assert first.exit_code == 0, first.output
+        asked_for = len(server.bodies)
+        again = CliRunner().invoke(command, [*words, "--json"])
+        assert again.exit_code == 0 and len(server.bodies) == asked_for
+    assert "pairs of outputs that openai/w wrote" in " ".join(first.output.split())
+    record = json.loads((tmp_path / "s/train.json").read_text(encoding="utf-8"))
+    assert record["mixture"]["contrasts"]["kept"] > 0 and record["mixture"]["contrasts"]["judge"] == "openai/j"
+    page = write_report_of(tmp_path / "s").read_text(encoding="utf-8")
+    assert "pairs of outputs that openai/w wrote" in page
 
 
 def test_a_scorer_learns_from_them_and_its_record_says_how_many(tiny_base: Path, tmp_path: Path) -> None:
