@@ -67,6 +67,7 @@ HEADINGS = {
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
     "correction per_token halves ranking_resamples",
     "How weights are learned": "pooling pair_share swap",
+    "What is written to learn from": "contrasts contrast_grades writer judge_model",
     "How a scorer is trained": "batch_size learning_rate levels rating_pairs precision",
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
@@ -178,7 +179,7 @@ def buying_options(function: Function) -> Function:
 
 
 INPUTS = {
-    **dict.fromkeys(("model", "source", "target", "generator", "judge"), MODEL),
+    **dict.fromkeys(("model", "source", "target", "generator", "judge", "judge_model"), MODEL),
     **dict.fromkeys(("data", "checklist", "candidates", "verdicts", "ratings", "task", "run", "output"), FILE),
     **dict.fromkeys(("judge_file", "judge_run", "from_run", "directory", "preferences"), FILE),
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt"), FILE),

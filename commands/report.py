@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
-    PATH is the directory of a finished run, or a file that evaluate, diagnose, weigh, select or compare wrote.
+    PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare wrote.
     """
     named = [f"--{name}" for name in ("data", "checklist", "model") if given[name] is not None]
     model = given.pop("model")

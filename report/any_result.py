@@ -13,6 +13,7 @@ from ..prompts.tables import PARQUET_SUFFIXES, suffix_of
 from .comparison import render_comparison
 from .judged_file import JudgedFile, render_judging
 from .run import write_report
+from .scorer import render_scorer
 from .selection import render_selection
 from .verdicts import Beside, read_judging
 from .weights import render_weights
@@ -73,6 +74,8 @@ def _render(result: Result) -> str:
             return render_selection(data, name)
         case "comparison":
             return render_comparison(data, name)
+        case "scorer":
+            return render_scorer(data, name)
         case "evaluation":
             return render_judging(JudgedFile("evaluate", name, data))
         case _:
@@ -100,11 +103,11 @@ def _only_result(directory: Path) -> Result:
     return found[0]
 
 
-Kind = Literal["run", "weights", "selection", "comparison", "evaluation", "diagnosis", "verdicts"]
+Kind = Literal["run", "weights", "selection", "comparison", "scorer", "evaluation", "diagnosis", "verdicts"]
 
 KNOWN = (
-    "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; verdicts of "
-    "evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
+    "the directory of a run; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
+    "a scorer; verdicts of evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
 )
 """What a report can be written of, in words."""
 
@@ -113,6 +116,7 @@ _FIELDS: dict[Kind, tuple[str, ...]] = {
     "weights": ("weights", "learners", "beats_uniform"),
     "selection": ("kept", "curves", "convergence"),
     "comparison": ("judges", "compared_on", "differences"),
+    "scorer": ("scorer", "curve", "mixture"),
     "evaluation": ("yes_rates", "scores", "coverage"),
     "diagnosis": ("findings", "all_questions", "phi"),
     "verdicts": ("example", "question", "model", "answer"),

@@ -114,7 +114,7 @@ def line_chart(
         marked: A place to be marked by an upright line.
         level: A value to be marked by a line across.
     """
-    count = 1 + max(each.place for each in points)
+    count = 1 + max([*names, *(each.place for each in points)])
 
     def across(place: float) -> str:
         return f"{9 + 89 * (place + 0.5) / count:.2f}%"

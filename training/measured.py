@@ -15,17 +15,20 @@ from ..models.trained.trained_scorer import expected_scores
 from ..prompts.examples import documents, human_dimensions
 from ..prompts.verdicts import Verdict, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
+from ..stats.differences import difference_dict, paired_difference
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..evaluation.scoring import ExampleScore, Targets
     from ..models.trained.network import Network
     from ..models.trained.scored_text import ScoredText
     from ..models.trained.scorer_file import ScorerFile
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
+    from ..stats.differences import Difference
     from .items import Probe, TrainingItem
     from .options import TrainOptions
 
@@ -76,7 +79,11 @@ def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) ->
 
 
 def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
-    """Brier score and expected calibration error of P(yes) against the wanted one, on the verdicts of test."""
+    """P(yes) against the wanted one on the verdicts of test, before and after calibration.
+
+    Returns:
+        ``n``, and for ``before`` and ``after`` the Brier score, the expected calibration error and :func:`reliability`.
+    """
     items = [each for each in test if each.kind == "verdict"]
     if not items:
         return {"n": 0, "reason": "test has no verdict"}
@@ -87,16 +94,28 @@ def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file
         found[name] = {
             "brier": float(np.mean((said - wanted) ** 2)),
             "calibration_error": calibration_error(said, wanted),
+            "bins": reliability(said, wanted),
         }
     return found
 
 
-def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    """Expected calibration error: |mean said - mean wanted| over ten bins of what was said, weighted by their sizes."""
+def reliability(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+    """The tenths of P(yes) in which anything lies: number of the bin, how many, mean of what was said and of what was wanted."""
     bins = np.minimum((said * BINS).astype(int), BINS - 1)
-    gaps = (
-        abs(said[bins == each].mean() - wanted[bins == each].mean()) * (bins == each).sum() for each in {*bins.tolist()}
-    )
+    return [
+        {
+            "bin": each,
+            "n": int((bins == each).sum()),
+            "said": float(said[bins == each].mean()),
+            "wanted": float(wanted[bins == each].mean()),
+        }
+        for each in sorted({*bins.tolist()})
+    ]
+
+
+def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    """Expected calibration error: |mean said - mean wanted| over the bins, weighted by their sizes."""
+    gaps = [each["n"] * abs(each["said"] - each["wanted"]) for each in reliability(said, wanted)]
     return float(sum(gaps) / len(said))
 
 
@@ -107,19 +126,22 @@ def figures_on_test(
     items: Sequence[TrainingItem],
     checklist: Checklist,
     teacher: VerdictColumns | None,
+    base: VerdictColumns,
     options: TrainOptions,
 ) -> dict[str, Any]:
-    """Scorer, teacher and people on the test examples, and on the test pairs.
+    """Scorer, teacher, base and people on the test examples, and on the test pairs.
 
     Returns:
-        ``people`` (scorer's and teacher's correlations with people, each over all dimensions and on each), ``teacher``
-        (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
+        ``people`` (scorer's, teacher's and untrained base's correlations with people, each over all dimensions and on each),
+        ``beyond`` (how far the scorer's Spearman with people is above
+        the teacher's and the base's), ``base`` (the base's with the teacher's scores), ``teacher`` (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
         with the wanted one over all questions, documents resampled), and ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
     """
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
-    verdicts = _verdicts(reader, file, examples, checklist)
+    verdicts = verdicts_of(reader, examples, checklist, file)
     scores = score_examples(examples, checklist, verdicts)
+    untrained = score_examples(examples, checklist, base)
     ids = {each.id for each in examples}
     theirs = [each for each in teacher or () if each.example in ids]
     taught = score_examples(examples, checklist, theirs) if theirs else None
@@ -128,8 +150,15 @@ def figures_on_test(
         found["people"] = {"scorer": measure(scores, people, examples, **sampling).to_dict()}
         if taught is not None:
             found["people"]["teacher"] = measure(taught, people, examples, **sampling).to_dict()
+        found["people"]["base"] = measure(untrained, people, examples, **sampling).to_dict()
+        found["beyond"] = {
+            name: difference_dict(_ahead(other, scores, people, examples, sampling))
+            for name, other in (("teacher", taught), ("base", untrained))
+            if other is not None
+        }
     if taught is not None:
         wanted = source_targets(checklist, taught)
+        found["base"] = measure(untrained, wanted, examples, **sampling).to_dict()
         found["teacher"] = measure(scores, wanted, examples, **sampling).to_dict()
         found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
     single = [each for each in items if each.kind == "verdict"]
@@ -191,15 +220,31 @@ def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str,
     return found
 
 
-def _verdicts(
-    reader: ScorerReader, file: ScorerFile, examples: Sequence[Example], checklist: Checklist
+def verdicts_of(
+    reader: ScorerReader, examples: Sequence[Example], checklist: Checklist, file: ScorerFile | None = None
 ) -> VerdictColumns:
+    """A network's answers to all questions on all examples; without a ``file`` as it says them, uncalibrated."""
     asked = [(example, question) for example in examples for question in checklist.questions]
-    said = [file.calibrated(p) for p in reader.raw([scored_text(question, example) for example, question in asked])]
+    said = reader.raw([scored_text(question, example) for example, question in asked])
+    if file is not None:
+        said = [file.calibrated(p) for p in said]
     return VerdictColumns(
         Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
         for (example, question), p in zip(asked, said, strict=True)
     )
+
+
+def _ahead(
+    others: Sequence[ExampleScore],
+    ours: Sequence[ExampleScore],
+    people: Targets,
+    examples: Sequence[Example],
+    sampling: Mapping[str, int],
+) -> Difference:
+    """The scorer's Spearman with people less that of others, on the same examples."""
+    theirs, mine = ([people.score(each) for each in scores] for scores in (others, ours))
+    wanted = [people.overall(each.id) for each in examples]
+    return paired_difference(theirs, mine, wanted, Resampling(documents(examples), **sampling))
 
 
 def _by_question(

@@ -99,8 +99,7 @@ def gather(
     Raises:
         InputError: There is nothing to learn, too little, or it cannot be divided.
     """
-    group_of = groups_of(examples, preferences)
-    part_of, kept = _parts(examples, group_of, earlier, options)
+    group_of, part_of, kept = divided(examples, preferences, earlier, options)
     wanted: Mapping[str, Mapping[str, float | None]] = {}
     if human_dimensions(examples, checklist):
         wanted = human_targets(examples, checklist, options.human_scale).wanted
@@ -137,6 +136,18 @@ def gather(
         lost,
         tuple(_remarks(parts["training"])),
     )
+
+
+def divided(
+    examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
+) -> tuple[dict[str, str], dict[str, str], int]:
+    """The document and the part of each example and pair, by its id, and how many examples keep the part that they had in a run.
+
+    Raises:
+        InputError: They cannot be divided.
+    """
+    group_of = groups_of(examples, preferences)
+    return group_of, *_parts(examples, group_of, earlier, options)
 
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:

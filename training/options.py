@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from ..evaluation.options import GatewayOptions
+from ..models.idle import Idle, where
 from ..prompts.labels import parse_labels
 
-NOT_IN_FINGERPRINT = ("teacher_price", "teacher_seconds", "machine_price")
-"""Settings that the weights do not depend on."""
+_BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
+NOT_IN_FINGERPRINT = frozenset(
+    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", *_BUYING}
+)
+"""Settings that the weights do not depend on, beyond the data that they lead to."""
 
 
-class TrainOptions(BaseModel):
+class TrainOptions(GatewayOptions):
     """What is learned from, how, and what is counted as its price."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epochs: int = Field(5, ge=1, description="How often all training data are gone through at most.")
     batch_size: int = Field(32, ge=1, description="Texts (a question with an output) in a step, or a few more.")
@@ -29,6 +32,10 @@ class TrainOptions(BaseModel):
     rating_pairs: bool = Field(
         True, description="Make preference pairs of ratings too: two outputs for one document, one rated higher."
     )
+    contrasts: int = Field(
+        0, ge=0, description="Questions with an input each for which --writer writes outputs that pass and that fail."
+    )
+    contrast_grades: int = Field(3, ge=2, le=5, description="Outputs for each, from a plain no to a plain yes.")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Of training; bfloat16 is faster on processors with such instructions."
     )
@@ -51,6 +58,13 @@ class TrainOptions(BaseModel):
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
     seed: int = Field(42, ge=0, description="Seed of the split, the head, the order and dropout.")
 
+    idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(
+            ("contrast_grades", *_BUYING), where(contrasts=0), "no model is asked where nothing is written (contrasts)"
+        ),
+    )
+    """Settings without use beside others."""
+
     @field_validator("labels", mode="before")
     @classmethod
     def _words(cls, given: object) -> dict[str, tuple[str, ...]]:
@@ -60,6 +74,8 @@ class TrainOptions(BaseModel):
     def _fit_together(self) -> TrainOptions:
         if min(self.loss_weights) < 0 or not any(self.loss_weights):
             raise ValueError("loss_weights: three numbers of 0 or more are needed, and one above 0")
+        if self.contrasts and not self.loss_weights[2]:
+            raise ValueError("contrasts: they are pairs, and the preference loss has no weight (loss_weights)")
         if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
             raise ValueError("human_scale: the lowest score must be below the highest")
         return self

@@ -22,8 +22,9 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
 from ..prompts.rows import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
-from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed
-from .mixture import PARTS, check_lengths, gather, groups_of
+from .contrasts import buy_contrasts
+from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
+from .mixture import PARTS, check_lengths, divided, gather, groups_of
 from .options import NOT_IN_FINGERPRINT, TrainOptions
 from .trained import RESULT_FILE, SCHEMA, TrainResult
 from .trainer import Trainer
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..evaluation.progress import Watcher
+    from ..models.base import Model
     from ..models.trained.network import Network
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
@@ -55,6 +57,8 @@ def train(
     verdicts: str | Path | Iterable[Any] | None = None,
     preferences: str | Path | Iterable[Mapping[str, Any]] | None = None,
     judge: str | Path | None = None,
+    writer: str | Model | None = None,
+    judge_model: str | Model | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -69,6 +73,8 @@ def train(
         verdicts: File of ``askance evaluate -o``, or verdicts: of one judge, the teacher.
         preferences: Pairs of outputs.
         judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept.
+        writer: Model that writes outputs to tell apart, for ``contrasts``.
+        judge_model: Model that sees whether they came out as meant; by default the teacher, without one the writer.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         options: Settings of :class:`~.options.TrainOptions`.
@@ -76,11 +82,13 @@ def train(
     Raises:
         InputError: Bad data or settings, too little or nothing to learn, a base that is not there, or a folder with
             something else in it; names file, line and field.
-        AskanceError: The disk is full.
+        BudgetExceededError: A cap on what is bought was reached; the answers so far are kept.
+        AskanceError: The disk is full, or a model that is asked is down.
         MissingExtraError: torch or transformers is not installed.
     """
-    job = prepare(data, checklist, output, base, verdicts, preferences, judge, options)
-    return job.run(watcher, progress)
+    with watching(watcher, progress) as shown:
+        job = prepare(data, checklist, output, base, verdicts, preferences, judge, writer, judge_model, options, shown)
+        return job.run(shown)
 
 
 def prepare(
@@ -91,17 +99,45 @@ def prepare(
     verdicts: str | Path | Iterable[Any] | None,
     preferences: Any,
     judge: str | Path | None,
+    writer: str | Model | None,
+    judge_model: str | Model | None,
     options: Mapping[str, Any],
+    watcher: Watcher,
 ) -> TrainJob:
-    """Load and check what :func:`train` is given; what is raised is as there."""
+    """Load and check what :func:`train` is given, and have its contrasts written; what is raised is as there."""
     settings = parse_options(TrainOptions, options)
+    if (writer is not None) != bool(settings.contrasts):
+        raise InputError("--contrasts says how much the --writer is to write: give both, or neither.")
+    if judge_model is not None and not settings.contrasts:
+        raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
     questions = load_checklist(checklist)
     examples = _load_all(data, settings)
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = _load_verdicts(verdicts, examples, questions)
     earlier = None if judge is None else earlier_run(judge)
-    mixture = gather(examples, questions, verdicts=taught, preferences=pairs, earlier=earlier, options=settings)
-    return TrainJob(examples, questions, pairs, taught, mixture, Path(output), base, settings)
+    contrasts = None
+    if writer is not None:
+        _, part_of, _ = divided(examples, pairs, earlier, settings)
+        by = judge_model or (taught[0].model if taught else writer)
+        try:
+            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher)
+        except InputError as error:
+            if judge_model is None and taught and str(by) in str(error):
+                raise InputError(
+                    f"{error} It is the teacher of --verdicts; --judge-model names another judge."
+                ) from None
+            raise
+    mixture = gather(
+        examples,
+        questions,
+        verdicts=taught,
+        preferences=pairs,
+        earlier=earlier,
+        options=settings,
+        further=contrasts.items if contrasts else (),
+    )
+    found = contrasts.found if contrasts else None
+    return TrainJob(examples, questions, pairs, taught, mixture, found, Path(output), base, settings)
 
 
 @dataclass(frozen=True)
@@ -113,6 +149,8 @@ class TrainJob:
     preferences: Sequence[Preference]
     teacher: VerdictColumns | None
     mixture: Mixture
+    contrasts: Mapping[str, Any] | None
+    """What became of the outputs that a model wrote."""
     output: Path
     base: str
     settings: TrainOptions
@@ -120,7 +158,7 @@ class TrainJob:
     @cached_property
     def fingerprint(self) -> str:
         """What the weights depend on: data, base and settings."""
-        settings = self.settings.model_dump_json(exclude={*NOT_IN_FINGERPRINT})
+        settings = self.settings.model_dump_json(exclude=set(NOT_IN_FINGERPRINT))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
         return sha256(json.dumps([self.base, settings, items]).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -138,20 +176,31 @@ class TrainJob:
                 shown.say(f"Note: {each}.")
             _check_room(self.output, network)
             groups = groups_of(self.examples, self.preferences)
+            tested = self._tested(groups)
+            base = verdicts_of(ScorerReader(network), tested, self.checklist)
             folder = self.output / CHECKPOINTS
             trainer = Trainer(network, mixture.training, mixture.validation, groups, settings, folder, self.fingerprint)
             curve = trainer.run(shown)
             shown.phase("looking at test")
-            result = self._measured(network, curve, groups, remarks, {"share": cut, "longest": most})
+            result = self._measured(network, curve, tested, base, remarks, {"share": cut, "longest": most})
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return result
+
+    def _tested(self, groups: Mapping[str, str]) -> list[Example]:
+        """The test examples; those that must not be divided are one document."""
+        return [
+            each.model_copy(update={"metadata": {**each.metadata, "document": groups[each.id]}})
+            for each in self.examples
+            if self.mixture.part_of[each.id] == "test"
+        ]
 
     def _measured(
         self,
         network: Network,
         curve: LossCurve,
-        groups: Mapping[str, str],
+        tested: Sequence[Example],
+        base: VerdictColumns,
         remarks: Sequence[str],
         cut: Mapping[str, float],
     ) -> TrainResult:
@@ -171,12 +220,7 @@ class TrainJob:
             questions=tuple(each.id for each in self.checklist.questions),
         )
         file.write(self.output)
-        tested = [
-            each.model_copy(update={"metadata": {**each.metadata, "document": groups[each.id]}})
-            for each in self.examples
-            if mixture.part_of[each.id] == "test"
-        ]
-        figures = figures_on_test(reader, file, tested, mixture.test, self.checklist, self.teacher, settings)
+        figures = figures_on_test(reader, file, tested, mixture.test, self.checklist, self.teacher, base, settings)
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
         took = speed(network, [text for each in mixture.test for text in each.texts])
@@ -187,7 +231,7 @@ class TrainJob:
                 "base": self.base,
                 "fingerprint": self.fingerprint,
                 "options": settings.model_dump(mode="json"),
-                "mixture": mixture.to_dict(),
+                "mixture": mixture.to_dict() | ({"contrasts": dict(self.contrasts)} if self.contrasts else {}),
                 "cut": dict(cut),
                 "remarks": list(remarks),
                 "curve": curve.to_dict(),

@@ -53,6 +53,15 @@ class TrainResult(Shown):
             yield "Training gained nothing on validation: this scorer is no better than its base with a head of chance numbers."
         for each in data["remarks"]:
             yield f"Note: {each}."
+        if (made := data["mixture"].get("contrasts")) is not None:
+            yield (
+                f"Of {made['pairs']} pairs of outputs that {made['writer']} wrote, {made['kept']} are ordered by {made['judge']} as "
+                f"they were meant and were learned from ({made['unusable']} of {made['outputs']} outputs could not be used, "
+                f"{made['repeated']} were there already)."
+            )
+        for name, found in data["test"].get("beyond", {}).items():
+            if found["value"] is not None:
+                yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         if "preferences" in data["test"]:
@@ -76,6 +85,8 @@ class TrainResult(Shown):
             rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
         if "teacher" in test:
             rows += _rows_of("scorer with teacher", test["teacher"])
+            if "base" in test:
+                rows += _rows_of("base with teacher", test["base"])
             for question, found in test["teacher"]["questions"].items():
                 rows.append(
                     {"what": "scorer with teacher", "on": question, "n": found["n"], **correlation_figures(found)}

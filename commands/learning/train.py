@@ -9,7 +9,16 @@ import click
 
 from ...training.options import TrainOptions
 from ...training.train import DEFAULT_BASE, prepare
-from ..options import GroupedCommand, common_options, config_option, load_dotenv, need, settings, settings_options
+from ..options import (
+    GroupedCommand,
+    common_options,
+    config_option,
+    load_dotenv,
+    need,
+    settings,
+    settings_options,
+    store_options,
+)
 from ..output import console, echo_json, show
 from ..terminal import echo
 
@@ -23,8 +32,17 @@ from ..terminal import echo
 @click.option(
     "--base", default=None, help="What is trained: minilm, a folder, or a model on the hub. [default: minilm]"
 )
+@click.option(
+    "--writer", default=None, help="Model that writes outputs to tell apart, as provider/model (--contrasts)."
+)
+@click.option(
+    "--judge-model",
+    default=None,
+    help="Model that sees whether they came out as meant. [default: the teacher, else the writer]",
+)
 @click.option("-o", "--output", default=None, help="Folder of the scorer.")
 @config_option
+@store_options
 @common_options
 @settings_options(TrainOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
@@ -37,8 +55,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     options, inputs = settings(TrainOptions, config, given)
     need(inputs, "data", "checklist", "output")
     inputs |= {"base": inputs["base"] or DEFAULT_BASE, "judge": inputs.pop("judge_run")}
-    job = prepare(**inputs, options=options)
     with console(quiet) as watcher:
+        job = prepare(**inputs, options=options, watcher=watcher)
         found = job.run(watcher)
     if as_json:
         echo_json(found.to_dict())

@@ -256,3 +256,25 @@ def test_calibration_error_and_break_even() -> None:
     assert found["break_even_money"]["verdicts"] == 1011  # 1 dollar over .001 - .036 / 3600
     assert found["break_even_time"]["reason"] == "a verdict of the teacher takes no more"
     assert "--teacher-price" in price(1.0, 1.0, options())["break_even_money"]["reason"]
+
+
+def test_people_say_how_far_the_scorer_is_ahead_of_its_base_and_its_teacher(trained: TrainResult) -> None:
+    test = trained.data["test"]
+    assert {*test["people"]} == {"scorer", "teacher", "base"} and {*test["beyond"]} == {"teacher", "base"}
+    for name, found in test["beyond"].items():
+        apart = test["people"]["scorer"]["spearman"] - test["people"][name]["spearman"]
+        assert found["value"] == pytest.approx(apart) and found["low"] <= found["value"] <= found["high"]
+    assert test["people"]["base"]["spearman"] < 0.6 < test["people"]["scorer"]["spearman"]
+    assert test["base"]["n"] == test["teacher"]["n"]
+    whats = [row["what"] for row in trained.view().shown_tables()["test"]]
+    assert {"base with people", "base with teacher"} <= {*whats}
+
+
+def test_the_bins_of_calibration_make_up_its_error(trained: TrainResult) -> None:
+    fit = trained.data["calibration"]
+    for name in ("before", "after"):
+        bins = fit[name]["bins"]
+        assert sum(each["n"] for each in bins) == fit["n"]
+        assert all(each["bin"] / 10 <= each["said"] <= each["bin"] / 10 + 0.1 for each in bins)
+        error = sum(each["n"] * abs(each["said"] - each["wanted"]) for each in bins) / fit["n"]
+        assert fit[name]["calibration_error"] == pytest.approx(error)

@@ -1,0 +1,317 @@
+"""LMUnit's Table 2 as far as two cores carry it: a scorer trained with each loss alone and with all three together.
+
+    python -m askance.experiments.reproduce.lmunit_training topical_chat --data topical_chat.jsonl -o topical_chat.json
+    python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
+
+On people's scores (``topical_chat``, ``qags``, ``summeval``) every document is tested on once: the data are dealt into
+``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed. Scores
+are standardised within their fold before they are put together, as each fold has its own scorer. Beside the scorers stand
+the base before training, the length of the output, and UniEval's published scores where the file has them.
+
+``simulated`` distils a judge of the simulated world (:class:`askance.testing.SimulatedWorld`; nothing in it is real) that
+answers four questions on each of many outputs; people rated some of those that are trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...evaluation.evaluate import evaluate
+from ...models.trained.network import Network, open_network, start_network
+from ...models.trained.scored_text import scored_text
+from ...models.trained.scorer_file import read_scorer
+from ...prompts.checklist import Checklist, Question
+from ...prompts.errors import InputError
+from ...prompts.examples import Example
+from ...stats.correlation import correlate, correlations_dict
+from ...stats.differences import difference_dict, paired_difference
+from ...stats.resampling import Resampling
+from ...testing import SimulatedJudge, SimulatedWorld
+from ...training.measured import ScorerReader
+from ...training.train import DEFAULT_BASE, train
+from ..command_line import says_errors, write_result
+from ..datasets import load_rated
+from .common import DIMENSIONS, PUBLISHED
+
+ARMS = {
+    "cross-entropy": (1.0, 0.0, 0.0),
+    "squared error": (0.0, 1.0, 0.0),
+    "preference": (0.0, 0.0, 1.0),
+    "all three": (1.0, 1.0, 1.0),
+}
+ALL = "all three"
+ASKED = {
+    "topical_chat": {
+        "naturalness": "Is the response natural, like something a person would say?",
+        "coherence": "Does the response follow from the conversation?",
+        "engagingness": "Is the response engaging?",
+        "groundedness": "Does the response use the given fact?",
+    },
+    "qags": {"consistency": "Is every statement in the summary supported by the article?"},
+    "summeval": {
+        "coherence": "Is the summary coherent?",
+        "consistency": "Is every statement in the summary supported by the article?",
+        "fluency": "Is the summary fluent?",
+        "relevance": "Does the summary hold what matters most in the article?",
+    },
+}
+"""One question a dimension, its unit test."""
+TURN, FACT, ARTICLE = 15, 15, 30
+"""Words of the last turn, of the fact and of the article that are kept: what --longest cuts off at the end would be just the
+last turn and the fact."""
+WHOLE = "mean"
+"""The mean over the dimensions."""
+RATED = 0.2
+"""Share of the simulated outputs for training that people rated."""
+TO_A_DOCUMENT = 3
+"""Simulated outputs for one article."""
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one of the tables."""
+    given = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = given.folder or Path(scratch)
+        result = simulated(given, place) if given.dataset == "simulated" else people(given, place)
+    words = [each.rpartition("/")[2] for each in (sys.argv[1:] if arguments is None else arguments)]
+    command = f"python -m askance.experiments.reproduce.lmunit_training {' '.join(words)}"
+    write_result(given.output, {"command": command, **result})
+    return 0
+
+
+def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    """Held-out agreement with people, pooled over the folds.
+
+    Raises:
+        InputError: Bad data or settings.
+    """
+    names = DIMENSIONS[given.dataset]
+    questions = [Question(id=each, text=ASKED[given.dataset][each], dimension=each) for each in names]
+    checklist = Checklist(questions=tuple(questions))
+    examples = [_short(each, names, given.dataset) for each in load_rated(given.dataset, given.data)]
+    if given.folds < 2:
+        raise InputError(f"--folds {given.folds}: at least 2 are needed, one to test on.")
+    documents = sorted({each.metadata["document"] for each in examples})
+    random.Random(0).shuffle(documents)
+    number = {each: place for place, each in enumerate(documents)}
+    arms = {name: ARMS[name] for name in given.arms}
+    said: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
+    trainings = []
+    for fold in range(min(given.folds, given.only or given.folds)):
+        divided = [_placed(each, number[each.metadata["document"]], fold, given.folds) for each in examples]
+        test = [each for each in divided if each.metadata["split"] == "test"]
+        base = start_network(given.base, levels=given.levels, longest=given.longest, seed=fold)
+        said["the base, untrained"] |= read_apart(base, test, checklist)
+        for name, weights in arms.items():
+            folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
+            found = _train(given, divided, checklist, folder, fold, weights).data
+            said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist)
+            trainings.append({"scorer": name, "fold": fold, **_training(found)})
+    tested = [each for each in examples if each.id in said["the base, untrained"]]
+    said["length of the output"] = {each.id: dict.fromkeys(names, float(len(each.output or ""))) for each in tested}
+    if all(each.metadata.get(PUBLISHED) for each in tested):
+        said["UniEval (T5), published"] = {
+            each.id: {name: each.metadata[PUBLISHED][name] for name in names} for each in tested
+        }
+    return {"dataset": given.dataset, "examples": len(tested), "trainings": trainings} | _beside_people(
+        said, tested, names, list(arms)
+    )
+
+
+def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    """A simulated judge distilled: the scorer's and its teacher's correlation with simulated people."""
+    world = SimulatedWorld(size=given.size, seed=given.seed)
+    examples = []
+    for count, row in enumerate(world.rows):
+        document = f"Article [a{count // TO_A_DOCUMENT:05d}]."
+        examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
+    judged = evaluate(examples, checklist=world.checklist, model=SimulatedJudge(world, perfect=True), no_cache=True)
+    divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
+    rows = []
+    for name in given.arms:
+        folder = place / f"simulated-{given.size}-{given.seed}-{name.replace(' ', '-')}"
+        found = _train(given, divided, world.checklist, folder, given.seed, ARMS[name], judged.verdicts).data
+        kept = found["test"]["people"]
+        rows.append(
+            {"scorer": name, **kept["scorer"], "kept": kept["scorer"]["spearman"] / kept["teacher"]["spearman"]}
+            | {"verdicts": found["test"]["verdicts"], "calibration": found["calibration"], **_training(found)}
+        )
+    return {"simulated": True, "outputs": given.size, "teacher": kept["teacher"], "rows": rows}
+
+
+def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
+    """A network's ŷ by example and dimension, standardised over these examples (left as it is where it is constant)."""
+    reader = ScorerReader(network)
+    found: dict[str, dict[str, float]] = {each.id: {} for each in examples}
+    for question in checklist.questions:
+        values = np.array(reader.raw([scored_text(question, each) for each in examples]))
+        spread = float(values.std()) or 1.0
+        for example, value in zip(examples, (values - values.mean()) / spread, strict=True):
+            found[example.id][question.dimension] = float(value)
+    return found
+
+
+def nearest(given: str, output: str, words: int) -> str:
+    """The sentences of a text that share most words with an output, in their order, some ``words`` in all."""
+    sentences = [each for each in re.split(r"(?<=[.!?])\s+|\n+", given) if each.strip()]
+    own = _words(output)
+    best = sorted(
+        range(len(sentences)),
+        key=lambda at: -len(own & _words(sentences[at])) / (1e-9 + len(_words(sentences[at])) ** 0.5),
+    )
+    kept: list[int] = []
+    while best and sum(len(sentences[at].split()) for at in kept) < words:
+        kept.append(best.pop(0))
+    return " ".join(sentences[at] for at in sorted(kept))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
+    """What a small base can read of an example: the last turn and the fact, or the article, as far as it is near the output."""
+    output, given = example.output or "", (example.input, example.context or "")
+    if dataset == "topical_chat":
+        last = [each for each in given[0].split("\n") if each.strip()][-1]
+        fact = nearest(given[1], output, FACT).split()
+        given = (" ".join(last.split()[-TURN:]), " ".join(fact[:FACT]))
+    else:
+        given = (nearest(given[0], output, ARTICLE), given[1])
+    return example.model_copy(
+        update={
+            "input": given[0],
+            "context": given[1] or None,
+            "human": {name: example.human[name] for name in names},
+            "metadata": {**example.metadata, "document": str(example.metadata.get("document", example.id))},
+        }
+    )
+
+
+def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
+    """An example in its part: a fold is tested on, and a sixth of the other documents is validation."""
+    part = "test" if number % folds == fold else "validation" if number // folds % 6 == 0 else "development"
+    return example.model_copy(update={"metadata": {**example.metadata, "split": part}})
+
+
+def _part_rated(example: Example, document: int) -> Example:
+    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
+    part = ("validation", "test", *4 * ("development",))[document % 6]
+    unrated = part == "development" and document // 6 % round(1 / RATED) != 0
+    shown = {"output": (example.output or "").split(": ")[1], "metadata": {**example.metadata, "split": part}}
+    return example.model_copy(update=shown | ({"human": {}} if unrated else {}))
+
+
+def _train(
+    given: argparse.Namespace,
+    examples: Sequence[Example],
+    checklist: Checklist,
+    folder: Path,
+    seed: int,
+    weights: tuple[float, float, float],
+    verdicts: Any = None,
+) -> Any:
+    names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
+    settings = {name: getattr(given, name) for name in names}
+    return train(
+        examples,
+        checklist=checklist,
+        output=folder,
+        base=given.base,
+        verdicts=verdicts,
+        seed=seed,
+        loss_weights=weights,
+        **settings,
+    )
+
+
+def _training(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a training took, and how it went on validation."""
+    curve, items = found["curve"], Counter[str]()
+    for row in found["mixture"]["rows"]:
+        items[row["kind"]] += row["training"]
+    return {
+        "training_items": dict(items),
+        "cpu_seconds": curve["cpu_seconds"],
+        "cpu_ms_a_verdict": found["speed"]["cpu_ms"],
+        "mean_tokens": found["speed"]["mean_tokens"],
+        "cut_share": found["cut"]["share"],
+        "best_epoch": curve["best_epoch"],
+        "validation": [each["loss"] for each in curve["validation"]],
+    }
+
+
+def _beside_people(
+    said: Mapping[str, Mapping[str, Mapping[str, float]]],
+    examples: Sequence[Example],
+    names: Sequence[str],
+    arms: Sequence[str],
+) -> dict[str, Any]:
+    """Correlations of each with people, by dimension and of the means; and how far all three losses are ahead of others."""
+    resampling = Resampling([each.metadata["document"] for each in examples])
+
+    def column(scores: Mapping[str, Mapping[str, float]], name: str) -> list[float]:
+        if name != WHOLE:
+            return [scores[each.id][name] for each in examples]
+        table = np.array([[scores[each.id][name] for name in names] for each in examples])
+        spread = table.std(axis=0)
+        standard: list[float] = ((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).mean(axis=1).tolist()
+        return standard
+
+    wanted = {each.id: {name: float(each.human_score(name) or 0.0) for name in names} for each in examples}
+    columns = [WHOLE, *names] if len(names) > 1 else list(names)
+    rows = [
+        {"scorer": who}
+        | {
+            name: correlations_dict(correlate(column(scores, name), column(wanted, name), resampling))
+            for name in columns
+        }
+        for who, scores in said.items()
+    ]
+    whole = columns[0]
+    gains = {
+        other: difference_dict(
+            paired_difference(column(said[other], whole), column(said[ALL], whole), column(wanted, whole), resampling)
+        )
+        for other in (said if ALL in arms else ())
+        if other != ALL
+    }
+    return {"rows": rows, f"{ALL} beyond": gains}
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("dataset", choices=[*ASKED, "simulated"])
+    made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
+    made.add_argument("--base", default=DEFAULT_BASE)
+    made.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    made.add_argument("--folds", type=int, default=3)
+    made.add_argument("--only", type=int, help="train for the first so many folds")
+    made.add_argument("--size", type=int, default=3000, help="simulated outputs")
+    made.add_argument("--seed", type=int, default=0, help="of the simulated world")
+    made.add_argument("--folder", type=Path, help="keep the scorers there; what is there is not trained again")
+    made.add_argument("--epochs", type=int, default=3)
+    made.add_argument("--batch-size", type=int, default=25)
+    made.add_argument("--learning-rate", type=float, default=1.5e-4)
+    made.add_argument("--longest", type=int, default=64)
+    made.add_argument("--levels", type=int, default=2)
+    made.add_argument("--patience", type=int, default=2)
+    made.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
+    made.add_argument("--resamples", type=int, default=2000)
+    made.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
+    return made
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,100 @@
+"""LMUnit's Table 2 on a network of one layer: what is tested on was not learned from, and every row is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.experiments.reproduce import lmunit_training
+from askance.experiments.reproduce.lmunit_training import ARMS, nearest
+from askance.prompts.errors import InputError
+
+from ...training.conftest import tiny_base
+
+__all__ = ["tiny_base"]
+
+SMALL = ["--epochs", "1", "--longest", "32", "--resamples", "100", "--precision", "float32"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """24 conversations with two responses each; the good ones are rated higher."""
+    rows = []
+    for n in range(48):
+        score = 3.0 if n % 2 else 1.0 + n % 3 / 4
+        human = dict.fromkeys(("naturalness", "coherence", "engagingness", "groundedness"), score)
+        words = f"good new {n}" if n % 2 else f"broken old {n}"
+        rows.append(
+            {
+                "id": f"e{n}",
+                "input": f"Hello {n // 2}.\nGo on with {n // 2}.",
+                "context": "Fast. Slow. Warm.",
+                "output": words,
+            }
+            | {"human": human, "unieval": human}
+        )
+    file = tmp_path / "topical_chat.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    return file
+
+
+def run(tmp_path: Path, *given: str) -> dict[str, Any]:
+    out = tmp_path / "out.json"
+    assert lmunit_training.main([*given, *SMALL, "-o", str(out)]) == 0
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_document_is_tested_on_once_by_a_scorer_that_did_not_learn_from_it(
+    data: Path, tmp_path: Path, tiny_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    seen: list[dict[str, str]] = []
+    train = lmunit_training.train
+
+    def watched(examples: Any, **settings: Any) -> Any:
+        seen.append({each.id: each.metadata["split"] for each in examples})
+        return train(examples, **settings)
+
+    monkeypatch.setattr(lmunit_training, "train", watched)
+    given = ["topical_chat", "--data", str(data), "--base", str(tiny_base), "--folds", "2"]
+    found = run(tmp_path, *given, "--arms", "preference", "all three")
+    assert found["command"].startswith("python -m askance.experiments.reproduce.lmunit_training topical_chat --data")
+    assert len(seen) == 4 and found["examples"] == 48
+    tested = [{name for name, part in each.items() if part == "test"} for each in seen[::2]]
+    assert not tested[0] & tested[1] and len(tested[0] | tested[1]) == 48
+    for each in seen:
+        assert all(each[f"e{n}"] == each[f"e{n + 1}"] for n in range(0, 48, 2))  # one conversation
+    rows = {row["scorer"]: row for row in found["rows"]}
+    assert {*rows} == {
+        *("the base, untrained", "preference", "all three", "length of the output", "UniEval (T5), published")
+    }
+    assert rows["UniEval (T5), published"]["mean"]["spearman"] == pytest.approx(1)
+    assert {*found["all three beyond"]} == {*rows} - {"all three"}
+    assert {each["fold"] for each in found["trainings"]} == {0, 1}
+
+
+def test_a_simulated_judge_is_distilled_and_its_share_is_said(tmp_path: Path, tiny_base: Path) -> None:
+    pytest.importorskip("torch")
+    found = run(tmp_path, "simulated", "--size", "120", "--base", str(tiny_base), "--arms", "cross-entropy")
+    assert found["simulated"] is True and found["teacher"]["spearman"] > 0.3
+    (row,) = found["rows"]
+    assert row["kept"] == pytest.approx(row["spearman"] / found["teacher"]["spearman"])
+    assert row["training_items"]["verdict"] > 200
+
+
+def test_the_sentences_nearest_to_an_output_are_kept_in_their_order() -> None:
+    text = "The cat sat. A dog ran far away. Birds sing here. The dog came back."
+    assert nearest(text, "dog back far", 6) == "A dog ran far away. The dog came back."
+    assert nearest(text, "birds", 1) == "Birds sing here."
+    assert nearest("", "x", 5) == ""
+
+
+def test_one_fold_is_refused(data: Path, tmp_path: Path) -> None:
+    given = lmunit_training._parser().parse_args(["topical_chat", "--data", str(data), "--folds", "1"])
+    with pytest.raises(InputError, match="at least 2 are needed"):
+        lmunit_training.people(given, tmp_path)
+    assert list(ARMS.values())[-1] == (1.0, 1.0, 1.0)

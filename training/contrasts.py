@@ -1,0 +1,304 @@
+"""Outputs that a language model writes to pass or to fail a question by degrees (contrastive responses, LMUnit §3.2).
+
+Of the paper's pipeline this is the second step; the first, writing unit tests, is ``askance questions``. What comes of it is
+preferences about one question, as synthetic data without rubrics did harm as scores there and good as pairs (Table 3).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from ..agents.asking import question_block
+from ..agents.buying import all_together
+from ..agents.evaluator import Evaluator
+from ..agents.judging import Judging
+from ..models.base import Parameters, make_request
+from ..models.session import run_sync, session
+from ..models.trained.scored_text import scored_text
+from ..prompts.checklist import Checklist
+from ..prompts.default import default_prompt
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.templates import render, template
+from ..prompts.text import tag_for
+from .items import Probe, TrainingItem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..evaluation.progress import Watcher
+    from ..memory.verdict_store import SharedStore
+    from ..models.base import Message, Model
+    from ..models.gateway import Gateway
+    from ..models.resolve import Models
+    from ..prompts.checklist import Question
+    from ..prompts.examples import Example
+    from .options import TrainOptions
+
+GRADES = (
+    "must answer no, without any doubt.",
+    "answers no, though one part of it speaks for yes.",
+    "cannot decide, as half of it speaks for yes and half for no.",
+    "answers yes, though one small part of it speaks for no.",
+    "must answer yes, without any doubt.",
+)
+"""What each score from 1 to 5 stands for: what a reader of the output does."""
+CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}
+"""The grades that are written, by how many."""
+APART = 0.1
+"""How much higher the judge's P(yes) has to be for the output that is to be better."""
+SHORTEST = 1 / 3
+"""Of the words of the output that is shown: what has fewer answers the question in place of being an output."""
+MOST_TOKENS = 600
+"""Of each output; the longest of a few paragraphs."""
+_NO_WORDS = re.compile(r"\W+")
+
+
+@dataclass(frozen=True)
+class ContrastCase:
+    """A question and the example for whose input outputs are written."""
+
+    question: Question
+    example: Example
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """What was written and what is left of it."""
+
+    items: tuple[TrainingItem, ...]
+    """Preferences between two outputs, the better one left."""
+    found: Mapping[str, Any]
+    """As in ``train.json``: what became of each output and pair."""
+
+
+@dataclass(frozen=True)
+class ContrastWriter:
+    """A model that rewrites outputs so that they answer a question by degrees; one call an output, answered in plain text."""
+
+    gateway: Gateway
+    model: Model
+    grades: int
+    """Outputs for a question and an example, 2 to 5, from no to yes."""
+    seed: int | None = None
+
+    async def write(self, case: ContrastCase) -> list[str | None]:
+        """The outputs, the one that answers no first; None in place of one that is cut off, no whole text, or speaks of the question.
+
+        Raises:
+            ModelError: No reply.
+            BudgetExceededError: A cap was reached.
+        """
+        return [await self._write(case, each) for each in CHOSEN[self.grades]]
+
+    async def _write(self, case: ContrastCase, grade: int) -> str | None:
+        example, output = case.example, case.example.output or ""
+        given = "\n\n".join(each for each in (example.input, example.context) if each)
+        asked = question_block(case.question)
+        messages: list[Message] = [("system", template("contrast"))]
+        for shown in _shown_examples():
+            messages += [("user", _case(shown[0], shown[1], shown[2], grade)), ("assistant", shown[3 + grade])]
+        messages.append(("user", _case(given, output, asked, grade)))
+        request = make_request(self.model.identity, messages, Parameters(MOST_TOKENS, 0.0, self.seed))
+        answer = await self.gateway.ask("writer", self.model, request)
+        tag = tag_for(output)  # some models repeat the marks of what they are shown
+        text = answer.text.strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>").strip()
+        is_whole = bool(text) and len(text.split()) >= SHORTEST * len(output.split()) and answer.finish != "length"
+        return text if is_whole and not speaks_of(case.question, text, output) else None
+
+
+@cache
+def _shown_examples() -> list[list[str]]:
+    """What was asked for, an output, a question, and an output of each grade."""
+    parts = template("contrast_examples").split("\n\n")
+    size = 3 + len(GRADES)
+    return [parts[begin : begin + size] for begin in range(0, len(parts), size)]
+
+
+def _case(given: str, output: str, question: str, grade: int) -> str:
+    return render("contrast_case", instruction=given, output=output, question=question, verdict=GRADES[grade])
+
+
+def speaks_of(question: Question, text: str, shown: str) -> bool:
+    """Whether a text answers the question in place of being an output: half of the question's words or more are new in it.
+
+    Words of fewer than four letters do not count, nor those that the output that was shown has as well.
+    """
+    asked, said, before = ({each for each in _words(of) if len(each) > 3} for of in (question.text, text, shown))
+    new = asked - before
+    return bool(new) and len(new & said) >= max(2, len(new) / 2)
+
+
+def _words(text: str) -> list[str]:
+    return _NO_WORDS.sub(" ", text).casefold().split()
+
+
+def chosen_cases(
+    examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
+) -> list[ContrastCase]:
+    """So many questions with an example each, drawn from training alone; every question is taken about as often.
+
+    Raises:
+        InputError: There are not so many.
+    """
+    trained = [each for each in examples if part_of[each.id] == "training" and each.output]
+    most = len(trained) * len(checklist.questions)
+    if count > most:
+        raise InputError(
+            f"--contrasts {count}: the training part has {len(trained)} outputs and the checklist {len(checklist.questions)} "
+            f"questions, so that {most} can be written about."
+        )
+    orders = []
+    for question in checklist.questions:
+        order = list(trained)
+        random.Random(f"{seed}/contrasts/{question.id}").shuffle(order)
+        orders.append([ContrastCase(question, each) for each in order])
+    return [each for same_place in zip(*orders, strict=True) for each in same_place][:count]
+
+
+def buy_contrasts(
+    examples: Sequence[Example],
+    checklist: Checklist,
+    part_of: Mapping[str, str],
+    writer: str | Model,
+    judge: str | Model,
+    settings: TrainOptions,
+    watcher: Watcher,
+) -> Contrasts:
+    """Have outputs written and judged, and keep the pairs that the judge orders as they were meant.
+
+    What was bought before is in the store. Nothing is written about examples of validation and test.
+
+    Args:
+        examples: All of them, so that no output is written that is there already.
+        checklist: The questions.
+        part_of: The part of each example, by its id.
+        writer: Who writes.
+        judge: Who sees whether it came out as meant.
+        settings: How many, of how many grades, and how models are reached.
+        watcher: Told how the work goes on.
+
+    Raises:
+        InputError: There are not so many questions and outputs, or a model's name is wrong.
+        BudgetExceededError: A cap was reached; the answers so far are kept.
+        AskanceError: The endpoint is down, or did not answer all calls.
+    """
+    cases = chosen_cases(examples, checklist, part_of, settings.contrasts, settings.seed)
+
+    async def buy(store: SharedStore) -> Contrasts:
+        async with session(settings, store, watcher.say) as (models, gateway):
+            watcher.watch(gateway.budget)
+            return await _bought(cases, examples, checklist, models, gateway, writer, judge, settings, watcher)
+
+    with settings.store() as store:
+        return run_sync(buy(store))
+
+
+async def _bought(
+    cases: Sequence[ContrastCase],
+    examples: Sequence[Example],
+    checklist: Checklist,
+    models: Models,
+    gateway: Gateway,
+    writer: str | Model,
+    judge: str | Model,
+    settings: TrainOptions,
+    watcher: Watcher,
+) -> Contrasts:
+    by, judging = models.get(writer), models.get(judge)
+    author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
+    watcher.phase("writing contrasts", len(cases))
+    written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
+    new, repeated = _not_there(cases, written, examples)
+    prompt = default_prompt([each for mine in new for each in mine])
+    evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
+    p_yes = await _judged(cases, new, evaluator, watcher)
+    items: list[TrainingItem] = []
+    pairs = unordered = 0
+    for case, outputs in zip(cases, new, strict=True):
+        said = [(output, p_yes.get(output.id)) for output in outputs]
+        for (worse, low), (better, high) in combinations(said, 2):
+            pairs += 1
+            if low is None or high is None or high - low < APART:
+                unordered += 1
+            else:
+                sides = [(Probe(scored_text(case.question, each)),) for each in (better, worse)]
+                items.append(
+                    TrainingItem("preference", "synthetic", case.example.id, case.question.id, sides[0], 1.0, sides[1])
+                )
+    found = {
+        "writer": by.name,
+        "judge": judging.name,
+        "grades": settings.contrast_grades,
+        "asked": len(cases),
+        "outputs": sum(map(len, written)),
+        "unusable": sum(text is None for each in written for text in each),
+        "repeated": repeated,
+        "pairs": pairs,
+        "not_ordered_by_judge": unordered,
+        "kept": len(items),
+    }
+    return Contrasts(tuple(items), found)
+
+
+def _not_there(
+    cases: Sequence[ContrastCase], written: Sequence[Sequence[str | None]], examples: Sequence[Example]
+) -> tuple[list[list[Example]], int]:
+    """The outputs of each case as examples, worst first, without those whose words are there for the same input; and how many went."""
+    there = {(each.input, each.context, _wording(each.output or "")) for each in examples}
+    kept, repeated = [], 0
+    for number, (case, texts) in enumerate(zip(cases, written, strict=True)):
+        mine = []
+        for grade, text in enumerate(texts):
+            if text is None:
+                continue
+            key = (case.example.input, case.example.context, _wording(text))
+            if key in there:
+                repeated += 1
+                continue
+            there.add(key)
+            mine.append(
+                case.example.model_copy(update={"id": f"{number}/{grade}", "output": text, "human": {}, "comment": ()})
+            )
+        kept.append(mine)
+    return kept, repeated
+
+
+async def _judged(
+    cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
+) -> dict[str, float | None]:
+    """The judge's P(yes) by the output's id; None where it abstained or could not be understood.
+
+    Raises:
+        AskanceError: Calls failed, so that it is not known what would have been kept.
+    """
+    about: dict[Question, list[Example]] = {}
+    for case, mine in zip(cases, outputs, strict=True):
+        about.setdefault(case.question, []).extend(mine)
+    total, done = sum(map(len, about.values())), 0
+    watcher.phase("judging contrasts", total)
+    found: dict[str, float | None] = {}
+    for question, asked in about.items():
+        alone = Checklist(questions=(question.model_copy(update={"weight": 1.0}),))
+
+        def advance(some: int, _: int, before: int = done) -> None:
+            watcher.advance(before + some, total)
+
+        verdicts = await replace(judge, checklist=alone).judge(asked, advance)
+        failed = [each for each in verdicts if each.status == "api_error"]
+        if failed:
+            raise AskanceError(
+                f"{len(failed)} of the judge's {len(asked)} calls on '{question.id}' failed, the first with: "
+                f"{failed[0].error}. Run the same command again: what was answered is kept."
+            )
+        found |= {each.example: each.score(soft=True) for each in verdicts}
+        done += len(asked)
+    return found
+
+
+def _wording(text: str) -> str:
+    return _NO_WORDS.sub(" ", text).strip().casefold() or text
