@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.templates import template
-from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, VerdictFields, fields_of
-from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
+from ..prompts.verdicts import Provenance, Said, Verdict, VerdictColumns, fields_of
+from .asking import TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
@@ -158,31 +158,32 @@ class Evaluator:
     ) -> VerdictColumns:
         asking = self._asking(provenance)
         no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
-        buyer = VerdictBuyer(self.gateway, self.role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
-        total = len(examples) * self.judging.repeat * draws * len(self.checklist.questions)
-        results = VerdictColumns(length=total)
-        done = 0
+        buyer = VerdictBuyer(self.gateway, self.role, self.model, asking, provenance, no_logprobs)
+        ids, questions = [each.id for each in examples], [each.id for each in self.checklist.questions]
+        results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
+        total, done = len(results), 0
 
-        def keep(ask: Ask, verdicts: list[VerdictFields]) -> None:
+        def keep(ask: Ask, said: list[Said]) -> None:
             nonlocal done
-            for place, fields in enumerate(verdicts, ask.index):
-                results.put(place, fields)
-            done += len(verdicts)
+            for place, each in enumerate(said, ask.index):
+                results.put(place, each)
+            done += len(said)
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
             for block in in_blocks(self._all_asks(asking, examples, draws)):
                 found = await self.gateway.stored(self.role, [ask.key for ask in block])
-                for ask in block:
-                    answer = found.get(ask.key)
-                    verdicts = buyer.stored(ask, answer) if answer else None
-                    if verdicts:
-                        keep(ask, verdicts)
-                    else:
-                        yield ask, answer
-                if on_verdicts:
-                    on_verdicts(done, total)
-                await asyncio.sleep(0)
+                for turn in in_blocks(block, TURN):
+                    for ask in turn:
+                        answer = found.get(ask.key)
+                        said = buyer.stored(ask, answer) if answer else None
+                        if said:
+                            keep(ask, said)
+                        else:
+                            yield ask, answer
+                    if on_verdicts:
+                        on_verdicts(done, total)
+                    await asyncio.sleep(0)
 
         async def buy(waiting: tuple[Ask, Answer | None]) -> None:
             ask, answer = waiting

@@ -16,7 +16,7 @@ from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Req
 from .budget import Budget, highest_cost, reserved_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from ..prompts.verdicts import Provenance
 
@@ -42,7 +42,7 @@ class AnswerStore(Protocol):
     """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
     (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those of the answers that are there."""
         ...
 
@@ -162,7 +162,7 @@ class Gateway:
                 self.on_notice(f"{model.name} gives no log-probabilities, so the probability of yes {instead}.")
         return self.provenance[model.identity]
 
-    async def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those answers that need no call; each is booked as reused."""
         if self.store is None:
             return {}
