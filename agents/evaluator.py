@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..models.base import Answer, ModelError, Request, make_request
+from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Said, Verdict, VerdictColumns, fields_of
 from .asking import TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
@@ -116,12 +117,12 @@ class Evaluator:
 
     async def _first_answer(self, examples: Sequence[Example]) -> Answer:
         """The first ask of the first example on which the model gives an answer at all."""
-        for example in examples:
+        for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(self._asking("logprob"), [example], 1))
             try:
                 return await self.gateway.ask(self.role, self.model, probe.request())
             except ModelError as error:
-                if error.fatal or example is examples[-1]:
+                if error.fatal or place == len(examples):
                     raise
         raise AssertionError("the last example returns or raises")
 
@@ -159,7 +160,7 @@ class Evaluator:
         asking = self._asking(provenance)
         no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
         buyer = VerdictBuyer(self.gateway, self.role, self.model, asking, provenance, no_logprobs)
-        ids, questions = [each.id for each in examples], [each.id for each in self.checklist.questions]
+        ids, questions = list(column(examples, "id")), [each.id for each in self.checklist.questions]
         results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
         total, done = len(results), 0
 

@@ -21,9 +21,10 @@ from ..evaluation.shown import cell_text, columns
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
+from ..prompts.rows import column
 from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
-from ..prompts.verdicts import column, save_verdicts
+from ..prompts.verdicts import save_verdicts
 from ..prompts.words import Figure, percent
 from . import terminal
 from .learned import learned_questions, shown_examples

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import FAULT
-from ..prompts.verdicts import column
+from ..prompts.rows import column
 from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import answered_questions, documents, human_dimensions
 from ..prompts.labels import are_labels
-from ..prompts.verdicts import Status, VerdictColumns, column
+from ..prompts.rows import column
+from ..prompts.verdicts import Status, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
@@ -43,8 +44,8 @@ class ExampleScore:
 class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
-    def __init__(self, examples: Sequence[Example], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
+    def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
+        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class TabledScores(Sequence[ExampleScore]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         overall, *dimensions = [None if value != value else value for value in self._values[:, place].tolist()]
-        return ExampleScore(self._examples[place].id, overall, dict(zip(self._dimensions, dimensions, strict=True)))
+        return ExampleScore(self._examples[place], overall, dict(zip(self._dimensions, dimensions, strict=True)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -146,13 +147,13 @@ def score_examples(
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
     names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]
-    mine = [checklist.section_of(example.metadata) for example in examples] if len(tables) > 1 else None
+    mine = [checklist.section_of(each) for each in column(examples, "metadata")] if len(tables) > 1 else None
     found = np.full((1 + len(names), len(examples)), np.nan)
     for section, (weights, by_dimension) in tables.items():
         rows = slice(None) if mine is None else np.array([each == section for each in mine], dtype=bool)
         for row, wanted in enumerate([weights, *(by_dimension.get(name, {}) for name in names)]):
             found[row, rows] = _weighted(means[rows], {places[each]: weight for each, weight in wanted.items()})
-    return TabledScores(examples, names, found)
+    return TabledScores(list(column(examples, "id")), names, found)
 
 
 def _question_means(
@@ -160,7 +161,7 @@ def _question_means(
 ) -> NDArray[np.float64]:
     """What each question's answers are worth on average, NaN where one is missing; shape (examples, questions)."""
     shape = (len(examples), len(checklist.questions))
-    rows = verdicts.places("example", [example.id for example in examples])
+    rows = verdicts.places("example", column(examples, "id"))
     columns = verdicts.places("question", [question.id for question in checklist.questions])
     if (unknown := np.flatnonzero(rows < 0)).size:
         raise KeyError(verdicts[int(unknown[0])].example)
@@ -372,7 +373,7 @@ def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targ
 
 
 def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, float] | None) -> tuple[float, float]:
-    ratings = [rating for example in examples for rating in example.human.get(dimension, ())]
+    ratings = [rating for human in column(examples, "human") for rating in human.get(dimension, ())]
     if are_labels(ratings):
         return 0.0, 1.0
     if given is not None:

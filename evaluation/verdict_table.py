@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.prompt import load_prompt
-from ..prompts.verdicts import Status, Verdict, VerdictColumns, column, read_verdicts
+from ..prompts.rows import column
+from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
 from .scoring import Coverage
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
         InputError: A verdict is about an unknown example or question, or is there twice.
     """
     table = VerdictColumns.of(verdicts)
-    rows = _places(table, "example", [example.id for example in examples], "data")
+    rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
     names, replicates = np.unique(table.numbers("replicate"), return_inverse=True)
     shape = (len(examples), max(len(names), 1), len(checklist.questions))
@@ -91,7 +92,7 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)), faults)
 
 
-def _places(table: VerdictColumns, what: str, known: list[str], where: str) -> NDArray[np.int32]:
+def _places(table: VerdictColumns, what: str, known: Iterable[str], where: str) -> NDArray[np.int32]:
     found = table.places(what, known)
     if (unknown := np.flatnonzero(found < 0)).size:
         name = getattr(table[int(unknown[0])], what)
@@ -130,7 +131,7 @@ def given_verdicts(
         InputError: The file is wrong (with its line and field), or no verdict is by the model or with the prompt.
     """
     if isinstance(verdicts, (str, Path)):
-        of_examples = {example.id: None for example in examples}
+        of_examples = dict.fromkeys(column(examples, "id"))
         of_questions = [question.id for question in checklist.questions]
         given = read_verdicts(verdicts, examples=of_examples, questions=of_questions)
     else:
@@ -142,7 +143,7 @@ def given_verdicts(
             continue
         there = sorted(set(column(given, field)))
         if there != [value]:
-            given = VerdictColumns(verdict for verdict in given if getattr(verdict, field) == value)
+            given = given.only(given.places(field, [value]) == 0)
         if not given:
             raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
     return given

@@ -211,6 +211,21 @@ class VerdictColumns(Sequence[Verdict]):
         answers = self.numbers("answer")
         return np.where(answers < 0, np.nan, self.numbers("p_yes") if soft else answers)
 
+    def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
+        """Those that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
+        part, places = VerdictColumns(), np.flatnonzero(wanted)
+        part._number, part._length = self._number, len(places)
+        for field, kind in _NUMBERS.items():
+            part._columns[field] = array(kind, self.numbers(field)[places].tobytes())
+        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if self.explained or self._asked else {}
+        for mine, theirs in (
+            (part._explanation, self._explanation),
+            (part._error, self._error),
+            (part._asked, self._asked),
+        ):
+            mine.update((now[place], text) for place, text in theirs.items() if place in now)
+        return part
+
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
         if field not in _NUMBERS:
@@ -271,22 +286,26 @@ class VerdictColumns(Sequence[Verdict]):
         return f"<{len(self)} verdicts>"
 
 
-def column(verdicts: Iterable[Any], field: str) -> Iterator[Any]:
-    """A field of each verdict, or of what else has it, in order."""
-    return (
-        verdicts.column(field) if isinstance(verdicts, VerdictColumns) else (getattr(each, field) for each in verdicts)
-    )
-
-
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """One JSON object a line, in the order given."""
     columns, name = VerdictColumns.of(verdicts), lru_cache(1000)(_encode)
-    for example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate, asked in zip(
-        *map(columns.column, _FIELDS), strict=True
-    ):
+    for (
+        example,
+        question,
+        model,
+        prompt,
+        answer,
+        p_yes,
+        p_yes_from,
+        explanation,
+        status,
+        error,
+        replicate,
+        asked,
+    ) in zip(*map(columns.column, _FIELDS), strict=True):
         again = f', "replicate": {replicate}' if replicate else ""
         again += f', "asked": {name(asked)}' if asked else ""
         yield (

@@ -15,8 +15,9 @@ from ..evaluation.evaluate import score_by_own
 from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
-from ..prompts.examples import Example, human_dimensions, load_examples
-from ..prompts.verdicts import VerdictColumns, column, read_verdicts
+from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
+from ..prompts.rows import column
+from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .examples import FIELDS
 from .judged_file import JudgedFile
 from .page import MISSING, clipped, json_data, packed, packed_places, thousandth
@@ -57,7 +58,7 @@ class Beside:
 @dataclass(frozen=True)
 class _Read:
     verdicts: VerdictColumns
-    examples: Sequence[Example]
+    examples: ExampleTable
     checklist: Checklist
     scores: Sequence[ExampleScore]
     targets: Targets | None
@@ -139,11 +140,11 @@ def _read(path: Path, beside: Beside) -> _Read:
     data = None
     if beside.data is not None:
         data = load_examples(beside.data, fields=beside.fields, need_output=False, labels=beside.labels)
-    ids = None if data is None else {each.id: None for each in data}
+    ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
         models = sorted(set(column(verdicts, "model")))
-        verdicts = VerdictColumns(each for each in verdicts if each.model == beside.model)
+        verdicts = verdicts.only(verdicts.places("model", [beside.model]) == 0)
         if not verdicts:
             raise InputError(
                 f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
@@ -154,9 +155,9 @@ def _read(path: Path, beside: Beside) -> _Read:
     asked = dict.fromkeys(column(verdicts, "example"))
     if data is None:
         lacking.append("--data shows each example's texts and, with human scores, how far people agree")
-        examples = [Example(id=each, input="") for each in asked]
+        examples = ExampleTable(Example(id=each, input="") for each in asked)
     else:
-        examples = [each for each in data if each.id in asked]
+        examples = data.only(place for place, name in enumerate(column(data, "id")) if name in asked)
     own = _own(verdicts) if verdicts.are_own else None
     if own is not None:
         names = dict.fromkeys(column(verdicts, "question"))
@@ -172,7 +173,7 @@ def _read(path: Path, beside: Beside) -> _Read:
             targets = human_targets(examples, checklist, beside.human_scale)
         except InputError as error:
             lacking.append(f"people's scores are not used: {error}")
-            examples = [each.model_copy(update={"human": {}}) for each in examples]
+            examples = ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
     if own is None:
         scores = score_examples(examples, checklist, verdicts)
     else:
@@ -193,7 +194,8 @@ def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     """All examples for the page's table: scores, verdicts in a byte each, and texts as far as there is room."""
     verdicts = read.verdicts
-    places = verdicts.places("example", [each.id for each in read.examples])
+    ids = list(column(read.examples, "id"))
+    places = verdicts.places("example", ids)
     cells = places * len(names) + verdicts.places("question", names)
     count = np.bincount(cells, minlength=len(read.examples) * len(names))
     there = np.flatnonzero(count)
@@ -210,7 +212,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     columns = [["Example", "ids"], ["Score", "score"]]
     columns += [["People", "wanted"], ["Less people's", "off"]] if targets else []
     rows: dict[str, Any] = {
-        "ids": [each.id for each in read.examples],
+        "ids": ids,
         "columns": columns,
         "sorted": "urgency",
         "down": targets is not None,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.rows import column
 from askance.prompts.verdicts import (
     Said,
     Verdict,
     VerdictColumns,
-    column,
     dump_verdicts,
     read_verdicts,
     save_verdicts,
@@ -53,7 +53,8 @@ def test_verdicts_that_are_due_can_be_put_in_any_order() -> None:
         columns.put(place, said[place % 3])
     names = [(example, question, repeat) for example in "abq" for repeat in (0, 1) for question in "qr"]
     assert columns == [
-        Verdict(example, question, "m", "p", *said[place % 3], repeat) for place, (example, question, repeat) in enumerate(names)
+        Verdict(example, question, "m", "p", *said[place % 3], repeat)
+        for place, (example, question, repeat) in enumerate(names)
     ]
     assert list(VerdictColumns.due([], ["q"], "m", "p")) == []
 
