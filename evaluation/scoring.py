@@ -21,7 +21,7 @@ from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
@@ -50,6 +50,12 @@ class TabledScores(Sequence[ExampleScore]):
 
     def __len__(self) -> int:
         return len(self._examples)
+
+    def __iter__(self) -> Iterator[ExampleScore]:
+        for name, overall, *dimensions in zip(self._examples, *map(memoryview, self._values), strict=True):
+            known = [None if value != value else value for value in dimensions]
+            scores = dict(zip(self._dimensions, known, strict=True))
+            yield ExampleScore(name, None if overall != overall else overall, scores)
 
     @overload
     def __getitem__(self, place: int) -> ExampleScore: ...
