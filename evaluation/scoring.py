@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.examples import answered_questions, documents, human_dimensions
+from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.labels import are_labels
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
+    from ..prompts.labels import Ratings
     from ..prompts.verdicts import Verdict
 
 
@@ -171,12 +172,14 @@ def _question_means(
     columns = verdicts.places("question", [question.id for question in checklist.questions])
     if (unknown := np.flatnonzero(rows < 0)).size:
         raise KeyError(verdicts[int(unknown[0])].example)
-    values, faults = verdicts.said(soft=soft), np.array([each.is_fault for each in checklist.questions], dtype=bool)
+    answers, faults = verdicts.numbers("answer"), np.array([each.is_fault for each in checklist.questions], dtype=bool)
+    values = verdicts.numbers("p_yes") if soft else answers
     total, count = np.zeros(shape), np.zeros(shape, dtype=np.int32)
     for start in range(0, len(verdicts), AT_ONCE):
         asked = start + np.flatnonzero(columns[start : start + AT_ONCE] >= 0)
         cells = rows[asked] * shape[1] + columns[asked]
-        good = np.where(faults[columns[asked]], 1.0 - values[asked], values[asked])
+        said = np.where(answers[asked] < 0, np.nan, values[asked])
+        good = np.where(faults[columns[asked]], 1.0 - said, said)
         np.add.at(total.ravel(), cells, good)  # in the order of the verdicts
         np.add.at(count.ravel(), cells, 1)
     total[count == 0] = np.nan
@@ -200,9 +203,9 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     columns = VerdictColumns.of(verdicts)
     answers = columns.numbers("answer")
     questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
-    asked, first, number = np.unique(questions, return_index=True, return_inverse=True)
-    rates = np.bincount(number, weights=answers, minlength=len(asked)) / np.bincount(number, minlength=len(asked))
-    return {columns.names[asked[place]]: float(rates[place]) for place in np.argsort(first)}
+    asked, yes = np.bincount(questions), np.bincount(questions, weights=answers)
+    in_order = sorted(np.flatnonzero(asked).tolist(), key=lambda number: int((questions == number).argmax()))
+    return {columns.names[number]: float(yes[number] / asked[number]) for number in in_order}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
@@ -365,10 +368,11 @@ def human_targets(
             f"common, so there is nothing to correlate with.{guess}"
         )
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
-    wanted = {
-        example.id: {dimension: _unit(example, dimension, *bounds[dimension]) for dimension in dimensions}
-        for example in examples
-    }
+    wanted: dict[str, Mapping[str, float | None]] = {}
+    alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
+    for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
+        scores = tuple([_unit(name, human, dimension, *bounds[dimension]) for dimension in dimensions])
+        wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
     return Targets("human", dimensions, wanted)
 
 
@@ -388,13 +392,13 @@ def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, floa
     return (low, high) if low < high else (low, low + 1.0)
 
 
-def _unit(example: Example, dimension: str, low: float, high: float) -> float | None:
-    score = example.human_score(dimension)
+def _unit(example: str, human: Mapping[str, Ratings], dimension: str, low: float, high: float) -> float | None:
+    score = mean_rating(human, dimension)
     if score is None:
         return None
     if not low <= score <= high:
         raise InputError(
-            f"Example '{example.id}': the human score {score:g} on '{dimension}' is outside the scale "
+            f"Example '{example}': the human score {score:g} on '{dimension}' is outside the scale "
             f"{low:g} to {high:g} (--human-scale)."
         )
     return (score - low) / (high - low)

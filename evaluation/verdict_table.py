@@ -61,11 +61,11 @@ class VerdictTable:
         That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
         is no score.
         """
-        values = self.p_yes if soft else self.answers
-        values = np.where(self.faults, 1.0 - values, values)
+        values = np.array(self.p_yes if soft else self.answers)
+        values[..., self.faults] = 1.0 - values[..., self.faults]
         whole = (np.count_nonzero(~np.isnan(values), axis=1) == self.asked) & (self.asked > 0)
         means = np.full(whole.shape, np.nan)
-        np.divide(np.nansum(values, axis=1), self.asked, out=means, where=whole)
+        np.divide(values.sum(axis=1), self.asked, out=means, where=whole)
         return means
 
 
@@ -78,9 +78,13 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     table = VerdictColumns.of(verdicts)
     rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
-    names, replicates = np.unique(table.numbers("replicate"), return_inverse=True)
+    replicates = table.numbers("replicate")
+    names = np.unique(replicates)
     shape = (len(examples), max(len(names), 1), len(checklist.questions))
-    cells = (rows * shape[1] + replicates) * shape[2] + columns
+    cells = rows * np.intp(shape[1])
+    cells += np.searchsorted(names, replicates)
+    cells *= shape[2]
+    cells += columns
     _refuse_repeats(cells, table)
     answers, p_yes = np.full(shape, np.nan), np.full(shape, np.nan)
     answers.ravel()[cells] = table.said(soft=False)

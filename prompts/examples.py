@@ -192,6 +192,11 @@ class ExampleTable(Sequence[Example]):
             part._starts.append(self._starts[place])
         return part
 
+    def without_texts(self) -> ExampleTable:
+        """The same examples with an empty input and no other text, for what reads none."""
+        nothing = {"input": "", "output": None, "context": None, "reference": None}
+        return ExampleTable(each.model_copy(update=nothing) for each in self)
+
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one an example."""
         if field == "id":

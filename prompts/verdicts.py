@@ -397,15 +397,22 @@ def read_verdicts(
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
     """The places of the first verdict that is there again, and of its repeat; None where each is there once."""
-    codes = np.zeros(len(verdicts), dtype=np.int64)
+    codes, most = np.zeros(len(verdicts), dtype=np.int64), 1
     for field in ("example", "question", "model", "prompt", "replicate"):
         numbers = verdicts.numbers(field)
         if np.any(numbers != numbers[0]):
-            codes = np.unique(codes * (int(numbers.max()) + 1) + numbers, return_inverse=True)[1]
+            highest = int(numbers.max()) + 1
+            if most * highest >= 2**63:
+                different, codes = np.unique(codes, return_inverse=True)
+                most = len(different)
+            codes *= highest
+            codes += numbers
+            most *= highest
+    in_order = np.sort(codes)
+    if not np.any(in_order[1:] == in_order[:-1]):
+        return None
     order = np.argsort(codes, kind="stable")
     again = np.flatnonzero(np.diff(codes[order]) == 0)
-    if not len(again):
-        return None
     place = again[np.argmin(order[again + 1])]
     return int(order[place]), int(order[place + 1])
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
+from ..evaluation.evaluation import Made
 from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
@@ -86,6 +87,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         measured = measure(read.scores, targets, read.examples, resamples=RESAMPLES, seed=SEED)
         agreement = dict(measured.dimensions)
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
+    ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
     verdicts = read.verdicts
@@ -105,10 +107,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         "means": {whole: mean_score(each.overall for each in read.scores), **means},
         "yes_rates": {},
         "agreement": {name: {"pooled": each} for name, each in agreement.items()},
-        "scores": [
-            {"example": each.example, "overall": each.overall if targets is None else targets.score(each)}
-            for each in read.scores
-        ],
+        "scores": Made(len(ours), lambda place: {"example": read.scores[place].example, "overall": ours[place]}),
     }
     return JudgedFile(
         "evaluate",
@@ -197,11 +196,6 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     ids = list(column(read.examples, "id"))
     places = verdicts.places("example", ids)
     cells = places * len(names) + verdicts.places("question", names)
-    count = np.bincount(cells, minlength=len(read.examples) * len(names))
-    there = np.flatnonzero(count)
-    means = np.bincount(cells, weights=verdicts.numbers("p_yes"))[there] / count[there]
-    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0)))
-    counts = np.count_nonzero(count.reshape(len(read.examples), len(names)), axis=1)
     targets = read.targets
     ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     wanted = [None if targets is None else targets.overall(each.example) for each in read.scores]
@@ -221,9 +215,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
         "questions": [[each.criterion, each.id] for each in read.checklist.questions],
-        "counts": packed(array("I", counts.tolist())),
-        "asked": packed_places(array("I", (there % len(names)).tolist()), len(names)),
-        "first": packed(array("B", first.astype(np.uint8).tobytes())),
+        **_answers(cells, verdicts.numbers("p_yes"), len(ids), len(names)),
         "texts": texts,
         "said": said,
         "elsewhere": "Its texts are in the data." if read.has_texts else "",
@@ -231,9 +223,28 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     return json_data(rows)
 
 
+def _answers(
+    cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], examples: int, questions: int
+) -> dict[str, str]:
+    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte."""
+    count = np.bincount(cells, minlength=examples * questions)
+    there = np.flatnonzero(count)
+    means = np.bincount(cells, weights=p_yes)[there]
+    means /= count[there]
+    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0))).astype(np.uint8)
+    counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
+    return {
+        "counts": packed(array("I", counts.astype(np.uint32).tobytes())),
+        "asked": packed_places(array("I", (there % questions).astype(np.uint32).tobytes()), questions),
+        "first": packed(array("B", first.tobytes())),
+    }
+
+
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
     """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known, after
     the texts of those of its own."""
+    if not (verdicts.are_own or verdicts.explained):
+        return {}
     _, firsts = np.unique(cells, return_index=True)
     found: dict[int, dict[str, str]] = {}
     places = np.sort(firsts) if verdicts.are_own else np.intersect1d(firsts, verdicts.explained)
