@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
-    from ..prompts.labels import Ratings
+    from ..prompts.examples import Example, Ratings
     from ..prompts.verdicts import Verdict
 
 
@@ -53,7 +52,7 @@ class TabledScores(Sequence[ExampleScore]):
         return len(self._examples)
 
     def __iter__(self) -> Iterator[ExampleScore]:
-        for name, overall, *dimensions in zip(self._examples, *map(memoryview, self._values), strict=True):
+        for name, overall, *dimensions in zip(self._examples, *(memoryview(row) for row in self._values), strict=True):
             known = [None if value != value else value for value in dimensions]
             scores = dict(zip(self._dimensions, known, strict=True))
             yield ExampleScore(name, None if overall != overall else overall, scores)

@@ -229,8 +229,7 @@ def _answers(
     """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte."""
     count = np.bincount(cells, minlength=examples * questions)
     there = np.flatnonzero(count)
-    means = np.bincount(cells, weights=p_yes)[there]
-    means /= count[there]
+    means = np.bincount(cells, weights=p_yes)[there] / count[there]
     first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0))).astype(np.uint8)
     counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
     return {

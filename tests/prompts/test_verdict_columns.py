@@ -59,6 +59,13 @@ def test_verdicts_that_are_due_can_be_put_in_any_order() -> None:
     assert list(VerdictColumns.due([], ["q"], "m", "p")) == []
 
 
+def test_some_of_the_columns_are_those_verdicts_with_their_notes() -> None:
+    columns = VerdictColumns([*VERDICTS, Verdict("b", "own", "m", "p", True, 0.8, "logprob", asked="Is it short?")])
+    wanted = np.array([False, True, True, True, False, True])
+    assert columns.only(wanted) == [each for each, is_wanted in zip(columns, wanted, strict=True) if is_wanted]
+    assert list(columns.only(~wanted)) == [VERDICTS[0], VERDICTS[4]]
+
+
 def test_more_verdicts_than_a_block_are_kept() -> None:
     many = [Verdict(f"e{number}", "q", "m", "p", number % 3 == 0, number / 500, "logprob") for number in range(500)]
     assert VerdictColumns(many) == many
