@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..models.base import Answer, ModelError
 from ..prompts.errors import BudgetExceededError
-from ..prompts.verdicts import Provenance, Said
+from ..prompts.verdicts import Provenance, Told
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 
@@ -37,7 +37,7 @@ class VerdictBuyer:
     advice: str
     """What to do where the endpoint gives no log-probabilities after all."""
 
-    def stored(self, ask: Ask, answer: Answer) -> list[Said] | None:
+    def stored(self, ask: Ask, answer: Answer) -> list[Told] | None:
         """What a stored answer says, or None where it needs a re-ask."""
         try:
             readings = self.asking.read(ask, answer)
@@ -47,7 +47,7 @@ class VerdictBuyer:
             return None
         return [self._said(readings[question.id]) for question in ask.questions]
 
-    async def bought(self, ask: Ask, answer: Answer | None) -> list[Said]:
+    async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
         """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.
 
         Args:
@@ -73,10 +73,10 @@ class VerdictBuyer:
         except ModelError as error:
             if error.fatal:
                 raise
-            return [Said(None, status="api_error", error=str(error))] * len(ask.questions)
+            return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            return [Said(None, status="parse_error", error=problem)] * len(ask.questions)
+            return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
         said = []
         for question in ask.questions:
             if question.id in readings:
@@ -85,7 +85,7 @@ class VerdictBuyer:
                 said.extend(await self._alone(ask, question.id))
         return said
 
-    async def _alone(self, ask: Ask, question_id: str) -> list[Said]:
+    async def _alone(self, ask: Ask, question_id: str) -> list[Told]:
         """What is said to one question that a batched answer left out."""
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
@@ -120,11 +120,11 @@ class VerdictBuyer:
         except ValueError as error:
             return {}, str(error)
 
-    def _said(self, reading: Reading) -> Said:
+    def _said(self, reading: Reading) -> Told:
         answer, p_yes, explanation = reading
         if answer is None:
-            return Said(None, explanation=explanation, status="abstained")
-        return Said(answer, float(answer) if p_yes is None else p_yes, self.provenance, explanation)
+            return Told(None, explanation=explanation, status="abstained")
+        return Told(answer, float(answer) if p_yes is None else p_yes, self.provenance, explanation)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..models.base import Answer, ModelError, Request, make_request
 from ..prompts.rows import column
 from ..prompts.templates import template
-from ..prompts.verdicts import Provenance, Said, Verdict, VerdictColumns, fields_of
+from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
 from .asking import TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
@@ -164,7 +164,7 @@ class Evaluator:
         results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
         total, done = len(results), 0
 
-        def keep(ask: Ask, said: list[Said]) -> None:
+        def keep(ask: Ask, said: list[Told]) -> None:
             nonlocal done
             for place, each in enumerate(said, ask.index):
                 results.put(place, each)

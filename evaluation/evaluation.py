@@ -72,7 +72,7 @@ class Evaluation(Shown):
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
-        view = evaluation_view(self._data(Made(len(self.scores), self.score_row)))
+        view = evaluation_view(self._data(MadeRows(len(self.scores), self.score_row)))
         return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Evaluation(Shown):
 
 
 @dataclass(frozen=True)
-class Made(Sequence[dict[str, Any]]):
+class MadeRows(Sequence[dict[str, Any]]):
     """Rows of a result, each made when it is asked for: few who look at an evaluation ask for all."""
 
     length: int

@@ -68,7 +68,7 @@ class Verdict:
         return {name: value for name, value in row.items() if value or name not in ("replicate", "asked")}
 
 
-class Said(NamedTuple):
+class Told(NamedTuple):
     """What of a verdict its judge's reply decides; the rest is known before."""
 
     answer: bool | None
@@ -164,9 +164,9 @@ class VerdictColumns(Sequence[Verdict]):
         columns["replicate"][place] = fields[10]
         if fields[11] is not None:
             self._asked[place] = fields[11]
-        self.put(place, Said(*fields[4:10]))
+        self.put(place, Told(*fields[4:10]))
 
-    def put(self, place: int, said: Said) -> None:
+    def put(self, place: int, said: Told) -> None:
         """Take what was said for the one at this place, counted from 0."""
         answer, p_yes, p_yes_from, explanation, status, error = said
         columns = self._columns

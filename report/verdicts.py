@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
-from ..evaluation.evaluation import Made
+from ..evaluation.evaluation import MadeRows
 from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
@@ -107,7 +107,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         "means": {whole: mean_score(each.overall for each in read.scores), **means},
         "yes_rates": {},
         "agreement": {name: {"pooled": each} for name, each in agreement.items()},
-        "scores": Made(len(ours), lambda place: {"example": read.scores[place].example, "overall": ours[place]}),
+        "scores": MadeRows(len(ours), lambda place: {"example": read.scores[place].example, "overall": ours[place]}),
     }
     return JudgedFile(
         "evaluate",

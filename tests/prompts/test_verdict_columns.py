@@ -11,7 +11,7 @@ import pytest
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.rows import column
 from askance.prompts.verdicts import (
-    Said,
+    Told,
     Verdict,
     VerdictColumns,
     dump_verdicts,
@@ -47,7 +47,7 @@ def test_columns_differ_from_other_verdicts() -> None:
 
 
 def test_verdicts_that_are_due_can_be_put_in_any_order() -> None:
-    said = [Said(True, 0.9, "logprob", "so"), Said(None, status="api_error", error="down"), Said(False, 0.0, "hard")]
+    said = [Told(True, 0.9, "logprob", "so"), Told(None, status="api_error", error="down"), Told(False, 0.0, "hard")]
     columns = VerdictColumns.due(["a", "b", "q"], ["q", "r"], "m", "p", repeat=2)
     for place in (11, 3, 4, 10, 0, 8, 9, 7, 1, 2, 6, 5):
         columns.put(place, said[place % 3])
