@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -67,9 +67,11 @@ def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: 
 
 TOP_LOGPROBS = 20
 """Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
-LOOKUP_BLOCK = 100
-"""Answers looked up in the store at once; some 2 ms, after which others on the event loop have their turn. Larger
-blocks are slower: their answers live long enough to be gone through by the garbage collector's full rounds."""
+LOOKUP_BLOCK = 5_000
+"""Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the file,
+and a lookup takes four fifths of the time."""
+TURN = 100
+"""Stored answers read before others on the event loop have their turn; some 2 ms."""
 LEAST_MASS = 0.1
 """A one-token reply whose yes and no together are less likely than this is no answer."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
@@ -138,9 +140,10 @@ class Asking(Protocol):
         ...
 
 
-def in_blocks(asks: Iterator[Ask]) -> Iterator[list[Ask]]:
-    """The asks, as many at a time as are looked up in the store at once."""
-    while block := list(islice(asks, LOOKUP_BLOCK)):
+def in_blocks(asks: Iterable[Ask], size: int = LOOKUP_BLOCK) -> Iterator[list[Ask]]:
+    """The asks, so many at a time."""
+    asks = iter(asks)
+    while block := list(islice(asks, size)):
         yield block
 
 

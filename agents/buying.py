@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from ..models.base import Answer, Model, ModelError, Request
 from ..models.gateway import AnswerStore, Gateway
 from ..models.prices import Price
 from ..prompts.errors import BudgetExceededError
-from ..prompts.verdicts import Provenance, VerdictFields
+from ..prompts.verdicts import Provenance, Told
 from ..prompts.words import money
 from .asking import Ask, Asking, BatchedAsking, Reading, in_blocks
 
@@ -27,25 +27,24 @@ class VerdictBuyer:
     role: str
     """The ledger that calls are booked under."""
     model: Model
-    prompt_hash: str
     asking: Asking
     provenance: Provenance
     """Where p_yes comes from."""
     advice: str
     """What to do where the endpoint gives no log-probabilities after all."""
 
-    def stored(self, ask: Ask, answer: Answer) -> list[VerdictFields] | None:
-        """Verdicts of a stored answer, or None where it needs a re-ask."""
+    def stored(self, ask: Ask, answer: Answer) -> list[Told] | None:
+        """What a stored answer says, or None where it needs a re-ask."""
         try:
             readings = self.asking.read(ask, answer)
         except ValueError:
             return None
         if len(readings) < len(ask.questions):
             return None
-        return [self._verdict(ask, question.id, readings[question.id]) for question in ask.questions]
+        return [self._said(readings[question.id]) for question in ask.questions]
 
-    async def bought(self, ask: Ask, answer: Answer | None) -> list[VerdictFields]:
-        """Verdicts of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.
+    async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
+        """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.
 
         Args:
             ask: The call.
@@ -70,20 +69,20 @@ class VerdictBuyer:
         except ModelError as error:
             if error.fatal:
                 raise
-            return [self._failed(ask, question.id, "api_error", str(error)) for question in ask.questions]
+            return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            return [self._failed(ask, question.id, "parse_error", problem) for question in ask.questions]
-        verdicts = []
+            return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
+        said = []
         for question in ask.questions:
             if question.id in readings:
-                verdicts.append(self._verdict(ask, question.id, readings[question.id]))
+                said.append(self._said(readings[question.id]))
             else:
-                verdicts.extend(await self._alone(ask, question.id))
-        return verdicts
+                said.extend(await self._alone(ask, question.id))
+        return said
 
-    async def _alone(self, ask: Ask, question_id: str) -> list[VerdictFields]:
-        """The verdict on one question that a batched answer left out."""
+    async def _alone(self, ask: Ask, question_id: str) -> list[Told]:
+        """What is said to one question that a batched answer left out."""
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
         buyer = replace(self, asking=self.asking.alone(question_id))
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
@@ -114,37 +113,11 @@ class VerdictBuyer:
         except ValueError as error:
             return {}, str(error)
 
-    def _verdict(self, ask: Ask, question: str, reading: Reading) -> VerdictFields:
-        if reading.answer is None:
-            return self._failed(ask, question, "abstained", None, reading.explanation)
-        p_yes = float(reading.answer) if reading.p_yes is None else reading.p_yes
-        name, prompt = self.model.name, self.prompt_hash
-        said, source = reading.answer, self.provenance
-        return (
-            ask.example.id,
-            question,
-            name,
-            prompt,
-            said,
-            p_yes,
-            source,
-            reading.explanation,
-            "ok",
-            None,
-            ask.replicate,
-            None,
-        )
-
-    def _failed(
-        self,
-        ask: Ask,
-        question: str,
-        status: Literal["abstained", "parse_error", "api_error"],
-        error: str | None,
-        explanation: str | None = None,
-    ) -> VerdictFields:
-        name, prompt = self.model.name, self.prompt_hash
-        return ask.example.id, question, name, prompt, None, None, None, explanation, status, error, ask.replicate, None
+    def _said(self, reading: Reading) -> Told:
+        answer, p_yes, explanation = reading
+        if answer is None:
+            return Told(None, explanation=explanation, status="abstained")
+        return Told(answer, float(answer) if p_yes is None else p_yes, self.provenance, explanation)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
+from ..prompts.rows import column
 from ..prompts.templates import template
-from ..prompts.verdicts import Provenance, Verdict, VerdictColumns, VerdictFields, fields_of
-from .asking import Ask, Asking, BatchedAsking, EachAsking, in_blocks
+from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
+from .asking import TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
@@ -111,12 +112,12 @@ class Evaluator:
 
     async def _first_answer(self, examples: Sequence[Example]) -> Answer:
         """The first ask of the first example on which the model gives an answer at all."""
-        for example in examples:
+        for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(self._asking("logprob"), [example], 1))
             try:
                 return await self.gateway.ask(self.role, self.model, probe.request())
             except ModelError as error:
-                if error.fatal or example is examples[-1]:
+                if error.fatal or place == len(examples):
                     raise
         raise AssertionError("the last example returns or raises")
 
@@ -153,31 +154,32 @@ class Evaluator:
     ) -> VerdictColumns:
         asking = self._asking(provenance)
         no_logprobs = NO_LOGPROBS if self.judging.score_scale is None else NO_LOGPROBS_FOR_SCORES
-        buyer = VerdictBuyer(self.gateway, self.role, self.model, self.prompt.hash, asking, provenance, no_logprobs)
-        total = len(examples) * self.judging.repeat * draws * len(self.checklist.questions)
-        results = VerdictColumns(length=total)
-        done = 0
+        buyer = VerdictBuyer(self.gateway, self.role, self.model, asking, provenance, no_logprobs)
+        ids, questions = list(column(examples, "id")), [each.id for each in self.checklist.questions]
+        results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
+        total, done = len(results), 0
 
-        def keep(ask: Ask, verdicts: list[VerdictFields]) -> None:
+        def keep(ask: Ask, said: list[Told]) -> None:
             nonlocal done
-            for place, fields in enumerate(verdicts, ask.index):
-                results.put(place, fields)
-            done += len(verdicts)
+            for place, each in enumerate(said, ask.index):
+                results.put(place, each)
+            done += len(said)
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
             """Settle what the store can; the rest is handed out one by one, as workers become free."""
             for block in in_blocks(self._all_asks(asking, examples, draws)):
                 found = await self.gateway.stored(self.role, [ask.key for ask in block])
-                for ask in block:
-                    answer = found.get(ask.key)
-                    verdicts = buyer.stored(ask, answer) if answer else None
-                    if verdicts:
-                        keep(ask, verdicts)
-                    else:
-                        yield ask, answer
-                if on_verdicts:
-                    on_verdicts(done, total)
-                await asyncio.sleep(0)
+                for turn in in_blocks(block, TURN):
+                    for ask in turn:
+                        answer = found.get(ask.key)
+                        said = buyer.stored(ask, answer) if answer else None
+                        if said:
+                            keep(ask, said)
+                        else:
+                            yield ask, answer
+                    if on_verdicts:
+                        on_verdicts(done, total)
+                    await asyncio.sleep(0)
 
         async def buy(waiting: tuple[Ask, Answer | None]) -> None:
             ask, answer = waiting

@@ -145,12 +145,12 @@ async def judge_by_own(
         return await replace(evaluator, checklist=own[example.id]).judge([example])
 
     first: dict[str, VerdictColumns] = {}
-    for example in examples:  # the first answer settles where P(yes) of all comes from
+    for place, example in enumerate(examples, 1):  # the first answer settles where P(yes) of all comes from
         try:
             first[example.id] = await judge(example)
             break
         except ModelError as error:
-            if error.fatal or example is examples[-1]:
+            if error.fatal or place == len(examples):
                 raise
 
     async def judge_or_known(example: Example) -> VerdictColumns:

@@ -25,9 +25,10 @@ from ..memory.result_file import CROSSED, RunRecord
 from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import CoverageError
+from ..prompts.rows import column
 from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import shorten, visible
-from ..prompts.verdicts import Verdict, column, save_verdicts
+from ..prompts.verdicts import Verdict, save_verdicts
 from ..prompts.words import Figure, percent
 from . import terminal
 from .learned import learned_questions, shown_examples

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples
-from ..prompts.verdicts import VerdictColumns
+from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples, mean_rating
+from ..prompts.rows import column
 from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
-from .evaluate import EvaluationJob, load_inputs
+from .evaluate import EvaluationJob, load_inputs, load_questions
 from .options import DiagnoseOptions, EvaluateOptions, parse_options
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
@@ -137,7 +137,7 @@ def _with_people(
     groups = documents(examples)
     for dimension in {each for each in rated if each is not None}:
         places = [place for place, each in enumerate(rated) if each == dimension]
-        human = [example.human_score(dimension) for example in examples]
+        human = [mean_rating(each, dimension) for each in column(examples, "human")]
         if dimension in turned:
             human = [None if each is None else 1 - each for each in human]
         for place, tested in zip(
@@ -247,10 +247,10 @@ def _of_given(
     settings: DiagnoseOptions,
 ) -> Diagnosis:
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
-    whole = load_examples(data, fields=settings.field, labels=settings.labels, remarks=False)
-    examples, questions, _ = load_inputs(whole, checklist, None, settings.model_copy(update={"field": {}}))
+    whole = load_examples(data, fields=settings.field, labels=settings.labels).without_texts()
+    examples = whole[: settings.limit]
+    questions = load_questions(checklist, examples, settings)
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
-        ids = {example.id for example in examples}
-        given = VerdictColumns(verdict for verdict in given if verdict.example in ids)
+        given = given.only(given.places("example", column(examples, "id")) >= 0)
     return diagnose_verdicts(examples, questions, given, pairs=settings.pairs)

@@ -16,6 +16,7 @@ from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
+from ..prompts.rows import column
 from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
 from ..stats.correlation import correlate, per_group, system_level
 from ..stats.resampling import Resampling
@@ -103,7 +104,7 @@ def prepare(
 class EvaluationJob:
     """The inputs of an evaluation, checked."""
 
-    examples: list[Example]
+    examples: Sequence[Example]
     checklist: Checklist
     """Where each example has its own, what stands for them."""
     prompt: Prompt
@@ -251,7 +252,7 @@ def load_inputs(
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
-) -> tuple[list[Example], Checklist, Prompt]:
+) -> tuple[Sequence[Example], Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked.
 
     Raises:
@@ -259,9 +260,23 @@ def load_inputs(
     """
     questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
-    if settings.weights is not None:
-        questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    questions = _weighted(questions, examples, settings)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
+
+
+def load_questions(checklist: str | Path | Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
+    """The questions that examples are judged by, with the weights that the settings name.
+
+    Raises:
+        InputError: Names the file and field at fault.
+    """
+    return _weighted(load_checklist(checklist), examples, settings)
+
+
+def _weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
+    if settings.weights is None:
+        return questions
+    return weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
 
 
 def score_by_own(
@@ -306,10 +321,10 @@ async def _ask_adaptively(
 
 
 def _agreement(
-    examples: list[Example], targets: Targets, scores: Sequence[ExampleScore], resampling: Resampling
+    examples: Sequence[Example], targets: Targets, scores: Sequence[ExampleScore], resampling: Resampling
 ) -> list[Agreement]:
     groups = resampling.groups
-    systems = [example.system for example in examples]
+    systems = list(column(examples, "system"))
     found = []
     for dimension in targets.dimensions:
         values = [targets.dimension_score(each, dimension) for each in scores]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import FAULT
-from ..prompts.verdicts import column
+from ..prompts.rows import column
 from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
@@ -72,12 +72,12 @@ class Evaluation(Shown):
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
-        view = evaluation_view(self._data(_ScoreRows(self)))
+        view = evaluation_view(self._data(MadeRows(len(self.scores), self.score_row)))
         return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the verdicts, for ``--json``."""
-        return self._data(list(_ScoreRows(self)))
+        return self._data([self.score_row(place) for place in range(len(self.scores))])
 
     def _data(self, scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -129,16 +129,17 @@ class Evaluation(Shown):
 
 
 @dataclass(frozen=True)
-class _ScoreRows(Sequence[dict[str, Any]]):
-    """What a result has of each score, made when it is asked for: few who look at an evaluation ask for all."""
+class MadeRows(Sequence[dict[str, Any]]):
+    """Rows of a result, each made when it is asked for: few who look at an evaluation ask for all."""
 
-    found: Evaluation
+    length: int
+    make: Callable[[int], dict[str, Any]]
 
     def __len__(self) -> int:
-        return len(self.found.scores)
+        return self.length
 
     def __getitem__(self, place: Any) -> Any:
-        return self.found.score_row(range(len(self))[place])
+        return self.make(range(self.length)[place])
 
 
 def _own(checklist: Checklist) -> list[dict[str, Any]]:

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.examples import answered_questions, documents, human_dimensions
+from ..prompts.examples import answered_questions, documents, human_dimensions, mean_rating
 from ..prompts.labels import are_labels
-from ..prompts.verdicts import Status, VerdictColumns, column
+from ..prompts.rows import column
+from ..prompts.verdicts import Status, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
+    from ..prompts.examples import Example, Ratings
     from ..prompts.verdicts import Verdict
 
 
@@ -43,12 +44,18 @@ class ExampleScore:
 class TabledScores(Sequence[ExampleScore]):
     """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
 
-    def __init__(self, examples: Sequence[Example], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
-        """Overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
+    def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
+        """Ids of examples; overall scores and below them those of the dimensions, NaN where there is none; (1 + dimensions, examples)."""
         self._examples, self._dimensions, self._values = examples, dimensions, values
 
     def __len__(self) -> int:
         return len(self._examples)
+
+    def __iter__(self) -> Iterator[ExampleScore]:
+        for name, overall, *dimensions in zip(self._examples, *(memoryview(row) for row in self._values), strict=True):
+            known = [None if value != value else value for value in dimensions]
+            scores = dict(zip(self._dimensions, known, strict=True))
+            yield ExampleScore(name, None if overall != overall else overall, scores)
 
     @overload
     def __getitem__(self, place: int) -> ExampleScore: ...
@@ -58,7 +65,7 @@ class TabledScores(Sequence[ExampleScore]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         overall, *dimensions = [None if value != value else value for value in self._values[:, place].tolist()]
-        return ExampleScore(self._examples[place].id, overall, dict(zip(self._dimensions, dimensions, strict=True)))
+        return ExampleScore(self._examples[place], overall, dict(zip(self._dimensions, dimensions, strict=True)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -146,13 +153,13 @@ def score_examples(
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
     names = [name for name in checklist.dimensions if any(name in table for _, table in tables.values())]
-    mine = [checklist.section_of(example.metadata) for example in examples] if len(tables) > 1 else None
+    mine = [checklist.section_of(each) for each in column(examples, "metadata")] if len(tables) > 1 else None
     found = np.full((1 + len(names), len(examples)), np.nan)
     for section, (weights, by_dimension) in tables.items():
         rows = slice(None) if mine is None else np.array([each == section for each in mine], dtype=bool)
         for row, wanted in enumerate([weights, *(by_dimension.get(name, {}) for name in names)]):
             found[row, rows] = _weighted(means[rows], {places[each]: weight for each, weight in wanted.items()})
-    return TabledScores(examples, names, found)
+    return TabledScores(list(column(examples, "id")), names, found)
 
 
 def _question_means(
@@ -160,16 +167,18 @@ def _question_means(
 ) -> NDArray[np.float64]:
     """What each question's answers are worth on average, NaN where one is missing; shape (examples, questions)."""
     shape = (len(examples), len(checklist.questions))
-    rows = verdicts.places("example", [example.id for example in examples])
+    rows = verdicts.places("example", column(examples, "id"))
     columns = verdicts.places("question", [question.id for question in checklist.questions])
     if (unknown := np.flatnonzero(rows < 0)).size:
         raise KeyError(verdicts[int(unknown[0])].example)
-    values, faults = verdicts.said(soft=soft), np.array([each.is_fault for each in checklist.questions], dtype=bool)
+    answers, faults = verdicts.numbers("answer"), np.array([each.is_fault for each in checklist.questions], dtype=bool)
+    values = verdicts.numbers("p_yes") if soft else answers
     total, count = np.zeros(shape), np.zeros(shape, dtype=np.int32)
     for start in range(0, len(verdicts), AT_ONCE):
         asked = start + np.flatnonzero(columns[start : start + AT_ONCE] >= 0)
         cells = rows[asked] * shape[1] + columns[asked]
-        good = np.where(faults[columns[asked]], 1.0 - values[asked], values[asked])
+        said = np.where(answers[asked] < 0, np.nan, values[asked])
+        good = np.where(faults[columns[asked]], 1.0 - said, said)
         np.add.at(total.ravel(), cells, good)  # in the order of the verdicts
         np.add.at(count.ravel(), cells, 1)
     total[count == 0] = np.nan
@@ -193,9 +202,9 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
     columns = VerdictColumns.of(verdicts)
     answers = columns.numbers("answer")
     questions, answers = columns.numbers("question")[answers >= 0], answers[answers >= 0]
-    asked, first, number = np.unique(questions, return_index=True, return_inverse=True)
-    rates = np.bincount(number, weights=answers, minlength=len(asked)) / np.bincount(number, minlength=len(asked))
-    return {columns.names[asked[place]]: float(rates[place]) for place in np.argsort(first)}
+    asked, yes = np.bincount(questions), np.bincount(questions, weights=answers)
+    in_order = sorted(np.flatnonzero(asked).tolist(), key=lambda number: int((questions == number).argmax()))
+    return {columns.names[number]: float(yes[number] / asked[number]) for number in in_order}
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
@@ -358,10 +367,11 @@ def human_targets(
             f"common, so there is nothing to correlate with.{guess}"
         )
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
-    wanted = {
-        example.id: {dimension: _unit(example, dimension, *bounds[dimension]) for dimension in dimensions}
-        for example in examples
-    }
+    wanted: dict[str, Mapping[str, float | None]] = {}
+    alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
+    for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
+        scores = tuple([_unit(name, human, dimension, *bounds[dimension]) for dimension in dimensions])
+        wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
     return Targets("human", dimensions, wanted)
 
 
@@ -372,7 +382,7 @@ def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targ
 
 
 def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, float] | None) -> tuple[float, float]:
-    ratings = [rating for example in examples for rating in example.human.get(dimension, ())]
+    ratings = [rating for human in column(examples, "human") for rating in human.get(dimension, ())]
     if are_labels(ratings):
         return 0.0, 1.0
     if given is not None:
@@ -381,13 +391,13 @@ def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, floa
     return (low, high) if low < high else (low, low + 1.0)
 
 
-def _unit(example: Example, dimension: str, low: float, high: float) -> float | None:
-    score = example.human_score(dimension)
+def _unit(example: str, human: Mapping[str, Ratings], dimension: str, low: float, high: float) -> float | None:
+    score = mean_rating(human, dimension)
     if score is None:
         return None
     if not low <= score <= high:
         raise InputError(
-            f"Example '{example.id}': the human score {score:g} on '{dimension}' is outside the scale "
+            f"Example '{example}': the human score {score:g} on '{dimension}' is outside the scale "
             f"{low:g} to {high:g} (--human-scale)."
         )
     return (score - low) / (high - low)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from ..prompts.prompt import load_prompt
-from ..prompts.verdicts import Status, Verdict, VerdictColumns, column, read_verdicts
+from ..prompts.rows import column
+from ..prompts.verdicts import Status, Verdict, VerdictColumns, read_verdicts
 from .scoring import Coverage
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ class VerdictTable:
         That is P(good), or the share of good answers, as in `score_examples`. NaN where a replicate failed: part of them
         is no score.
         """
-        values = self.p_yes if soft else self.answers
-        values = np.where(self.faults, 1.0 - values, values)
+        values = np.array(self.p_yes if soft else self.answers)
+        values[..., self.faults] = 1.0 - values[..., self.faults]
         whole = (np.count_nonzero(~np.isnan(values), axis=1) == self.asked) & (self.asked > 0)
         means = np.full(whole.shape, np.nan)
-        np.divide(np.nansum(values, axis=1), self.asked, out=means, where=whole)
+        np.divide(values.sum(axis=1), self.asked, out=means, where=whole)
         return means
 
 
@@ -75,11 +76,15 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
         InputError: A verdict is about an unknown example or question, or is there twice.
     """
     table = VerdictColumns.of(verdicts)
-    rows = _places(table, "example", [example.id for example in examples], "data")
+    rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")
-    names, replicates = np.unique(table.numbers("replicate"), return_inverse=True)
+    replicates = table.numbers("replicate")
+    names = np.unique(replicates)
     shape = (len(examples), max(len(names), 1), len(checklist.questions))
-    cells = (rows * shape[1] + replicates) * shape[2] + columns
+    cells = rows * np.intp(shape[1])
+    cells += np.searchsorted(names, replicates)
+    cells *= shape[2]
+    cells += columns
     _refuse_repeats(cells, table)
     answers, p_yes = np.full(shape, np.nan), np.full(shape, np.nan)
     answers.ravel()[cells] = table.said(soft=False)
@@ -91,7 +96,7 @@ def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequen
     return VerdictTable(answers, p_yes, asked, statuses.reshape(shape[2], len(STATUSES)), faults)
 
 
-def _places(table: VerdictColumns, what: str, known: list[str], where: str) -> NDArray[np.int32]:
+def _places(table: VerdictColumns, what: str, known: Iterable[str], where: str) -> NDArray[np.int32]:
     found = table.places(what, known)
     if (unknown := np.flatnonzero(found < 0)).size:
         name = getattr(table[int(unknown[0])], what)
@@ -130,7 +135,7 @@ def given_verdicts(
         InputError: The file is wrong (with its line and field), or no verdict is by the model or with the prompt.
     """
     if isinstance(verdicts, (str, Path)):
-        of_examples = {example.id: None for example in examples}
+        of_examples = dict.fromkeys(column(examples, "id"))
         of_questions = [question.id for question in checklist.questions]
         given = read_verdicts(verdicts, examples=of_examples, questions=of_questions)
     else:
@@ -142,7 +147,7 @@ def given_verdicts(
             continue
         there = sorted(set(column(given, field)))
         if there != [value]:
-            given = VerdictColumns(verdict for verdict in given if getattr(verdict, field) == value)
+            given = given.only(given.places(field, [value]) == 0)
         if not given:
             raise InputError(f"No verdict is by the {field} {value}; there are some by {', '.join(there)}.")
     return given

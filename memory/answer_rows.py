@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 
 from ..models.base import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 """Of the table of answers; a row holds them in this order."""
@@ -39,6 +44,31 @@ def answer_of(row: Row) -> Answer:
         decoded = from_json(logprobs) if isinstance(logprobs, str) else json.loads(_stored(logprobs))
         tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
     return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
+
+
+class KeptAnswers(Mapping[bytes, Answer]):
+    """Answers by key, each made when it is asked for: as rows, ten thousand take 5 MB in place of 25."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = {row[0]: row for row in rows}
+
+    def __getitem__(self, key: bytes) -> Answer:
+        return answer_of(self._rows[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def left_of(keys: Sequence[bytes], rows: Iterable[Row]) -> list[bytes]:
+    """The keys that no row is there for, each once."""
+    there = {row[0] for row in rows}
+    return [key for key in dict.fromkeys(keys) if key not in there]
 
 
 def is_empty(row: Row) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from ..models.base import Answer
 from ..models.gateway import StoreAwayError
 from ..prompts.errors import AskanceError, InputError, import_optional
-from .answer_rows import COLUMNS, UNKNOWN, Row, answer_of, is_empty, row_of, storable
+from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, Row, is_empty, left_of, row_of, storable
 from .claims import LEASE, Claimant
 
 Result = TypeVar("Result")
@@ -84,8 +84,8 @@ _REFUSED = (
 class ReadableStore(Protocol):
     """A store that is looked into and never written to."""
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-        """Those of the answers that are there."""
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
+        """Those of the answers that are there, as they are written down."""
         ...
 
     def close(self) -> None:
@@ -209,17 +209,17 @@ class PostgresStore:
         self._held.difference_update(keys)
         self._write(lambda db: db.execute(_LET_GO, (list(keys), self._claimant.name)))
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
         """Those of the answers that are there.
 
         Raises:
             StoreAwayError: The server does not answer now.
             AskanceError: The store cannot be read.
         """
-        found = {row[0]: answer_of(row) for row in self.rows(keys)}
-        if self._beside is not None and len(found) < len(set(keys)):
-            found |= self._beside.get_many([key for key in keys if key not in found])
-        return found
+        rows = self.rows(keys)
+        if self._beside is not None and (missing := left_of(keys, rows)):
+            rows += self._beside.rows(missing)
+        return KeptAnswers(rows)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
         """Those of the answers that are there, as :mod:`.answer_rows` writes them down.

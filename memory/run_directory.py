@@ -159,7 +159,7 @@ class RunDirectory:
         """
         inputs = self.path / "inputs"
         prompts = {path.stem: Prompt(read_exactly(path)) for path in sorted(inputs.glob("*.md"))}
-        examples = load_examples(inputs / "examples.jsonl", need_output=False, remarks=False)
+        examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
         return examples, load_checklist(checklist) if checklist.exists() else None, prompts
 

@@ -15,7 +15,7 @@ from ..models.files import cache_directory
 from ..models.gateway import AnswerStore
 from ..prompts.errors import AskanceError, InputError
 from . import claims
-from .answer_rows import COLUMNS, Row, answer_of, is_empty, row_of
+from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of
 from .postgres_store import PostgresAddress, PostgresStore
 from .salvage import salvage
 
@@ -220,23 +220,20 @@ class VerdictStore:
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
         """Those of the answers that are there.
 
         Raises:
             InputError: The file is damaged.
         """
-        try:
-            found = _select(self._db, keys)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
-        if self._shared is not None and len(found) < len(set(keys)):
-            rows = self._shared.rows([key for key in keys if key not in found])
-            self._take(rows, _REPLACE)
-            found |= {row[0]: answer_of(row) for row in rows}
-        if self._beside is not None and len(found) < len(set(keys)):
-            found |= self._beside.get_many([key for key in keys if key not in found])
-        return found
+        rows = self.rows(keys)
+        if self._shared is not None and (missing := left_of(keys, rows)):
+            theirs = self._shared.rows(missing)
+            self._take(theirs, _REPLACE)
+            rows += theirs
+        if self._beside is not None and (missing := left_of(keys, rows)):
+            rows += self._beside.rows(missing)
+        return KeptAnswers(rows)
 
     def get(self, key: bytes) -> Answer | None:
         """One answer, or None."""
@@ -284,7 +281,7 @@ class VerdictStore:
         """
         other = _ReadOnly(path)
         try:
-            self._take(other.rows())
+            self._take(other.all_rows())
         finally:
             other.close()
 
@@ -295,7 +292,7 @@ class VerdictStore:
             InputError: The file is damaged.
         """
         try:
-            return list(_select_rows(self._db, keys))
+            return _select(self._db, keys)
         except sqlite3.DatabaseError as error:
             raise _explain(self.path, error) from None
 
@@ -353,13 +350,13 @@ class _ReadOnly:
         how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=30)
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
         try:
             return _select(self._db, keys)
         except sqlite3.DatabaseError as error:
             raise _explain(self._path, error) from None
 
-    def rows(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[Row]:
         try:
             yield from self._db.execute(f"SELECT {COLUMNS} FROM answers")
         except sqlite3.DatabaseError as error:
@@ -381,17 +378,14 @@ def _open_shared(place: Place) -> SharedStore:
         ) from None
 
 
-def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-    return {row[0]: answer_of(row) for row in _select_rows(db, keys)}
-
-
-def _select_rows(db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[Row]:
+def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
+    """In the order of the keys, which is that of the file: neighbours share its pages."""
+    keys, rows = sorted(keys), []
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
-        for row in db.execute(f"SELECT {COLUMNS} FROM answers WHERE key IN ({marks})", block):
-            if not is_empty(row):
-                yield row
+        rows += db.execute(f"SELECT {COLUMNS} FROM answers WHERE key IN ({marks})", block).fetchall()
+    return [row for row in rows if not is_empty(row)]
 
 
 def _is_cut_off(path: Path) -> bool:

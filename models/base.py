@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..prompts.errors import AskanceError
 
@@ -88,8 +88,7 @@ def make_request(
     return Request(tuple(messages), parameters, replicate, key, prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a model said, and what it took."""
 
     text: str

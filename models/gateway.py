@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +41,7 @@ class AnswerStore(Protocol):
     """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
     (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those of the answers that are there."""
         ...
 
@@ -161,7 +161,7 @@ class Gateway:
                 self.on_notice(f"{model.name} gives no log-probabilities, so the probability of yes {instead}.")
         return self.provenance[model.identity]
 
-    async def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those answers that need no call; each is booked as reused."""
         if self.store is None:
             return {}

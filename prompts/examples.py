@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import marshal
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 from pydantic import (
     BaseModel,
@@ -23,8 +27,8 @@ from .checklist import Checklist
 from .comments import WHOLE, Comment, dump_comments, long_comments_said, read_comments
 from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
-from .labels import Labels, contradictions_said, rating_of, refuse_mixed_labels
-from .rows import source_rows, validate_row
+from .labels import Labels, contradictions_said, labelled, rating_of, refuse_mixed_labels
+from .rows import column, source_rows, validate_row
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +120,7 @@ class Example(BaseModel):
 
     def human_score(self, dimension: str) -> float | None:
         """Mean rating on one dimension, on the scale of the data; None where nobody rated it."""
-        ratings = self.human.get(dimension)
-        return sum(ratings) / len(ratings) if ratings else None
+        return mean_rating(self.human, dimension)
 
     def human_answer(self, question: str) -> float | None:
         """People's mean answer to a question, 1 for yes and 0 for no; None where nobody gave one.
@@ -128,6 +131,108 @@ class Example(BaseModel):
         return self.human_score(question)
 
 
+def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
+    """Of an example's ratings, as :meth:`Example.human_score`."""
+    ratings = human.get(dimension)
+    return sum(ratings) / len(ratings) if ratings else None
+
+
+_FIELDS = tuple(Example.model_fields)
+_pack = itemgetter(*_FIELDS[1:-1])
+"""What a row holds, after a number for the fields that were given: all but the id and the comments."""
+_PLACES = {field: place for place, field in enumerate(_FIELDS) if 0 < place < len(_FIELDS) - 1}
+_set = object.__setattr__
+
+
+class ExampleTable(Sequence[Example]):
+    """Examples in one run of bytes: some 100 bytes each beside their texts, where an :class:`Example` takes 700 to 1,400.
+
+    It is read as a list of examples would be; each is made when it is asked for. What is asked of all of them is a
+    ``column``.
+    """
+
+    def __init__(self, examples: Iterable[Example] = ()) -> None:
+        self._ids: list[str] = []
+        self._data = bytearray()
+        self._starts = array("q")
+        self._whole: list[Example] = []
+        self._given: list[set[str]] = []
+        for example in examples:
+            self.append(example)
+
+    def append(self, example: Example) -> None:
+        """Take one more; one with comments, or with metadata that are no JSON, stays as it is."""
+        if (given := example.model_fields_set) not in self._given:
+            self._given.append(given)
+        self._ids.append(example.id)
+        try:
+            if example.comment or type(example) is not Example:
+                raise ValueError
+            row = marshal.dumps((self._given.index(given), *_pack(vars(example))))
+        except ValueError:
+            self._whole.append(example)
+            self._starts.append(-len(self._whole))
+        else:
+            self._starts.append(len(self._data))
+            self._data += row
+
+    def only(self, places: Iterable[int]) -> ExampleTable:
+        """Those at these places, in this order."""
+        part = copy(self)
+        part._ids, part._starts = [], array("q")
+        for place in places:
+            part._ids.append(self._ids[place])
+            part._starts.append(self._starts[place])
+        return part
+
+    def without_texts(self) -> ExampleTable:
+        """The same examples with an empty input and no other text, for what reads none."""
+        nothing = {"input": "", "output": None, "context": None, "reference": None}
+        return ExampleTable(each.model_copy(update=nothing) for each in self)
+
+    def column(self, field: str) -> Iterator[Any]:
+        """The values of a field, one an example."""
+        if field == "id":
+            return iter(self._ids)
+        place = _PLACES.get(field)
+        return (
+            getattr(self._whole[-1 - start], field) if start < 0 else () if place is None else self._row(start)[place]
+            for start in self._starts
+        )
+
+    def _row(self, start: int) -> tuple[Any, ...]:
+        row: tuple[Any, ...] = marshal.loads(memoryview(self._data)[start:])
+        return row
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+    @overload
+    def __getitem__(self, place: slice) -> ExampleTable: ...
+    def __getitem__(self, place: int | slice) -> Example | ExampleTable:
+        if isinstance(place, slice):
+            return self.only(range(*place.indices(len(self))))
+        if (start := self._starts[place]) < 0:
+            return self._whole[-1 - start]
+        given, *values = self._row(start)
+        example = Example.__new__(Example)  # as model_construct does, which takes three times as long
+        _set(example, "__dict__", dict(zip(_FIELDS, (self._ids[place], *values, ()), strict=True)))
+        _set(example, "__pydantic_fields_set__", self._given[given])
+        _set(example, "__pydantic_extra__", None)
+        _set(example, "__pydantic_private__", None)
+        return example
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} examples>"
+
+
 def load_examples(
     source: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
@@ -136,7 +241,7 @@ def load_examples(
     need_output: bool = True,
     labels: Labels | None = None,
     remarks: bool = True,
-) -> list[Example]:
+) -> ExampleTable:
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
     A row whose output is empty is left out, with a warning that says how many are, unless no output is needed.
@@ -160,26 +265,22 @@ def load_examples(
     fields, labels = fields or {}, labels or {}
     check_field_map(fields)
     name = str(source) if isinstance(source, (str, Path)) else "the data"
-    examples: list[Example] = []
+    examples = ExampleTable()
     seen: dict[str, str] = {}
     empty: list[str] = []
     filled: set[str] = set()
     has_examples = False
-    alike: dict[frozenset[str], set[str]] = {}
-    texts = {column for field in TEXTS for column in columns_of(field, fields.get(field, field), ())}
+    texts = {name for field in TEXTS for name in columns_of(field, fields.get(field, field), ())}
     for where, row in source_rows(source, texts, say=logger.warning if remarks else None):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         example = row if isinstance(row, Example) else _example(row, fields, labels, where)
-        if example is not row:  # 200 to 700 bytes an example, for what is the same in most
-            given_fields = alike.setdefault(frozenset(example.model_fields_set), example.model_fields_set)
-            object.__setattr__(example, "__pydantic_fields_set__", given_fields)
         has_examples |= isinstance(row, Example)
         given = row.metadata if isinstance(row, Example) else row
-        filled |= {str(column) for column, value in given.items() if value is not None}
+        filled |= {str(name) for name, value in given.items() if value is not None}
         if need_output and example.output is None:
-            [column] = columns_of("output", fields.get("output", "output"), given)
-            if column not in given:
+            [wanted] = columns_of("output", fields.get("output", "output"), given)
+            if wanted not in given:
                 raise InputError(f"{where}: {missing('output', given, fields)}")
             empty.append(where)
             continue
@@ -198,7 +299,7 @@ def load_examples(
         raise InputError(f"{name}: {'no row has an output' if empty else 'there are no examples in it'}.")
     if not has_examples:
         _check_all_were_there(name, fields, filled)
-    refuse_mixed_labels((seen[example.id], example.human) for example in examples)
+    refuse_mixed_labels(zip(seen.values(), examples.column("human"), strict=True))
     if remarks:
         _remark(name, examples, empty)
     return examples
@@ -207,11 +308,11 @@ def load_examples(
 def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:
     """Refuse a field map that names a column in which no row has anything."""
     for ours, given in fields.items():
-        for column in columns_of(ours, given, filled):
-            if column not in filled:
+        for wanted in columns_of(ours, given, filled):
+            if wanted not in filled:
                 raise InputError(
-                    f"{name}: no example has anything in a column '{column}', which the field map names."
-                    f"{did_you_mean(column, filled)}"
+                    f"{name}: no example has anything in a column '{wanted}', which the field map names."
+                    f"{did_you_mean(wanted, filled)}"
                 )
 
 
@@ -225,8 +326,17 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
         logger.warning(
             "%s: %d of %d rows %s no output and %s left out (%s%s).", name, len(empty), of, have, are, few, more
         )
-    rated = [(each.id, (each.input, each.context, each.output), each.human) for each in examples]
-    for said in (contradictions_said(rated), long_comments_said({each.id: each.comment for each in examples})):
+    may_contradict = labelled(column(examples, "human"))
+    # texts by their hash, so that those of a large file are not held twice
+    rated = [
+        (each.id, hash((each.input, each.context, each.output)), each.human)
+        for each in (examples if may_contradict else ())
+        if not may_contradict.isdisjoint(each.human)
+    ]
+    comments = {
+        name: given for name, given in zip(column(examples, "id"), column(examples, "comment"), strict=True) if given
+    }
+    for said in (contradictions_said(rated), long_comments_said(comments)):
         if said is not None:
             logger.warning("%s: %s", name, said)
 
@@ -246,7 +356,7 @@ def human_dimensions(examples: Iterable[Example], checklist: Checklist | None = 
     Without a ``checklist`` everything that people rated is one; with it the ids of its questions are none, unless they
     are the name of a dimension of it too, or ``overall``.
     """
-    rated = list(dict.fromkeys(dimension for example in examples for dimension in example.human))
+    rated = list(dict.fromkeys(dimension for human in column(examples, "human") for dimension in human))
     if checklist is None:
         return rated
     answers = _only_questions(checklist)
@@ -258,7 +368,7 @@ def answered_questions(examples: Iterable[Example], checklist: Checklist) -> lis
 
     A name that is a dimension of the checklist as well (or ``overall``) means the dimension.
     """
-    rated = {name for example in examples for name in example.human}
+    rated = {name for human in column(examples, "human") for name in human}
     return [name for name in _only_questions(checklist) if name in rated]
 
 
@@ -277,5 +387,6 @@ def _only_questions(checklist: Checklist) -> dict[str, None]:
 
 def documents(examples: Sequence[Example]) -> list[str] | None:
     """The document of each example, where several examples share one; None where none do."""
-    names = [str(example.metadata.get("document", example.id)) for example in examples]
+    ids, metadata = column(examples, "id"), column(examples, "metadata")
+    names = [str(each.get("document", name)) for name, each in zip(ids, metadata, strict=True)]
     return names if len(set(names)) < len(names) else None

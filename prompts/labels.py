@@ -162,6 +162,17 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
                 )
 
 
+def labelled(rated: Iterable[Ratings]) -> set[str]:
+    """The dimensions all of whose ratings are labels, or 0 or 1."""
+    names: set[str] = set()
+    scored: set[str] = set()
+    for human in rated:
+        for name, ratings in human.items():
+            if name not in scored:
+                (names if all(rating in (0, 1) for rating in ratings) else scored).add(name)
+    return names - scored
+
+
 def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
     """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
 
@@ -170,12 +181,10 @@ def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple
     Args:
         rated: An example's id, what was judged in it, and its ratings.
     """
-    names = dict.fromkeys(name for _, _, human in rated for name in human)
+    labels = labelled(human for _, _, human in rated)
     found = []
-    for name in names:
+    for name in dict.fromkeys(name for _, _, human in rated for name in human if name in labels):
         told = [(example, judged, human[name]) for example, judged, human in rated if human.get(name)]
-        if any(rating not in (0, 1) for _, _, ratings in told for rating in ratings):
-            continue
         sides: dict[Hashable, dict[bool, str]] = {}
         for example, judged, ratings in told:
             mean = sum(ratings) / len(ratings)

@@ -225,7 +225,7 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
         return Framing(system=system, before="\n".join(parts) + "\n", after="")
     start = f"{cases}\n\n" if cases else ""
-    fenced = {name: fence(text) for name, text in texts.items()}
+    fenced = {name: fence(texts[name]) for name in prompt.placeholders if name in texts}
     if prompt.around_question is None:
         return Framing(system=None, before=start + fill(prompt.text, fenced) + "\n\n", after="")
     before, after = prompt.around_question

@@ -40,6 +40,12 @@ PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
 
+def column(records: Iterable[Any], field: str) -> Iterator[Any]:
+    """A field of each record, in order; from a table that has a ``column`` of it without making the records."""
+    whole: Callable[[str], Iterator[Any]] | None = getattr(records, "column", None)
+    return (getattr(each, field) for each in records) if whole is None else whole(field)
+
+
 def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
     """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
 

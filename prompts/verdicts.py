@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, TextIO, get_args, overload
+from typing import Any, Literal, NamedTuple, TextIO, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,17 @@ class Verdict:
         return {name: value for name, value in row.items() if value or name not in ("replicate", "asked")}
 
 
+class Told(NamedTuple):
+    """What of a verdict its judge's reply decides; the rest is known before."""
+
+    answer: bool | None
+    p_yes: float | None = None
+    p_yes_from: Provenance | None = None
+    explanation: str | None = None
+    status: Status = "ok"
+    error: str | None = None
+
+
 VerdictFields = tuple[
     str, str, str, str, bool | None, float | None, Provenance | None, str | None, Status, str | None, int, str | None
 ]
@@ -100,19 +111,37 @@ class VerdictColumns(Sequence[Verdict]):
     It is read as a list of verdicts would be; each is made when it is asked for. Statistics take whole columns.
     """
 
-    def __init__(self, verdicts: Iterable[Verdict] = (), *, length: int = 0) -> None:
-        """``verdicts``, after as many as ``length`` says that are still to be :meth:`put`."""
-        self._length = length
+    def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
+        self._length = 0
         self._number = _Numbers()
         self._names: list[str] = []
-        self._columns: dict[str, array[Any]] = {
-            field: array(kind, bytes(array(kind).itemsize * length)) for field, kind in _NUMBERS.items()
-        }
+        self._columns: dict[str, array[Any]] = {field: array(kind) for field, kind in _NUMBERS.items()}
         self._explanation: dict[int, str] = {}
         self._error: dict[int, str] = {}
         self._asked: dict[int, str] = {}
         for verdict in verdicts:
             self.append(fields_of(verdict))
+
+    @classmethod
+    def due(
+        cls, examples: Sequence[str], questions: Sequence[str], model: str, prompt: str, repeat: int = 1
+    ) -> VerdictColumns:
+        """One judge's verdicts on each example, replicate and question, in that order; each is still to be :meth:`put`."""
+        made = cls()
+        number, shape = made._number, (len(examples), repeat, len(questions))
+        known = {
+            "example": np.array([number[name] for name in examples], dtype=np.int32).reshape(-1, 1, 1),
+            "question": np.array([number[name] for name in questions], dtype=np.int32),
+            "model": number[model],
+            "prompt": number[prompt],
+            "replicate": np.arange(repeat).reshape(-1, 1),
+        }
+        made._length = len(examples) * repeat * len(questions)
+        for field, kind in _NUMBERS.items():
+            made._columns[field] = column = array(kind, [0]) * made._length
+            if field in known and column:
+                np.frombuffer(column, dtype=kind).reshape(shape)[...] = known[field]
+        return made
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict]) -> VerdictColumns:
@@ -124,30 +153,27 @@ class VerdictColumns(Sequence[Verdict]):
         if self._length == len(self._columns["p_yes"]):
             for values in self._columns.values():
                 values.frombytes(bytes(values.itemsize * (50 + self._length // 8)))
-        self._length += 1
-        self.put(self._length - 1, fields)
-
-    def put(self, place: int, fields: VerdictFields) -> None:
-        """Take one at its place, counted from 0."""
-        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, replicate, asked = (
-            fields
-        )
+        place, self._length = self._length, self._length + 1
         number, columns = self._number, self._columns
-        columns["example"][place] = number[example]
-        columns["question"][place] = number[question]
-        columns["model"][place] = number[model]
-        columns["prompt"][place] = number[prompt]
+        for field, name in zip(("example", "question", "model", "prompt"), fields[:4], strict=True):
+            columns[field][place] = number[name]
+        columns["replicate"][place] = fields[10]
+        if fields[11] is not None:
+            self._asked[place] = fields[11]
+        self.put(place, Told(*fields[4:10]))
+
+    def put(self, place: int, said: Told) -> None:
+        """Take what was said for the one at this place, counted from 0."""
+        answer, p_yes, p_yes_from, explanation, status, error = said
+        columns = self._columns
         columns["answer"][place] = -1 if answer is None else answer
         columns["p_yes"][place] = _NAN if p_yes is None else p_yes
         columns["p_yes_from"][place] = _NUMBER[p_yes_from]
         columns["status"][place] = _NUMBER[status]
-        columns["replicate"][place] = replicate
         if explanation is not None:
             self._explanation[place] = explanation
         if error is not None:
             self._error[place] = error
-        if asked is not None:
-            self._asked[place] = asked
 
     @property
     def names(self) -> list[str]:
@@ -180,6 +206,21 @@ class VerdictColumns(Sequence[Verdict]):
         """P(yes) (soft), or 1 for yes and 0 for no; NaN where there is no answer; shape (verdicts,)."""
         answers = self.numbers("answer")
         return np.where(answers < 0, np.nan, self.numbers("p_yes") if soft else answers)
+
+    def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
+        """Those that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
+        part, places = VerdictColumns(), np.flatnonzero(wanted)
+        part._number, part._length = self._number, len(places)
+        for field, kind in _NUMBERS.items():
+            part._columns[field] = array(kind, self.numbers(field)[places].tobytes())
+        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if self.explained or self._asked else {}
+        for mine, theirs in (
+            (part._explanation, self._explanation),
+            (part._error, self._error),
+            (part._asked, self._asked),
+        ):
+            mine.update((now[place], text) for place, text in theirs.items() if place in now)
+        return part
 
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
@@ -241,29 +282,33 @@ class VerdictColumns(Sequence[Verdict]):
         return f"<{len(self)} verdicts>"
 
 
-def column(verdicts: Iterable[Any], field: str) -> Iterator[Any]:
-    """A field of each verdict, or of what else has it, in order."""
-    return (
-        verdicts.column(field) if isinstance(verdicts, VerdictColumns) else (getattr(each, field) for each in verdicts)
-    )
-
-
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """One JSON object a line, in the order given."""
-    name = lru_cache(1000)(_encode)
-    for each in verdicts:
-        again = f', "replicate": {each.replicate}' if each.replicate else ""
-        again += f', "asked": {name(each.asked)}' if each.asked else ""
-        p_yes = "null" if each.p_yes is None else float.__repr__(float(each.p_yes))
-        answer = "null" if each.answer is None else "true" if each.answer else "false"
+    columns, name = VerdictColumns.of(verdicts), lru_cache(1000)(_encode)
+    for (
+        example,
+        question,
+        model,
+        prompt,
+        answer,
+        p_yes,
+        p_yes_from,
+        explanation,
+        status,
+        error,
+        replicate,
+        asked,
+    ) in zip(*map(columns.column, _FIELDS), strict=True):
+        again = f', "replicate": {replicate}' if replicate else ""
+        again += f', "asked": {name(asked)}' if asked else ""
         yield (
-            f'{{"example": {name(each.example)}, "question": {name(each.question)}, "model": {name(each.model)}, '
-            f'"prompt": {name(each.prompt)}, "answer": {answer}, "p_yes": {p_yes}, '
-            f'"p_yes_from": {name(each.p_yes_from)}, "explanation": {name(each.explanation)}, '
-            f'"status": {name(each.status)}, "error": {name(each.error)}{again}}}\n'
+            f'{{"example": {name(example)}, "question": {name(question)}, "model": {name(model)}, '
+            f'"prompt": {name(prompt)}, "answer": {name(answer)}, "p_yes": {"null" if p_yes is None else repr(p_yes)}, '
+            f'"p_yes_from": {name(p_yes_from)}, "explanation": {name(explanation)}, '
+            f'"status": {name(status)}, "error": {name(error)}{again}}}\n'
         )
 
 
@@ -348,15 +393,22 @@ def read_verdicts(
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
     """The places of the first verdict that is there again, and of its repeat; None where each is there once."""
-    codes = np.zeros(len(verdicts), dtype=np.int64)
+    codes, most = np.zeros(len(verdicts), dtype=np.int64), 1
     for field in ("example", "question", "model", "prompt", "replicate"):
         numbers = verdicts.numbers(field)
         if np.any(numbers != numbers[0]):
-            codes = np.unique(codes * (int(numbers.max()) + 1) + numbers, return_inverse=True)[1]
+            highest = int(numbers.max()) + 1
+            if most * highest >= 2**63:
+                different, codes = np.unique(codes, return_inverse=True)
+                most = len(different)
+            codes *= highest
+            codes += numbers
+            most *= highest
+    in_order = np.sort(codes)
+    if not np.any(in_order[1:] == in_order[:-1]):
+        return None
     order = np.argsort(codes, kind="stable")
     again = np.flatnonzero(np.diff(codes[order]) == 0)
-    if not len(again):
-        return None
     place = again[np.argmin(order[again + 1])]
     return int(order[place]), int(order[place + 1])
 

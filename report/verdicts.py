@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
+from ..evaluation.evaluation import MadeRows
 from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
-from ..prompts.examples import Example, human_dimensions, load_examples
-from ..prompts.verdicts import VerdictColumns, column, read_verdicts
+from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
+from ..prompts.rows import column
+from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .examples import FIELDS
 from .judged_file import JudgedFile
 from .page import MISSING, clipped, json_data, packed, packed_places, thousandth
@@ -57,7 +59,7 @@ class Beside:
 @dataclass(frozen=True)
 class _Read:
     verdicts: VerdictColumns
-    examples: Sequence[Example]
+    examples: ExampleTable
     checklist: Checklist
     scores: Sequence[ExampleScore]
     targets: Targets | None
@@ -85,6 +87,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         measured = measure(read.scores, targets, read.examples, resamples=RESAMPLES, seed=SEED)
         agreement = dict(measured.dimensions)
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
+    ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
     verdicts = read.verdicts
@@ -104,10 +107,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         "means": {whole: mean_score(each.overall for each in read.scores), **means},
         "yes_rates": {},
         "agreement": {name: {"pooled": each} for name, each in agreement.items()},
-        "scores": [
-            {"example": each.example, "overall": each.overall if targets is None else targets.score(each)}
-            for each in read.scores
-        ],
+        "scores": MadeRows(len(ours), lambda place: {"example": read.scores[place].example, "overall": ours[place]}),
     }
     return JudgedFile(
         "evaluate",
@@ -139,11 +139,11 @@ def _read(path: Path, beside: Beside) -> _Read:
     data = None
     if beside.data is not None:
         data = load_examples(beside.data, fields=beside.fields, need_output=False, labels=beside.labels)
-    ids = None if data is None else {each.id: None for each in data}
+    ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
         models = sorted(set(column(verdicts, "model")))
-        verdicts = VerdictColumns(each for each in verdicts if each.model == beside.model)
+        verdicts = verdicts.only(verdicts.places("model", [beside.model]) == 0)
         if not verdicts:
             raise InputError(
                 f"{path}: no verdict is by the model {beside.model}; there are some by {', '.join(models)}."
@@ -154,9 +154,9 @@ def _read(path: Path, beside: Beside) -> _Read:
     asked = dict.fromkeys(column(verdicts, "example"))
     if data is None:
         lacking.append("--data shows each example's texts and, with human scores, how far people agree")
-        examples = [Example(id=each, input="") for each in asked]
+        examples = ExampleTable(Example(id=each, input="") for each in asked)
     else:
-        examples = [each for each in data if each.id in asked]
+        examples = data.only(place for place, name in enumerate(column(data, "id")) if name in asked)
     own = _own(verdicts) if verdicts.are_own else None
     if own is not None:
         names = dict.fromkeys(column(verdicts, "question"))
@@ -172,7 +172,7 @@ def _read(path: Path, beside: Beside) -> _Read:
             targets = human_targets(examples, checklist, beside.human_scale)
         except InputError as error:
             lacking.append(f"people's scores are not used: {error}")
-            examples = [each.model_copy(update={"human": {}}) for each in examples]
+            examples = ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
     if own is None:
         scores = score_examples(examples, checklist, verdicts)
     else:
@@ -193,13 +193,9 @@ def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     """All examples for the page's table: scores, verdicts in a byte each, and texts as far as there is room."""
     verdicts = read.verdicts
-    places = verdicts.places("example", [each.id for each in read.examples])
+    ids = list(column(read.examples, "id"))
+    places = verdicts.places("example", ids)
     cells = places * len(names) + verdicts.places("question", names)
-    count = np.bincount(cells, minlength=len(read.examples) * len(names))
-    there = np.flatnonzero(count)
-    means = np.bincount(cells, weights=verdicts.numbers("p_yes"))[there] / count[there]
-    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0)))
-    counts = np.count_nonzero(count.reshape(len(read.examples), len(names)), axis=1)
     targets = read.targets
     ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     wanted = [None if targets is None else targets.overall(each.example) for each in read.scores]
@@ -210,7 +206,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     columns = [["Example", "ids"], ["Score", "score"]]
     columns += [["People", "wanted"], ["Less people's", "off"]] if targets else []
     rows: dict[str, Any] = {
-        "ids": [each.id for each in read.examples],
+        "ids": ids,
         "columns": columns,
         "sorted": "urgency",
         "down": targets is not None,
@@ -219,9 +215,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
         "questions": [[each.criterion, each.id] for each in read.checklist.questions],
-        "counts": packed(array("I", counts.tolist())),
-        "asked": packed_places(array("I", (there % len(names)).tolist()), len(names)),
-        "first": packed(array("B", first.astype(np.uint8).tobytes())),
+        **_answers(cells, verdicts.numbers("p_yes"), len(ids), len(names)),
         "texts": texts,
         "said": said,
         "elsewhere": "Its texts are in the data." if read.has_texts else "",
@@ -229,9 +223,27 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     return json_data(rows)
 
 
+def _answers(
+    cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], examples: int, questions: int
+) -> dict[str, str]:
+    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte."""
+    count = np.bincount(cells, minlength=examples * questions)
+    there = np.flatnonzero(count)
+    means = np.bincount(cells, weights=p_yes)[there] / count[there]
+    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0))).astype(np.uint8)
+    counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
+    return {
+        "counts": packed(array("I", counts.astype(np.uint32).tobytes())),
+        "asked": packed_places(array("I", (there % questions).astype(np.uint32).tobytes()), questions),
+        "first": packed(array("B", first.tobytes())),
+    }
+
+
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
     """Of each example, by place: why its questions were answered as they were, or were not, where a reason is known, after
     the texts of those of its own."""
+    if not (verdicts.are_own or verdicts.explained):
+        return {}
     _, firsts = np.unique(cells, return_index=True)
     found: dict[int, dict[str, str]] = {}
     places = np.sort(firsts) if verdicts.are_own else np.intersect1d(firsts, verdicts.explained)

@@ -36,6 +36,7 @@ from .resampling import (
     Statistic,
     Vector,
     bootstrapped,
+    bootstrapped_together,
     complete,
     constant_reason,
     group_codes,
@@ -100,12 +101,14 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
     """
     (left, right), keep = complete(scores, human)
 
-    def one(method: Method) -> Statistic:
-        if (undefined := _undefined(left, right)) is not None:
-            return undefined
-        return bootstrapped(correlation_kernel(method, left, right), keep, affordable(resampling, method, len(left)))
-
-    return Correlations(*(one(method) for method in METHODS))
+    if (undefined := _undefined(left, right)) is not None:
+        return Correlations(undefined, undefined, undefined)
+    found: dict[Method, Statistic] = {}
+    for together in (("spearman", "pearson"), ("kendall",)):
+        kernels = [correlation_kernel(method, left, right) for method in together]
+        made = bootstrapped_together(kernels, keep, affordable(resampling, together[0], len(left)))
+        found |= dict(zip(together, made, strict=True))
+    return Correlations(**found)
 
 
 def per_group(

@@ -20,7 +20,7 @@ from .resampling import (
     Statistic,
     Vector,
     Weights,
-    bootstrapped,
+    bootstrapped_together,
     complete,
     mean_kernel,
     mean_with_interval,
@@ -81,7 +81,7 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
         nothing = Statistic(None, 0, None, None, "no item has both scores")
         distance = at_maximum = human_at_maximum = nothing
     else:
-        distance, at_maximum, human_at_maximum = (bootstrapped(kernel, keep, resampling) for kernel in kernels)
+        distance, at_maximum, human_at_maximum = bootstrapped_together(kernels, keep, resampling)
     groups = resampling.groups
     kept = None if groups is None else [group for group, here in zip(groups, keep, strict=True) if here]
     of_kept = replace(resampling, groups=kept)

@@ -50,29 +50,35 @@ def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
 
 
 class TieGroups:
-    """The items in order of one variable, and where each run of equal values ends."""
+    """The items in order of one variable, and where each run of equal values begins."""
 
     def __init__(self, values: Vector) -> None:
         distinct, self.group = np.unique(tied(values), return_inverse=True)
         self.order = np.argsort(self.group, kind="stable")
-        self.last = np.cumsum(np.bincount(self.group, minlength=len(distinct))) - 1
+        self.number = len(distinct)
+        sizes = np.bincount(self.group, minlength=self.number)
+        self.first = np.cumsum(sizes) - sizes
 
-    def cumulated(self, weights: Weights) -> Weights:
-        """Weight up to and including each distinct value; shape (distinct values, resamples)."""
-        ordered = weights[self.order]
-        np.cumsum(ordered, axis=0, out=ordered)
-        return ordered[self.last]
+    def shares(self, weights: Weights) -> Weights:
+        """Weight of each distinct value, ascending; shape (distinct values, resamples)."""
+        ordered = weights.take(self.order, axis=0)
+        if self.number == len(ordered):
+            return ordered
+        shares: Weights = np.add.reduceat(ordered, self.first, axis=0)
+        return shares
 
 
 def _spearman(a: Vector, b: Vector) -> Kernel:
     groups = (TieGroups(a), TieGroups(b))
 
     def centred_ranks(ties: TieGroups, weights: Weights) -> tuple[Weights, Vector]:
-        upper = ties.cumulated(weights)
-        share = np.diff(upper, axis=0, prepend=0.0)
-        ranks = upper - share / 2 - upper[-1] / 2  # half-integers: exact, so a zero variance is exactly zero
+        share = ties.shares(weights)
+        ranks = np.cumsum(share, axis=0)
+        half = ranks[-1] / 2
+        ranks -= share / 2
+        ranks -= half  # half-integers: exact, so a zero variance is exactly zero
         variance = np.einsum("kr,kr,kr->r", share, ranks, ranks)
-        return ranks[ties.group], variance
+        return ranks.take(ties.group, axis=0), variance
 
     def kernel(weights: Weights) -> Vector:
         ranks_a, variance_a = centred_ranks(groups[0], weights)
@@ -85,14 +91,18 @@ def _spearman(a: Vector, b: Vector) -> Kernel:
 
 
 def _kendall(a: Vector, b: Vector) -> Kernel:
-    """Knight's way (JASA 61, 1966), for weights: pairs not tied, less twice the discordant ones."""
-    ties_a, ties_b = TieGroups(a), TieGroups(b)
+    """Pairs not tied, less twice the discordant ones, as in Knight's way (JASA 61, 1966), for weights.
+
+    Discordant pairs are counted bit by bit of the rank in the variable with fewer different values, so that five grades
+    take three rounds.
+    """
+    ties_a, ties_b = sorted((TieGroups(a), TieGroups(b)), key=lambda each: -each.number)
     # One number for both; below 2**40, so that `tied` leaves it alone, for up to a million items.
     ties_both = TieGroups(ties_a.group * (ties_b.group.max(initial=0) + 1.0) + ties_b.group)
-    merges = _merges(ties_b.group[ties_both.order])
+    rounds = _rounds(ties_b.group[ties_both.order])
 
     def tied_pairs(ties: TieGroups, weights: Weights) -> Vector:
-        share = np.diff(ties.cumulated(weights), axis=0, prepend=0.0)
+        share = ties.shares(weights)
         pairs: Vector = np.einsum("kr,kr->r", share, share)
         return pairs
 
@@ -100,53 +110,49 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
         total = weights.sum(axis=0) ** 2  # twice the number of pairs, each item with itself counted in; all are
         tied_a, tied_b, tied_both = (tied_pairs(ties, weights) for ties in (ties_a, ties_b, ties_both))
         untied = (total - tied_a - tied_b + tied_both) / 2
-        discordant = _discordant(merges, weights[ties_both.order])
+        discordant = _discordant(rounds, weights.take(ties_both.order, axis=0))
         return _ratio(untied - 2 * discordant, (total - tied_a) * (total - tied_b) / 4)
 
     return kernel
 
 
 @dataclass(frozen=True, slots=True)
-class _Merge:
-    """One round of a merge sort: which items of left halves stand before and after each item of a right half."""
+class _Round:
+    """The items whose values share all higher bits, and which of these have this one: their values are the larger ones."""
 
-    left: NDArray[np.intp]
-    """Items of the left halves, block by block, ascending."""
-    right: NDArray[np.intp]
-    """Items of the right halves."""
+    larger: NDArray[np.intp]
+    """Items with the bit, in groups of the same higher bits, in order."""
+    smaller: NDArray[np.intp]
+    """Items without it."""
     before: NDArray[np.intp]
-    """For each of `right`: how many of `left` there are up to it."""
-    all: NDArray[np.intp]
-    """For each of `right`: how many of `left` there are up to the end of its block."""
+    """For each of `smaller`: how many of `larger` there are up to it."""
+    outside: NDArray[np.intp]
+    """For each of `smaller`: how many of `larger` there are before its group."""
 
 
-def _merges(values: NDArray[np.intp]) -> list[_Merge]:
-    """The rounds in which a bottom-up merge sort puts whole numbers in order; they do not depend on weights."""
-    n = len(values)
-    place = np.arange(n)
+def _rounds(values: NDArray[np.intp]) -> list[_Round]:
+    """A round for each bit of whole numbers; they do not depend on weights."""
     rounds = []
-    width = 1
-    while width < n:
-        block = place // (2 * width)
-        order = np.lexsort((place, values, block))  # of equals, the left one first
-        from_left = order // width % 2 == 0
-        so_far = np.cumsum(from_left)
-        ends = np.minimum((block[order] + 1) * 2 * width, n) - 1
-        rights = ~from_left
-        rounds.append(_Merge(order[from_left], order[rights], so_far[rights], so_far[ends][rights]))
-        width *= 2
+    for bit in range(int(values.max(initial=0)).bit_length()):
+        group = values >> (bit + 1)
+        order = np.argsort(group, kind="stable")
+        has_bit = (values[order] >> bit & 1).astype(bool)
+        so_far, groups = np.cumsum(has_bit), group[order]
+        outside = np.concatenate([[0], so_far])[np.searchsorted(groups, groups)]
+        rounds.append(_Round(order[has_bit], order[~has_bit], so_far[~has_bit], outside[~has_bit]))
     return rounds
 
 
-def _discordant(merges: Sequence[_Merge], weights: Weights) -> Vector:
+def _discordant(rounds: Sequence[_Round], weights: Weights) -> Vector:
     """Weighted number of pairs in which the earlier value is the larger one; weights (n, resamples) in that order."""
     pairs = np.zeros(weights.shape[1])
-    for merge in merges:
-        lefts = np.zeros((len(merge.left) + 1, weights.shape[1]))
-        np.cumsum(weights[merge.left], axis=0, out=lefts[1:])
-        larger = lefts[merge.all]
-        larger -= lefts[merge.before]
-        pairs += np.einsum("ir,ir->r", weights[merge.right], larger)
+    for each in rounds:
+        up_to = np.zeros((len(each.larger) + 1, weights.shape[1]))
+        np.cumsum(weights.take(each.larger, axis=0), axis=0, out=up_to[1:])
+        earlier = up_to.take(each.before, axis=0)
+        earlier -= up_to.take(each.outside, axis=0)
+        earlier *= weights.take(each.smaller, axis=0)
+        pairs += earlier.sum(axis=0)
     return pairs
 
 

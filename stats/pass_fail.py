@@ -168,9 +168,10 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
     def kernel(weights: Weights) -> Vector:
-        above = np.diff(ties.cumulated(weights * passed), axis=0, prepend=0.0)
-        failed = ties.cumulated(weights * (1 - passed))
-        below = failed - np.diff(failed, axis=0, prepend=0.0) / 2
+        above = ties.shares(weights * passed)
+        share = ties.shares(weights * (1 - passed))
+        failed = np.cumsum(share, axis=0)
+        below = failed - share / 2
         pairs = above.sum(axis=0) * failed[-1]
         area = np.full(weights.shape[1], np.nan)
         defined = pairs > 0

@@ -258,18 +258,26 @@ def mean_with_interval(values: Sequence[float | None], resampling: Resampling, w
 
 
 def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
-    """The statistic of the items kept, with its interval.
+    """The statistic of the items kept, with its interval: :func:`bootstrapped_together` of one."""
+    [found] = bootstrapped_together([kernel], keep, resampling)
+    return found
+
+
+def bootstrapped_together(
+    kernels: Sequence[Kernel], keep: NDArray[np.bool_], resampling: Resampling
+) -> list[Statistic]:
+    """Statistics of the items kept, with their intervals, on the same resamples.
 
     Args:
-        kernel: The statistic for weighted items; defined where every item counts once.
+        kernels: The statistics for weighted items; defined where every item counts once.
         keep: Which of the items that the groups speak of are used; shape (items,).
-        resampling: How the interval is made.
+        resampling: How the intervals are made.
     """
     n = int(np.count_nonzero(keep))
-    statistic = Statistic(unweighted(kernel, n), n, None, None, None)
+    found = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
     units, codes = resampling.units(keep)
     if units < MINIMUM_ITEMS:
-        return replace(
-            statistic, reason=f"no interval: only {units} {'items' if codes is None else 'groups'} to resample"
-        )
-    return with_interval(statistic, resample([kernel], resampling.weights(keep))[0], resampling.level)
+        reason = f"no interval: only {units} {'items' if codes is None else 'groups'} to resample"
+        return [replace(each, reason=reason) for each in found]
+    values = resample(kernels, resample_weights(units, resampling.resamples, resampling.seed, codes))
+    return [with_interval(each, row, resampling.level) for each, row in zip(found, values, strict=True)]

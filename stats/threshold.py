@@ -105,8 +105,8 @@ def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
     def kernel(weights: Weights) -> Weights:
-        rejected_good = ties.cumulated(weights * passed)
-        rejected_bad = ties.cumulated(weights * (1 - passed))
+        rejected_good = np.cumsum(ties.shares(weights * passed), axis=0)
+        rejected_bad = np.cumsum(ties.shares(weights * (1 - passed)), axis=0)
         good, bad = rejected_good[-1], rejected_bad[-1]
         wrongly, rightly = rejected_good[:-1], rejected_bad[:-1]
         return binary_kappa(good - wrongly, bad - rightly, wrongly, rightly)

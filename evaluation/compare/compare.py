@@ -135,7 +135,7 @@ def prepare(
 class ComparisonJob:
     """The inputs of a comparison, checked."""
 
-    examples: list[Example]
+    examples: Sequence[Example]
     entrants: tuple[Entrant, ...]
     checklist: Checklist | None
     candidates: Checklist | None

@@ -8,7 +8,7 @@ by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -142,7 +142,7 @@ class Meter(Gateway):
         self._common = common
         self._met: set[bytes] = set()
 
-    async def stored(self, role: str, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+    async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Those answers that need no call."""
         found = await self._common.stored(role, keys)
         for key in keys:

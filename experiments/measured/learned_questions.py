@@ -37,7 +37,7 @@ ARMS = ("with", "without")
 def one_run(data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """One run, as a line of the result."""
     folder = DATA[data]
-    examples = load_examples(folder / "examples.jsonl")
+    examples = list(load_examples(folder / "examples.jsonl"))
     if arm == "without":
         examples = [each.model_copy(update={"comment": ()}) for each in examples]
     chosen = SETTINGS | settings | {"seed": seed, "no_cache": True}  # calls are counted

@@ -191,7 +191,7 @@ def _write_events(journal: Journal) -> None:
 
 
 async def _judge_warm(
-    store: VerdictStore, settings: ScoreOptions, examples: list[Example], checklist: Checklist, prompt: Prompt
+    store: VerdictStore, settings: ScoreOptions, examples: Sequence[Example], checklist: Checklist, prompt: Prompt
 ) -> tuple[VerdictColumns, float]:
     """All verdicts, and the longest processor time for which nothing else on the event loop had its turn."""
     longest = 0.0

@@ -194,7 +194,7 @@ class BatchModel(DirectModel):
             return
         self._tried.add(waiting.form)
         if self._full_price is not None:
-            answer = replace(answer, cost_usd=self._full_price.of(answer.prompt_tokens, answer.completion_tokens))
+            answer = answer._replace(cost_usd=self._full_price.of(answer.prompt_tokens, answer.completion_tokens))
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
 

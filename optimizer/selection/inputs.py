@@ -154,7 +154,7 @@ def load_select_inputs(
     Raises:
         InputError: Names the file, line and field at fault.
     """
-    every = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
+    every = list(load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels))
     pool = None if candidates is None else load_checklist(candidates)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions

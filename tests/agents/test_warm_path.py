@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-from askance.agents.asking import LOOKUP_BLOCK
+from askance.agents.asking import TURN
 from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.evaluation.evaluate import evaluate
@@ -43,7 +43,7 @@ def test_a_second_run_reuses_one_answer_for_each_of_the_examples_with_the_same_t
 
 
 async def test_others_on_the_event_loop_have_their_turn_after_every_block_of_stored_answers(tmp_path: Path) -> None:
-    many = examples(5 * LOOKUP_BLOCK)
+    many = examples(5 * TURN)
     model = ScriptedModel(lambda request: 0.7)
     turns = 0
 

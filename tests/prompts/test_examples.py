@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from askance.prompts.errors import InputError, did_you_mean
-from askance.prompts.examples import Example, human_dimensions, load_examples
+from askance.prompts.examples import Example, ExampleTable, human_dimensions, load_examples
 from askance.prompts.field_map import parse_field_map
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
@@ -276,3 +276,28 @@ def test_a_field_map_is_read_from_pairs() -> None:
     assert parse_field_map(["output=summary", "human.a=b=c"]) == {"output": "summary", "human.a": "b=c"}
     with pytest.raises(InputError, match="write it as our_name=column"):
         parse_field_map(["output"])
+
+
+def test_a_table_of_examples_is_read_as_the_list_of_them() -> None:
+    many = [
+        Example(id="é", input="in", output="out \N{SNOWMAN}", metadata={"document": 1, "tags": ["a", None]}),
+        Example(
+            id="b", input="", human={"fluency": (True, 0.5), "overall": (3.0,)}, system="s", context="c", reference="r"
+        ),
+        Example(id="c", input="in", output="out", comment=("too long",)),
+        Example(id="d", input="in", metadata={"when": Path("no JSON")}),
+    ]
+    table = ExampleTable(many)
+    assert list(table) == many == table
+    assert [each.model_dump() for each in table] == [each.model_dump() for each in many]
+    assert [each.model_fields_set for each in table] == [each.model_fields_set for each in many]
+    assert [type(rating) for rating in table[1].human["fluency"]] == [bool, float]
+    assert (table[-1], table[1:3]) == (many[-1], many[1:3])
+    assert table.only([3, 0]) == [many[3], many[0]]
+    for field in Example.model_fields:
+        assert list(table.column(field)) == [getattr(each, field) for each in many]
+    bare = table.without_texts()
+    assert {(each.input, each.output, each.context, each.reference) for each in bare} == {("", None, None, None)}
+    assert [(each.id, each.human, each.metadata) for each in bare] == [
+        (each.id, each.human, each.metadata) for each in many
+    ]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.rows import column
 from askance.prompts.verdicts import (
+    Told,
     Verdict,
     VerdictColumns,
-    column,
     dump_verdicts,
-    fields_of,
     read_verdicts,
     save_verdicts,
 )
@@ -46,11 +46,24 @@ def test_columns_differ_from_other_verdicts() -> None:
     assert VerdictColumns(VERDICTS) != [*VERDICTS[:-1], VERDICTS[0]]
 
 
-def test_verdicts_can_be_put_in_any_order() -> None:
-    columns = VerdictColumns(length=len(VERDICTS))
-    for place in (3, 0, 4, 2, 1):
-        columns.put(place, fields_of(VERDICTS[place]))
-    assert columns == VERDICTS
+def test_verdicts_that_are_due_can_be_put_in_any_order() -> None:
+    said = [Told(True, 0.9, "logprob", "so"), Told(None, status="api_error", error="down"), Told(False, 0.0, "hard")]
+    columns = VerdictColumns.due(["a", "b", "q"], ["q", "r"], "m", "p", repeat=2)
+    for place in (11, 3, 4, 10, 0, 8, 9, 7, 1, 2, 6, 5):
+        columns.put(place, said[place % 3])
+    names = [(example, question, repeat) for example in "abq" for repeat in (0, 1) for question in "qr"]
+    assert columns == [
+        Verdict(example, question, "m", "p", *said[place % 3], repeat)
+        for place, (example, question, repeat) in enumerate(names)
+    ]
+    assert list(VerdictColumns.due([], ["q"], "m", "p")) == []
+
+
+def test_some_of_the_columns_are_those_verdicts_with_their_notes() -> None:
+    columns = VerdictColumns([*VERDICTS, Verdict("b", "own", "m", "p", True, 0.8, "logprob", asked="Is it short?")])
+    wanted = np.array([False, True, True, True, False, True])
+    assert columns.only(wanted) == [each for each, is_wanted in zip(columns, wanted, strict=True) if is_wanted]
+    assert list(columns.only(~wanted)) == [VERDICTS[0], VERDICTS[4]]
 
 
 def test_more_verdicts_than_a_block_are_kept() -> None:
