@@ -67,8 +67,7 @@ HEADINGS = {
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
     "correction per_token halves ranking_resamples",
     "How weights are learned": "pooling pair_share swap",
-    "What is written to learn from": "contrasts contrast_grades writer judge_model",
-    "How a scorer is trained": "batch_size learning_rate levels rating_pairs precision",
+    "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades precision",
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
@@ -76,7 +75,7 @@ HEADINGS = {
     "How labels are asked for": "gain port",
     "When it ends": "max_iterations patience max_lessons max_prompt_chars tolerance",
     "Disagreements and lessons": "threshold margin max_notes notes note_samples contrast critique memory",
-    "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer embedder",
+    "Who takes which role": "roles note_taker note_taker_program deduplicator updater writer judge_model embedder",
     "Data and people's scores": "dataset field labels human_scale rated_by rating_levels rating_dimension limit split min_coverage",
     "Models and budget": "api_base engine workers timeout retries max_concurrency max_calls max_tokens max_cost cache no_cache seed",
     "Output": "yes quiet as_json help",
