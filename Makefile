@@ -20,6 +20,7 @@ BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
 TRAIN := .venv-train
+TRAIN_EXTRAS := local,train
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
 PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo
@@ -114,7 +115,7 @@ test-ray: $(RAY)/.ready
 $(TRAIN)/.ready: pyproject.toml constraints-train.txt
 	@echo "Installing torch and transformers into $(TRAIN) (about 1 GB) ..."
 	@$(PYTHON) -m venv $(TRAIN)
-	@$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-train.txt -e '.[train]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
+	@$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-train.txt -e '.[$(TRAIN_EXTRAS)]' pytest pytest-asyncio || { echo "askance: the installation failed; check the connection and run the same command again."; exit 1; }
 	@touch $@
 
 test-train: $(TRAIN)/.ready
@@ -150,4 +151,5 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
 	@{ echo "# Pinned environment of models asked from a Ray cluster; renew with: make lock"; \
 	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(RAY_EXTRAS))); } > constraints-ray.txt
-	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; $(RESOLVE) --extra train; } > constraints-train.txt
+	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; \
+	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(TRAIN_EXTRAS))); } > constraints-train.txt

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..models.trained.scorer_file import ScorerFile
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
-    from .items import Probe, TrainingItem
+    from .items import Probe, TextOf, TrainingItem
     from .options import TrainOptions
 
 AT_ONCE = 64
@@ -38,11 +38,10 @@ TIMED = 128
 
 @dataclass
 class ScorerReader:
-    """A trained network with its calibration; each text is read once."""
+    """A trained network; each text is read once."""
 
     network: Network
-    slope: float = 1.0
-    shift: float = 0.0
+    text_of: TextOf = scored_text
 
     def __post_init__(self) -> None:
         """Nothing is read yet."""
@@ -65,6 +64,8 @@ class ScorerReader:
 
 def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
     """Slope and shift of P(yes) on the verdicts of validation, and why there are none where that is so."""
+    if reader.network.kind == "causal":
+        return 1.0, 0.0, "a causal model's P(yes) is that of its own words, also where another program runs it"
     items = [each for each in validation if each.kind == "verdict"]
     if len(items) < BINS:
         return 1.0, 0.0, f"validation has {len(items)} verdicts, and {BINS} are needed to calibrate P(yes)"
@@ -195,7 +196,7 @@ def _verdicts(
     reader: ScorerReader, file: ScorerFile, examples: Sequence[Example], checklist: Checklist
 ) -> VerdictColumns:
     asked = [(example, question) for example in examples for question in checklist.questions]
-    said = [file.calibrated(p) for p in reader.raw([scored_text(question, example) for example, question in asked])]
+    said = [file.calibrated(p) for p in reader.raw([reader.text_of(question, example) for example, question in asked])]
     return VerdictColumns(
         Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
         for (example, question), p in zip(asked, said, strict=True)

@@ -50,7 +50,7 @@ class TrainResult(Shown):
         ended = ", ended early" if curve["stopped_early"] else ""
         yield f"The weights of epoch {curve['best_epoch']} did best on validation{ended}."
         if not curve["best_epoch"]:
-            yield "Training gained nothing on validation: this scorer is no better than its base with a head of chance numbers."
+            yield "Training gained nothing on validation: this scorer is no better than what it began with."
         for each in data["remarks"]:
             yield f"Note: {each}."
         if self.kept_share is not None:
