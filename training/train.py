@@ -16,7 +16,7 @@ from ..models.files import sha256_of_file
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scored_text import scored_text
-from ..models.trained.scorer_file import SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
+from ..models.trained.scorer_file import GGUF_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..optimizer.earlier import earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints"
 """Folder within the scorer's, gone when it is done."""
 DEFAULT_BASE = "minilm"
-GGUF_FILE, PROMPT_FILE = "model.gguf", "prompt.md"
+PROMPT_FILE = "prompt.md"
 ROOM = 6
 """Times the network's size that must be free: checkpoint, its optimiser, the best weights, each while it is replaced."""
 
@@ -116,9 +116,7 @@ def prepare(
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = _load_verdicts(verdicts, examples, questions)
     earlier = None if judge is None else earlier_run(judge)
-    asked = None
-    if found.is_causal:
-        asked = default_prompt(examples) if prompt is None else load_prompt(prompt)
+    asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     mixture = gather(
         examples,
         questions,

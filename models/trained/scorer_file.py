@@ -14,6 +14,8 @@ from ...prompts.rows import read_object, validate_row, write_whole
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
+GGUF_FILE = "model.gguf"
+"""A causal scorer as one file for the embedded server, if it was asked for."""
 NetworkKind = Literal["cross-encoder", "causal"]
 WEIGHTS_FILES = {"cross-encoder": "model.safetensors", "causal": "adapter_model.safetensors"}
 """By kind; those of a causal model are LoRA matrices, as peft names them."""

@@ -8,14 +8,14 @@ from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
 from ..files import file_identity
 from ..prices import FREE
 from ..probabilities import expected_score
 from .network import open_network
 from .scored_text import scored_text
-from .scorer_file import CLIP, read_scorer
+from .scorer_file import CLIP, GGUF_FILE, read_scorer
 
 if TYPE_CHECKING:
     from ..base import Request
@@ -114,13 +114,21 @@ class TrainedScorer:
                 raise InputError(
                     f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
                 )
-            self._network = open_network(self._folder, self._file)
+            self._network = self._opened()
         network = self._network
         expected = expected_scores(network.levels(texts).tolist())
         return [
             (round(self._file.calibrated(p), DIGITS), min(tokens, network.longest))
             for p, tokens in zip(expected, network.tokens(texts), strict=True)
         ]
+
+    def _opened(self) -> Network:
+        try:
+            return open_network(self._folder, self._file)
+        except MissingExtraError as error:
+            if not (self._folder / GGUF_FILE).is_file():
+                raise
+            raise InputError(f"{error}, or ask its GGUF file: --model local/{self._folder / GGUF_FILE}") from None
 
 
 def expected_scores(levels: list[list[float]]) -> list[float]:

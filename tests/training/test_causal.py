@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from askance.models.embedded_models import MODELS
 from askance.models.trained.bases import find_base
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.checklist import Checklist
-from askance.prompts.errors import InputError
+from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.prompt import Prompt
 from askance.training import trainer
 from askance.training.train import train
@@ -199,6 +200,22 @@ def test_the_kind_of_a_base_is_read_from_its_configuration(tiny_causal: Path, ti
     assert find_base(str(tiny_causal)).is_causal and not find_base(str(tiny_base)).is_causal
 
 
+def test_without_peft_its_gguf_file_is_named(
+    trained: TrainResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "scorer"
+    place.mkdir()
+    for each in Path(trained.data["scorer"]).iterdir():
+        (place / each.name).write_bytes(each.read_bytes())
+    monkeypatch.setitem(sys.modules, "peft", None)
+    asked: dict[str, Any] = {"model": str(place), "checklist": CHECKLIST, "prompt": PROMPT, "no_cache": True}
+    with pytest.raises(MissingExtraError, match=r"askance\[train\]'$"):
+        evaluate(made(2), **asked)
+    (place / "model.gguf").touch()
+    with pytest.raises(InputError, match=r"or ask its GGUF file: --model local/.*/scorer/model\.gguf"):
+        evaluate(made(2), **asked)
+
+
 def test_what_is_too_long_keeps_its_beginning_and_its_end(tiny_causal: Path) -> None:
     from askance.models.trained.network import start_network
 
@@ -220,8 +237,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("askance models pull smollm2-135m-instruct")
     examples = made(18)
     place = tmp_path_factory.mktemp("exported") / "scorer"
-    given = SMALL | {"checklist": ONE, "batch_size": 8, "epochs": 1, "learning_rate": 2e-3, "gguf": True}
-    train(examples, output=place, base=str(SMOLLM), **given)
+    given = SMALL | {"checklist": ONE, "batch_size": 8, "epochs": 1, "learning_rate": 2e-3}
+    first = train(examples, output=place, base=str(SMOLLM), **given)
+    assert not (place / "model.gguf").exists()
+    again = train(examples, output=place, base=str(SMOLLM), gguf=True, **given)
+    assert again.data == first.data
     return place
 
 
