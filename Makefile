@@ -22,6 +22,7 @@ BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
 TRAIN := .venv-train
+TRAIN_EXTRAS := local,train
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
 PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo
@@ -82,7 +83,7 @@ endef
 $(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis,the packages that askance has bridges to (about 1 GB)))
 $(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',psycopg))
 $(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
-$(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[train]',torch and transformers (about 1 GB)))
+$(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]',torch and transformers (about 1 GB)))
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
@@ -141,4 +142,5 @@ lock: $(VENV)/.python
 	@{ echo "# Pinned environment of the store in PostgreSQL; renew with: make lock"; $(RESOLVE) --extra postgres; } > constraints-postgres.txt
 	@{ echo "# Pinned environment of models asked from a Ray cluster; renew with: make lock"; \
 	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(RAY_EXTRAS))); } > constraints-ray.txt
-	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; $(RESOLVE) --extra train; } > constraints-train.txt
+	@{ echo "# Pinned environment of training a scorer; renew with: make lock"; \
+	  $(RESOLVE) $(patsubst %,--extra %,$(subst $(comma), ,$(TRAIN_EXTRAS))); } > constraints-train.txt

@@ -53,7 +53,7 @@ class Request:
     """What the other requests on the same example begin with too, for a server that can keep what it has read; no part
     of what is sent. Empty where nothing is known of it."""
     about: tuple[Question, Example] | None = field(default=None, compare=False)
-    """The question and the example, where one word, yes or no, is asked for: what a trained scorer reads in place of the
+    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
     messages."""
 
 

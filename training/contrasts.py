@@ -19,7 +19,6 @@ from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..models.base import Parameters, make_request
 from ..models.session import run_sync, session
-from ..models.trained.scored_text import scored_text
 from ..prompts.checklist import Checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from ..models.resolve import Models
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
+    from .items import TextOf
     from .options import TrainOptions
 
 GRADES = (
@@ -168,6 +168,7 @@ def buy_contrasts(
     judge: str | Model,
     settings: TrainOptions,
     watcher: Watcher,
+    text_of: TextOf,
 ) -> Contrasts:
     """Have outputs written and judged, and keep the pairs that the judge orders as they were meant.
 
@@ -181,6 +182,7 @@ def buy_contrasts(
         judge: Who sees whether it came out as meant.
         settings: How many, of how many grades, and how models are reached.
         watcher: Told how the work goes on.
+        text_of: What the network reads of a question.
 
     Raises:
         InputError: There are not so many questions and outputs, or a model's name is wrong.
@@ -192,7 +194,7 @@ def buy_contrasts(
     async def buy(store: SharedStore) -> Contrasts:
         async with session(settings, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)
-            return await _bought(cases, examples, checklist, models, gateway, writer, judge, settings, watcher)
+            return await _bought(cases, examples, checklist, models, gateway, writer, judge, settings, watcher, text_of)
 
     with settings.store() as store:
         return run_sync(buy(store))
@@ -208,6 +210,7 @@ async def _bought(
     judge: str | Model,
     settings: TrainOptions,
     watcher: Watcher,
+    text_of: TextOf,
 ) -> Contrasts:
     by, judging = models.get(writer), models.get(judge)
     author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
@@ -226,7 +229,7 @@ async def _bought(
             if low is None or high is None or high - low < APART:
                 unordered += 1
             else:
-                sides = [(Probe(scored_text(case.question, each)),) for each in (better, worse)]
+                sides = [(Probe(text_of(case.question, each)),) for each in (better, worse)]
                 items.append(
                     TrainingItem("preference", "synthetic", case.example.id, case.question.id, sides[0], 1.0, sides[1])
                 )

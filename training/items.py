@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from ..agents.asking import EachAsking
 from ..models.trained.scored_text import scored_text
 from ..prompts.examples import Example
 
@@ -14,9 +15,29 @@ if TYPE_CHECKING:
     from ..models.trained.scored_text import ScoredText
     from ..prompts.checklist import Checklist, Question
     from ..prompts.preferences import Preference
+    from ..prompts.prompt import Prompt
 
 ItemKind = Literal["verdict", "rating", "preference"]
 Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
+
+
+class TextOf(Protocol):
+    """What a network reads of a question about an example's output."""
+
+    def __call__(self, question: Question, example: Example) -> ScoredText:
+        """Its text."""
+        ...
+
+
+def asked_with(prompt: Prompt) -> TextOf:
+    """Texts with the conversation in which a judge with this prompt is asked for one word, yes or no."""
+
+    def text_of(question: Question, example: Example) -> ScoredText:
+        asking = EachAsking(prompt, (question,), explained=False, logprobs=True, temperature=0.0, seed=None)
+        ask = next(asking.asks("", example, 0, 0))
+        return scored_text(question, example, tuple(ask.messages))
+
+    return text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +76,39 @@ class TrainingItem:
         return [each.text for each in (*self.left, *self.right)]
 
 
-def verdict_item(question: Question, example: Example, p_yes: float, source: Source = "verdicts") -> TrainingItem:
+def verdict_item(
+    question: Question, example: Example, p_yes: float, source: Source = "verdicts", *, text_of: TextOf = scored_text
+) -> TrainingItem:
     """That a question about an output is answered with this P(yes), in [0, 1]."""
-    return TrainingItem("verdict", source, example.id, question.id, (Probe(scored_text(question, example)),), p_yes)
+    return TrainingItem("verdict", source, example.id, question.id, (Probe(text_of(question, example)),), p_yes)
 
 
-def probes(checklist: Checklist, example: Example, dimension: str | None = None) -> tuple[Probe, ...]:
+def probes(
+    checklist: Checklist, example: Example, dimension: str | None = None, *, text_of: TextOf = scored_text
+) -> tuple[Probe, ...]:
     """The questions that a dimension's score is made of, with the example's weights; all where it is none of the checklist's."""
     weights = checklist.weights(checklist.section_of(example.metadata))
     whole = dimension not in checklist.dimensions
     return tuple(
-        Probe(scored_text(each, example), weights[each.id], each.is_fault)
+        Probe(text_of(each, example), weights[each.id], each.is_fault)
         for each in checklist.questions
         if weights[each.id] > 0 and (whole or each.dimension == dimension)
     )
 
 
 def rating_items(
-    examples: Sequence[Example], checklist: Checklist, wanted: Mapping[str, Mapping[str, float | None]]
+    examples: Sequence[Example],
+    checklist: Checklist,
+    wanted: Mapping[str, Mapping[str, float | None]],
+    *,
+    text_of: TextOf = scored_text,
 ) -> list[TrainingItem]:
     """People's scores of dimensions; ``wanted`` has them in [0, 1] by example and dimension."""
     return [
         TrainingItem("rating", "ratings", example.id, dimension, asked, score)
         for example in examples
         for dimension, score in wanted.get(example.id, {}).items()
-        if score is not None and (asked := probes(checklist, example, dimension))
+        if score is not None and (asked := probes(checklist, example, dimension, text_of=text_of))
     ]
 
 
@@ -99,13 +128,15 @@ def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> 
     return found
 
 
-def preference_items(pairs: Sequence[Preference], checklist: Checklist) -> list[TrainingItem]:
+def preference_items(
+    pairs: Sequence[Preference], checklist: Checklist, *, text_of: TextOf = scored_text
+) -> list[TrainingItem]:
     """Preferences over the score on all questions."""
     found = []
     for pair in pairs:
         given = {name: value for name in ("section", "dataset") if (value := getattr(pair, name)) is not None}
         sides = [
-            probes(checklist, Example(id=pair.id, input=pair.input, output=output, metadata=given))
+            probes(checklist, Example(id=pair.id, input=pair.input, output=output, metadata=given), text_of=text_of)
             for output in (pair.output_a, pair.output_b)
         ]
         target = {"a": 1.0, "b": 0.0, "tie": 0.5}[pair.preferred]

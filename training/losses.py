@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..models.trained.bases import torch_library
+from ..models.trained.torch_tools import torch_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, 
     """Log-probability of each score level of an output: the mixture of its questions' levels, by their weights.
 
     Args:
-        levels: Log-probabilities of the levels of each text, shape (texts, levels).
+        levels: Log-probabilities of the levels of each text, shape (texts, levels); what they lack to sum 1 is left aside.
         side: Its probes; the levels of one that looks for a fault count in reverse.
         row_of: The row of each text.
 
@@ -29,13 +29,20 @@ def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, 
         Shape (levels,).
     """
     torch = torch_library()
-    rows = levels[[row_of[each.text] for each in side]]
+    rows = torch.log_softmax(levels[[row_of[each.text] for each in side]], dim=-1)
     if any(each.is_fault for each in side):
         faults = torch.tensor([[each.is_fault] for each in side])
         rows = torch.where(faults, rows.flip(-1), rows)
     total = sum(each.weight for each in side)
     shares = torch.tensor([[each.weight / total] for each in side])
     return torch.logsumexp(rows + shares.log(), dim=0)
+
+
+def side_mass(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
+    """Log-probability that a network says a level at all, the weighted mean over an output's questions; 0 for an encoder."""
+    torch = torch_library()
+    shares = torch.tensor([each.weight for each in side])
+    return (levels[[row_of[each.text] for each in side]].logsumexp(-1) * shares).sum() / shares.sum()
 
 
 def expected(levels: Any) -> Any:
@@ -57,7 +64,7 @@ def target_levels(target: float, count: int) -> list[float]:
 def item_losses(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int]) -> dict[str, Any]:
     """The losses that an item has, each a number of torch.
 
-    Cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone) and squared error (y - ŷ)² (eq. 4) where a score is
+    Cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone, P being among all that the network could say) and squared error (y - ŷ)² (eq. 4) where a score is
     wanted. Where one of two outputs is preferred, -log sigmoid(S₁ - S₂) with the better one first (eq. 5), S being the sum of
     its questions' weighted ŷ; for a tie the square of the difference of their mean ŷ.
     """
@@ -67,7 +74,7 @@ def item_losses(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int
     if item.kind != "preference":
         wanted = torch.tensor(target_levels(item.target, levels.shape[-1]))
         return {
-            "cross_entropy": -(wanted * left).sum(),
+            "cross_entropy": -(wanted * left).sum() - side_mass(levels, item.left, row_of),
             "squared_error": (SCALE * item.target - score) ** 2,
         }
     other = SCALE * expected(side_levels(levels, item.right, row_of))

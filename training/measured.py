@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..stats.differences import Difference
-    from .items import Probe, TrainingItem
+    from .items import Probe, TextOf, TrainingItem
     from .options import TrainOptions
 
 AT_ONCE = 64
@@ -41,11 +41,10 @@ TIMED = 128
 
 @dataclass
 class ScorerReader:
-    """A trained network with its calibration; each text is read once."""
+    """A trained network; each text is read once."""
 
     network: Network
-    slope: float = 1.0
-    shift: float = 0.0
+    text_of: TextOf = scored_text
 
     def __post_init__(self) -> None:
         """Nothing is read yet."""
@@ -68,6 +67,8 @@ class ScorerReader:
 
 def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
     """Slope and shift of P(yes) on the verdicts of validation, and why there are none where that is so."""
+    if reader.network.kind == "causal":
+        return 1.0, 0.0, "a causal model's P(yes) is that of its own words, also where another program runs it"
     items = [each for each in validation if each.kind == "verdict"]
     if len(items) < BINS:
         return 1.0, 0.0, f"validation has {len(items)} verdicts, and {BINS} are needed to calibrate P(yes)"
@@ -225,7 +226,7 @@ def verdicts_of(
 ) -> VerdictColumns:
     """A network's answers to all questions on all examples; without a ``file`` as it says them, uncalibrated."""
     asked = [(example, question) for example in examples for question in checklist.questions]
-    said = reader.raw([scored_text(question, example) for example, question in asked])
+    said = reader.raw([reader.text_of(question, example) for example, question in asked])
     if file is not None:
         said = [file.calibrated(p) for p in said]
     return VerdictColumns(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
+from ..models.trained.scored_text import scored_text
 from ..optimizer.job import own_split, split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
     from ..prompts.verdicts import VerdictColumns
-    from .items import TrainingItem
+    from .items import TextOf, TrainingItem
     from .options import TrainOptions
 
 PARTS = ("training", "validation", "test")
@@ -82,6 +83,7 @@ def gather(
     preferences: Sequence[Preference],
     earlier: Earlier | None,
     options: TrainOptions,
+    text_of: TextOf = scored_text,
     further: Iterable[TrainingItem] = (),
 ) -> Mixture:
     """Make items of everything and divide them.
@@ -93,6 +95,7 @@ def gather(
         preferences: Pairs; about all questions together.
         earlier: A run whose parts are kept, so that what it tested on is never trained on.
         options: Shares, seed, scale.
+        text_of: What the network reads of a question.
         further: Items made elsewhere, e.g. synthetic ones, whose ``unit`` is the id of an example or a pair: they are in
             its part.
 
@@ -105,18 +108,18 @@ def gather(
         wanted = human_targets(examples, checklist, options.human_scale).wanted
     asked = {each.id: each for each in checklist.questions}
     by_id = {each.id: each for each in examples}
-    ratings = rating_items(examples, checklist, wanted)
-    items = [*ratings, *_answers(examples, checklist)]
+    ratings = rating_items(examples, checklist, wanted, text_of=text_of)
+    items = [*ratings, *_answers(examples, checklist, text_of)]
     lost = 0
     for each in verdicts or ():
         p_yes = each.score(soft=True)
         if p_yes is None:
             lost += 1
         else:
-            items.append(verdict_item(asked[each.question], by_id[each.example], p_yes))
+            items.append(verdict_item(asked[each.question], by_id[each.example], p_yes, text_of=text_of))
     if options.rating_pairs and options.loss_weights[2]:
         items += rating_pairs(ratings, group_of)
-    items += [*preference_items(preferences, checklist), *further]
+    items += [*preference_items(preferences, checklist, text_of=text_of), *further]
     items, duplicates = deduplicated(each for each in items if _has_loss(each, options))
     if not items:
         raise InputError(
@@ -194,7 +197,7 @@ def _has_loss(item: TrainingItem, options: TrainOptions) -> bool:
     return bool(options.loss_weights[2] if item.kind == "preference" else direct)
 
 
-def _answers(examples: Sequence[Example], checklist: Checklist) -> list[TrainingItem]:
+def _answers(examples: Sequence[Example], checklist: Checklist, text_of: TextOf) -> list[TrainingItem]:
     """People's answers to single questions."""
     questions = [checklist.question(name) for name in answered_questions(examples, checklist)]
     found = []
@@ -207,7 +210,7 @@ def _answers(examples: Sequence[Example], checklist: Checklist) -> list[Training
                         f"Example '{example.id}': people's answer to the question '{question.id}' is {answer:g}; an answer "
                         "is yes or no, or a number from 0 to 1."
                     )
-                found.append(verdict_item(question, example, answer, "ratings"))
+                found.append(verdict_item(question, example, answer, "ratings", text_of=text_of))
     return found
 
 

@@ -12,7 +12,7 @@ from ..prompts.labels import parse_labels
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 NOT_IN_FINGERPRINT = frozenset(
-    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", *_BUYING}
+    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", *_BUYING}
 )
 """Settings that the weights do not depend on, beyond the data that they lead to."""
 
@@ -22,11 +22,16 @@ class TrainOptions(GatewayOptions):
 
     epochs: int = Field(5, ge=1, description="How often all training data are gone through at most.")
     batch_size: int = Field(32, ge=1, description="Texts (a question with an output) in a step, or a few more.")
-    learning_rate: float = Field(5e-5, gt=0, description="Highest learning rate; a tenth of the steps leads up to it.")
+    learning_rate: float | None = Field(
+        None,
+        gt=0,
+        description="Highest learning rate, which a tenth of the steps leads up to; default: 5e-5, with LoRA 2e-4.",
+    )
+    lora_rank: int = Field(16, ge=1, description="Rank of the LoRA matrices that a causal base is trained by.")
     loss_weights: tuple[float, float, float] = Field(
         (1.0, 1.0, 1.0), description="Weights of cross-entropy, squared error and preference loss; 0 leaves one out."
     )
-    levels: int = Field(2, ge=2, le=11, description="Score levels that the scorer tells apart; 2: no and yes.")
+    levels: int = Field(2, ge=2, le=11, description="Score levels that an encoder tells apart; 2: no and yes.")
     longest: int = Field(512, ge=16, description="Tokens that the scorer reads at most; the rest of a text is cut off.")
     patience: int = Field(2, ge=1, description="Epochs without a lower loss on validation after which it ends.")
     rating_pairs: bool = Field(
@@ -38,6 +43,9 @@ class TrainOptions(GatewayOptions):
     contrast_grades: int = Field(3, ge=2, le=5, description="Outputs for each, from a plain no to a plain yes.")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Of training; bfloat16 is faster on processors with such instructions."
+    )
+    gguf: bool = Field(
+        False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."
     )
     split: tuple[float, float, float] = Field(
         (0.7, 0.15, 0.15), description="Shares of training, validation and test; a document is never divided."

@@ -13,16 +13,22 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.options import parse_options
 from ..evaluation.progress import watching
 from ..models.files import sha256_of_file
-from ..models.trained.network import start_network
-from ..models.trained.scorer_file import SCORER_FILE, WEIGHTS_FILE, ScorerFile
+from ..models.trained.bases import find_base
+from ..models.trained.network import open_network, start_network
+from ..models.trained.scored_text import scored_text
+from ..models.trained.scorer_file import GGUF_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..optimizer.earlier import earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
+from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import load_examples
+from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .contrasts import buy_contrasts
+from .gguf_file import write_gguf
+from .items import asked_with
 from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
 from .mixture import PARTS, check_lengths, divided, gather, groups_of
 from .options import NOT_IN_FINGERPRINT, TrainOptions
@@ -34,16 +40,21 @@ if TYPE_CHECKING:
 
     from ..evaluation.progress import Watcher
     from ..models.base import Model
+    from ..models.trained.bases import Base
+    from ..models.trained.causal import CausalNetwork
     from ..models.trained.network import Network
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
+    from ..prompts.prompt import Prompt
+    from .items import TextOf
     from .mixture import Mixture
     from .trainer import LossCurve
 
 CHECKPOINTS = "checkpoints"
 """Folder within the scorer's, gone when it is done."""
 DEFAULT_BASE = "minilm"
+PROMPT_FILE = "prompt.md"
 ROOM = 6
 """Times the network's size that must be free: checkpoint, its optimiser, the best weights, each while it is replaced."""
 
@@ -54,6 +65,7 @@ def train(
     checklist: str | Path | Checklist,
     output: str | Path,
     base: str = DEFAULT_BASE,
+    prompt: str | Path | Prompt | None = None,
     verdicts: str | Path | Iterable[Any] | None = None,
     preferences: str | Path | Iterable[Mapping[str, Any]] | None = None,
     judge: str | Path | None = None,
@@ -69,7 +81,8 @@ def train(
         data: Files of examples, or examples.
         checklist: The questions that the scorer is to answer.
         output: The scorer's folder. One where the same training was broken off is gone on with.
-        base: ``minilm``, a folder, or a name on the hub.
+        base: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
+        prompt: Of a causal base: the judge's prompt that it is to answer; by default askance's own for such data.
         verdicts: File of ``askance evaluate -o``, or verdicts: of one judge, the teacher.
         preferences: Pairs of outputs.
         judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept.
@@ -87,7 +100,9 @@ def train(
         MissingExtraError: torch or transformers is not installed.
     """
     with watching(watcher, progress) as shown:
-        job = prepare(data, checklist, output, base, verdicts, preferences, judge, writer, judge_model, options, shown)
+        job = prepare(
+            data, checklist, output, base, prompt, verdicts, preferences, judge, writer, judge_model, options, shown
+        )
         return job.run(shown)
 
 
@@ -96,6 +111,7 @@ def prepare(
     checklist: str | Path | Checklist,
     output: str | Path,
     base: str,
+    prompt: str | Path | Prompt | None,
     verdicts: str | Path | Iterable[Any] | None,
     preferences: Any,
     judge: str | Path | None,
@@ -106,6 +122,8 @@ def prepare(
 ) -> TrainJob:
     """Load and check what :func:`train` is given, and have its contrasts written; what is raised is as there."""
     settings = parse_options(TrainOptions, options)
+    found = find_base(base)
+    _check_goes_with(found, prompt, settings)
     if (writer is not None) != bool(settings.contrasts):
         raise InputError("--contrasts says how much the --writer is to write: give both, or neither.")
     if judge_model is not None and not settings.contrasts:
@@ -115,12 +133,13 @@ def prepare(
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = _load_verdicts(verdicts, examples, questions)
     earlier = None if judge is None else earlier_run(judge)
+    asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     contrasts = None
     if writer is not None:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
         by = judge_model or (taught[0].model if taught else writer)
         try:
-            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher)
+            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, _text_of(asked))
         except InputError as error:
             if judge_model is None and taught and str(by) in str(error):
                 raise InputError(
@@ -135,9 +154,10 @@ def prepare(
         earlier=earlier,
         options=settings,
         further=contrasts.items if contrasts else (),
+        text_of=_text_of(asked),
     )
-    found = contrasts.found if contrasts else None
-    return TrainJob(examples, questions, pairs, taught, mixture, found, Path(output), base, settings)
+    written = contrasts.found if contrasts else None
+    return TrainJob(examples, questions, pairs, taught, mixture, written, Path(output), found, asked, settings)
 
 
 @dataclass(frozen=True)
@@ -152,7 +172,9 @@ class TrainJob:
     contrasts: Mapping[str, Any] | None
     """What became of the outputs that a model wrote."""
     output: Path
-    base: str
+    base: Base
+    prompt: Prompt | None
+    """The judge's prompt that a causal base is to answer."""
     settings: TrainOptions
 
     @cached_property
@@ -160,32 +182,52 @@ class TrainJob:
         """What the weights depend on: data, base and settings."""
         settings = self.settings.model_dump_json(exclude=set(NOT_IN_FINGERPRINT))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
-        return sha256(json.dumps([self.base, settings, items]).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(json.dumps([self.base.name, settings, items]).encode("utf-8", "surrogatepass")).hexdigest()
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
         """Train, measure and write; a training that is finished already is read."""
-        if (done := self._finished()) is not None:
+        done = self._finished()
+        to_export = self.settings.gguf and not (self.output / GGUF_FILE).is_file()
+        if done is not None and not to_export:
             return done
-        settings, mixture = self.settings, self.mixture
         with watching(watcher, progress) as shown:
-            shown.phase("loading the base")
-            network = start_network(self.base, levels=settings.levels, longest=settings.longest, seed=settings.seed)
-            cut, most = check_lengths(mixture, network)
-            remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
-            for each in remarks:
-                shown.say(f"Note: {each}.")
-            _check_room(self.output, network)
-            groups = groups_of(self.examples, self.preferences)
-            tested = self._tested(groups)
-            base = verdicts_of(ScorerReader(network), tested, self.checklist)
-            folder = self.output / CHECKPOINTS
-            trainer = Trainer(network, mixture.training, mixture.validation, groups, settings, folder, self.fingerprint)
-            curve = trainer.run(shown)
-            shown.phase("looking at test")
-            result = self._measured(network, curve, tested, base, remarks, {"share": cut, "longest": most})
+            if done is not None:
+                shown.phase("loading the scorer")
+                network = open_network(self.output, read_scorer(self.output))
+            else:
+                network, done = self._trained(shown)
+            if to_export:
+                shown.phase(f"writing {GGUF_FILE}")
+                self._export(network)  # type: ignore[arg-type]
+        return done
+
+    def _trained(self, shown: Watcher) -> tuple[Network, TrainResult]:
+        settings, mixture = self.settings, self.mixture
+        shown.phase("loading the base")
+        network = start_network(
+            self.base, levels=settings.levels, longest=settings.longest, seed=settings.seed, rank=settings.lora_rank
+        )
+        cut, most = check_lengths(mixture, network)
+        remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
+        for each in remarks:
+            shown.say(f"Note: {each}.")
+        _check_room(self.output, network)
+        groups = groups_of(self.examples, self.preferences)
+        tested = self._tested(groups)
+        base = verdicts_of(ScorerReader(network, _text_of(self.prompt)), tested, self.checklist)
+        folder = self.output / CHECKPOINTS
+        trainer = Trainer(network, mixture.training, mixture.validation, groups, settings, folder, self.fingerprint)
+        curve = trainer.run(shown)
+        shown.phase("looking at test")
+        result = self._measured(network, curve, tested, base, remarks, {"share": cut, "longest": most})
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
-        return result
+        return network, result
+
+    def _export(self, network: CausalNetwork) -> None:
+        """Write what was learned into a copy of the base's GGUF file."""
+        assert self.base.file is not None
+        write_gguf(self.base.file, network.merged(), self.output / GGUF_FILE)
 
     def _tested(self, groups: Mapping[str, str]) -> list[Example]:
         """The test examples; those that must not be divided are one document."""
@@ -206,17 +248,20 @@ class TrainJob:
     ) -> TrainResult:
         """The scorer written down, with what it is worth on test."""
         settings, mixture = self.settings, self.mixture
-        reader = ScorerReader(network)
+        reader = ScorerReader(network, _text_of(self.prompt))
         slope, shift, why = fit_calibration(reader, mixture.validation)
         network.save(self.output)
+        if self.prompt is not None:
+            write_whole(self.output / PROMPT_FILE, self.prompt.text)
         file = ScorerFile(
-            kind="cross-encoder",
-            base=self.base,
+            kind=network.kind,
+            base=self.base.name,
+            base_weights=network.base_weights,
             levels=settings.levels,
             longest=network.longest,
             slope=slope,
             shift=shift,
-            weights=sha256_of_file(self.output / WEIGHTS_FILE),
+            weights=sha256_of_file(self.output / WEIGHTS_FILES[network.kind]),
             questions=tuple(each.id for each in self.checklist.questions),
         )
         file.write(self.output)
@@ -228,7 +273,7 @@ class TrainJob:
             {
                 "schema": SCHEMA,
                 "scorer": str(self.output),
-                "base": self.base,
+                "base": self.base.name,
                 "fingerprint": self.fingerprint,
                 "options": settings.model_dump(mode="json"),
                 "mixture": mixture.to_dict() | ({"contrasts": dict(self.contrasts)} if self.contrasts else {}),
@@ -261,6 +306,30 @@ class TrainJob:
         if place.is_file() or (place.is_dir() and not broken_off and any(place.iterdir())):
             raise InputError(f"{place}: there is something else here. Choose another folder for the scorer (-o).")
         return None
+
+
+def _text_of(prompt: Prompt | None) -> TextOf:
+    return scored_text if prompt is None else asked_with(prompt)
+
+
+def _check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
+    """See that the settings are for such a base.
+
+    Raises:
+        InputError: They are not.
+    """
+    if not base.is_causal and prompt is not None:
+        raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
+    if base.is_causal and settings.levels != 2:
+        raise InputError(
+            f"--levels {settings.levels}: the causal base {base.name} is trained to say yes or no, which are 2. Leave --levels out, "
+            "or name an encoder."
+        )
+    if settings.gguf and base.file is None:
+        raise InputError(
+            f"--gguf: the base {base.name} is no GGUF file, which the new one is made from. Name an embedded model, e.g. "
+            "smollm2-135m-instruct, or the path of such a file."
+        )
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:

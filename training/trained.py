@@ -50,7 +50,7 @@ class TrainResult(Shown):
         ended = ", ended early" if curve["stopped_early"] else ""
         yield f"The weights of epoch {curve['best_epoch']} did best on validation{ended}."
         if not curve["best_epoch"]:
-            yield "Training gained nothing on validation: this scorer is no better than its base with a head of chance numbers."
+            yield "Training gained nothing on validation: this scorer is no better than what it began with."
         for each in data["remarks"]:
             yield f"Note: {each}."
         if (made := data["mixture"].get("contrasts")) is not None:
@@ -69,7 +69,8 @@ class TrainResult(Shown):
         fit = data["calibration"]
         if fit["n"]:
             after, before = (fit[name]["calibration_error"] for name in ("after", "before"))
-            yield f"P(yes) is off the wanted one by {after:.3f} in its bins (expected calibration error; {before:.3f} before calibration)."
+            earlier = "" if "reason" in fit else f"; {before:.3f} before calibration"
+            yield f"P(yes) is off the wanted one by {after:.3f} in its bins (expected calibration error{earlier})."
         yield f"A verdict takes {took['cpu_ms']:.1f} ms of the processor in batches, {took['cpu_ms_alone']:.1f} ms alone."
         for name, what in (("break_even_money", "money"), ("break_even_time", "time")):
             if cost[name]["verdicts"] is not None:

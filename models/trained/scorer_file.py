@@ -14,7 +14,11 @@ from ...prompts.rows import read_object, validate_row, write_whole
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
-WEIGHTS_FILE = "model.safetensors"
+GGUF_FILE = "model.gguf"
+"""A causal scorer as one file for the embedded server, if it was asked for."""
+NetworkKind = Literal["cross-encoder", "causal"]
+WEIGHTS_FILES = {"cross-encoder": "model.safetensors", "causal": "adapter_model.safetensors"}
+"""By kind; those of a causal model are LoRA matrices, as peft names them."""
 CLIP = 1e-6
 """P(yes) is kept this far from 0 and 1 before its log-odds are taken."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -26,10 +30,12 @@ class ScorerFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
 
     schema_: Annotated[Literal["askance.scorer/1"], Field(alias="schema")] = SCHEMA
-    kind: Literal["cross-encoder"]
+    kind: NetworkKind
     """Which network: ``models/trained/network.py`` opens it."""
     base: str = Field(min_length=1)
-    """What it was trained from, as it was named."""
+    """What it was trained from: a causal scorer needs it to be opened."""
+    base_weights: Hash | None = None
+    """Of a causal scorer: hash of its base's weights."""
     levels: int = Field(ge=2, le=11)
     """Score levels that it tells apart; 2 are no and yes."""
     longest: int = Field(ge=16)
@@ -53,7 +59,11 @@ class ScorerFile(BaseModel):
     @property
     def identity(self) -> str:
         """What every answer depends on: the hash of the weights and of how they are used."""
-        return sha256(self.model_dump_json(exclude={"base", "questions"}).encode()).hexdigest()
+        return sha256(self.model_dump_json(exclude={"base", "questions"}, exclude_none=True).encode()).hexdigest()
+
+    def weights_file(self, folder: Path) -> Path:
+        """Where its weights are."""
+        return folder / WEIGHTS_FILES[self.kind]
 
     def write(self, folder: Path) -> None:
         """Write it into the scorer's folder, whole or not at all.
@@ -77,6 +87,8 @@ def read_scorer(folder: Path) -> ScorerFile:
     """
     file = folder / SCORER_FILE
     found = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
-    if not (folder / WEIGHTS_FILE).is_file():
-        raise InputError(f"{folder / WEIGHTS_FILE}: the scorer's weights are not there; train it again, or copy them.")
+    if not found.weights_file(folder).is_file():
+        raise InputError(
+            f"{found.weights_file(folder)}: the scorer's weights are not there; train it again, or copy them."
+        )
     return found

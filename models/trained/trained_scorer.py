@@ -8,13 +8,14 @@ from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
 from ..files import file_identity
 from ..prices import FREE
+from ..probabilities import expected_score
 from .network import open_network
 from .scored_text import scored_text
-from .scorer_file import CLIP, WEIGHTS_FILE, read_scorer
+from .scorer_file import CLIP, GGUF_FILE, read_scorer
 
 if TYPE_CHECKING:
     from ..base import Request
@@ -30,7 +31,7 @@ DIGITS = 6
 class TrainedScorer:
     """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered together.
 
-    It reads the question and the example, not the messages: the evaluator's prompt changes nothing.
+    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the messages.
     """
 
     repeats_itself = True
@@ -68,7 +69,7 @@ class TrainedScorer:
                 fatal=True,
             )
         future: asyncio.Future[tuple[float, int]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((scored_text(*request.about), future))
+        self._waiting.append((scored_text(*request.about, request.messages), future))
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._answer_all())
         p, tokens = await future
@@ -108,11 +109,12 @@ class TrainedScorer:
     def _read(self, texts: list[ScoredText]) -> list[tuple[float, int]]:
         """P(yes) and the tokens read of each text."""
         if self._network is None:
-            if file_identity(self._folder / WEIGHTS_FILE) != self._file.weights:
+            weights = self._file.weights_file(self._folder)
+            if file_identity(weights) != self._file.weights:
                 raise InputError(
-                    f"{self._folder / WEIGHTS_FILE}: these weights are not those that scorer.json is about; copy the whole folder."
+                    f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
                 )
-            self._network = open_network(self._folder, self._file)
+            self._network = self._opened()
         network = self._network
         expected = expected_scores(network.levels(texts).tolist())
         return [
@@ -120,7 +122,15 @@ class TrainedScorer:
             for p, tokens in zip(expected, network.tokens(texts), strict=True)
         ]
 
+    def _opened(self) -> Network:
+        try:
+            return open_network(self._folder, self._file)
+        except MissingExtraError as error:
+            if not (self._folder / GGUF_FILE).is_file():
+                raise
+            raise InputError(f"{error}, or ask its GGUF file: --model local/{self._folder / GGUF_FILE}") from None
+
 
 def expected_scores(levels: list[list[float]]) -> list[float]:
-    """Σ k·P(k) / (K - 1) of log-probabilities over K levels, in [0, 1] (LMUnit §3.3, eq. 2)."""
-    return [min(sum(k * exp(value) for k, value in enumerate(each)) / (len(each) - 1), 1.0) for each in levels]
+    """Σ k·P(k) / (K - 1) of log-probabilities over K levels, scaled to sum 1; in [0, 1] (LMUnit §3.3, eq. 2)."""
+    return [expected_score([exp(value) for value in each]) for each in levels]
