@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
+from ...models.trained.bases import find_base
 from ...models.trained.network import Network, open_network, start_network
 from ...models.trained.scored_text import scored_text
 from ...models.trained.scorer_file import read_scorer
@@ -111,7 +112,7 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     for fold in range(min(given.folds, given.only or given.folds)):
         divided = [_placed(each, number[each.metadata["document"]], fold, given.folds) for each in examples]
         test = [each for each in divided if each.metadata["split"] == "test"]
-        base = start_network(given.base, levels=given.levels, longest=given.longest, seed=fold)
+        base = start_network(find_base(given.base), levels=given.levels, longest=given.longest, seed=fold, rank=1)
         said["the base, untrained"] |= read_apart(base, test, checklist)
         for name, weights in arms.items():
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
