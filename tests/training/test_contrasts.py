@@ -71,7 +71,9 @@ def see(request: Request) -> Reply:
 
 def job(writer: Any, judge: Any, **given: Any) -> Any:
     settings = {**SMALL, "contrasts": 20, **given}
-    return prepare(EXAMPLES, CHECKLIST, "s", "b", said(EXAMPLES), None, None, writer, judge, settings, Nobody())
+    return prepare(
+        EXAMPLES, CHECKLIST, "s", "minilm", None, said(EXAMPLES), None, None, writer, judge, settings, Nobody()
+    )
 
 
 def test_what_the_judge_does_not_order_as_wanted_is_dropped() -> None:
