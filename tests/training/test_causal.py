@@ -71,9 +71,9 @@ def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tiny_causal: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
-    examples = made(240, to_a_document=2)
+    examples = made(160, to_a_document=2)
     place = tmp_path_factory.mktemp("trained") / "scorer"
-    return train(examples, output=place, base=str(tiny_causal), verdicts=said(examples), **SMALL | {"epochs": 4})
+    return train(examples, output=place, base=str(tiny_causal), verdicts=said(examples), **SMALL | {"epochs": 3})
 
 
 def test_lora_learns_the_teacher_and_people(trained: TrainResult) -> None:
