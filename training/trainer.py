@@ -83,7 +83,7 @@ class Trainer:
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
         self._training, self._validation, self._group_of = training, validation, group_of
         self._rate = options.learning_rate or RATES[network.kind]
-        self._optimiser = torch.optim.AdamW(network.parameters(), lr=self._rate, weight_decay=WEIGHT_DECAY)
+        self._optimiser = torch.optim.AdamW(network.parameters(), lr=self._rate, weight_decay=WEIGHT_DECAY, fused=True)
         self._torch = torch
         self.curve = LossCurve()
         self._place = _Place()
