@@ -36,7 +36,13 @@ SITUATIONS: list[dict[str, Any]] = [
     {"engine": "batch"},
     {"no_cache": True},
 ]
-OTHER: dict[str, Any] = {"weights": "w.json", "scale": (1.0, 5.0), "human_scale": (1.0, 5.0), "score_scale": (1, 9)}
+OTHER: dict[str, Any] = {
+    "weights": "w.json",
+    "scale": (1.0, 5.0),
+    "human_scale": (1.0, 5.0),
+    "score_scale": (1, 9),
+    "api_base": "http://127.0.0.1:8000/v1",
+}
 INPUTS: list[dict[str, Any]] = [
     {"judge": None, "checklist": None},
     {"judges": "binary, unit-tests"},
@@ -74,11 +80,9 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
             held += 1
     for situation in SITUATIONS:
         known = {name: value for name, value in situation.items() if name in record.model_fields}
-        if known != situation or not rule.when(defaults | known):
-            continue
+        if known != situation or not rule.when(defaults | known) or known.keys() & rule.names:
+            continue  # it would be refused itself
         for name in rule.names:
-            if name in known:
-                continue
             given = known | {name: another(record, name)}
             if not rule.when(defaults | given):
                 continue
