@@ -16,7 +16,7 @@ from ..memory.verdict_store import Place, SharedStore, VerdictStore, open_store,
 from ..models.idle import KEPT, Idle, where, without
 from ..models.session import ModelOptions
 from ..prompts.errors import InputError, did_you_mean, like_named
-from ..prompts.labels import parse_labels
+from ..prompts.labels import LabelWords
 from ..prompts.rows import read_text
 from ..prompts.yaml_files import read_yaml
 
@@ -115,7 +115,7 @@ class JudgeOptions(ModelOptions):
     human_scale: tuple[float, float] | None = Field(
         None, description="Lowest and highest human score; default: the observed ones."
     )
-    labels: dict[str, tuple[str, ...]] = Field(
+    labels: LabelWords = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
     min_coverage: float = Field(
@@ -133,11 +133,6 @@ class JudgeOptions(ModelOptions):
         Idle(("samples",), where(p_yes=("logprob", "hard")), "answers are sampled with p_yes auto or sampled alone"),
     )
     """Settings without use beside others."""
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _words(cls, given: Any) -> dict[str, tuple[str, ...]]:
-        return parse_labels(given)
 
     @model_validator(mode="after")
     def _scale_ascends(self) -> JudgeOptions:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..prompts.labels import parse_labels
+from ..prompts.labels import LabelWords
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
 
@@ -39,7 +39,7 @@ class LabelOptions(BaseModel):
     field: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict, description="Rename a column: our_name=column."
     )
-    labels: dict[str, tuple[str, ...]] = Field(
+    labels: LabelWords = Field(
         default_factory=dict, description="Further words that labels in the data are in, e.g. good=fine,bad=poor."
     )
 
@@ -49,8 +49,3 @@ class LabelOptions(BaseModel):
         if not name.strip() or not name.isprintable():
             raise ValueError("a name in plain signs is needed")
         return name.strip()
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _words(cls, given: Any) -> dict[str, tuple[str, ...]]:
-        return parse_labels(given)

@@ -6,7 +6,9 @@ A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from .errors import InputError, did_you_mean
 from .text import shorten
@@ -46,6 +48,10 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
     if both:
         raise InputError(f"labels: '{both[0]}' cannot be both good and bad.")
     return found
+
+
+LabelWords = Annotated[dict[str, tuple[str, ...]], BeforeValidator(parse_labels)]
+"""A setting that takes what :func:`parse_labels` takes."""
 
 
 def _pairs(given: Any) -> Iterable[tuple[str, Any]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
 from ..models.idle import Idle, where
-from ..prompts.labels import parse_labels
+from ..prompts.labels import LabelWords
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 NOT_IN_FINGERPRINT = frozenset(
@@ -60,7 +60,7 @@ class TrainOptions(GatewayOptions):
     field: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict, description="Rename a column: our_name=column; of human scores several, one a rater."
     )
-    labels: dict[str, tuple[str, ...]] = Field(
+    labels: LabelWords = Field(
         default_factory=dict, description="Further words that people's labels are in, e.g. good=fine,bad=poor."
     )
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
@@ -72,11 +72,6 @@ class TrainOptions(GatewayOptions):
         ),
     )
     """Settings without use beside others."""
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _words(cls, given: object) -> dict[str, tuple[str, ...]]:
-        return parse_labels(given)
 
     @model_validator(mode="after")
     def _fit_together(self) -> TrainOptions:
