@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.probabilities import p_yes_of_field, read_yes_no, spelling, yes_no_mass
 from ..models.structured import json_in
-from ..prompts.checklist import Question
+from ..prompts.checklist import Question, Sees
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
@@ -175,18 +175,21 @@ class OneByOne(ABC):
     def _blocks(self) -> list[str]:
         return [self._block(question) for question in self.questions]
 
-    def _frame(self, example: Example) -> Framing:
+    def _frame(self, example: Example, sees: Sees) -> Framing:
         """What the questions on an example stand in."""
-        return frame(self.prompt, example)
+        return frame(self.prompt, example, sees)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each question."""
-        framing, parameters = self._frame(example), _for_replicate(self._parameters, replicate)
-        word = self.wants_a_word
-        keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
-        for index, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True), position):
-            rest = block + framing.after
-            yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
+        """One call for each question; those that see the same stand together."""
+        parameters, word = _for_replicate(self._parameters, replicate), self.wants_a_word
+        every = list(enumerate(zip(self.questions, self._blocks, strict=True), position))
+        for sees in dict.fromkeys(question.sees for question in self.questions):
+            framing = self._frame(example, sees)
+            keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
+            for index, (question, block) in every:
+                if question.sees == sees:
+                    rest = block + framing.after
+                    yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,8 @@ class EachAsking(OneByOne):
 
     def _block(self, question: Question) -> str:
         """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
-        if self.explained or not self.prompt.asks_yes_or_no:
+        prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
+        if self.explained or not prompt.asks_yes_or_no:
             return super()._block(question)
         block = question_block(question)
         return question.text if block == f"Question: {question.text}" else block
@@ -246,7 +250,10 @@ class EachAsking(OneByOne):
 
 @dataclass(frozen=True)
 class BatchedAsking:
-    """One call an example: all questions at once, answers keyed by question id, order shuffled by seed."""
+    """One call an example: all questions at once, answers keyed by question id, order shuffled by seed.
+
+    Questions that see the same and stand next to each other are a call.
+    """
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -267,9 +274,23 @@ class BatchedAsking:
         return template("answer_batched_explained" if self.explained else "answer_batched")
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call."""
-        framing = frame(self.prompt, example)
-        questions = shuffled(self.questions, self.order_seed, example.id, replicate)
+        """One call for all questions that see the same."""
+        for sees, some in groupby(self.questions, key=lambda question: question.sees):
+            questions = tuple(some)
+            yield self._together(identity, example, sees, questions, position, replicate)
+            position += len(questions)
+
+    def _together(
+        self,
+        identity: str,
+        example: Example,
+        sees: Sees,
+        asked: tuple[Question, ...],
+        position: int,
+        replicate: int,
+    ) -> Ask:
+        framing = frame(self.prompt, example, sees)
+        questions = shuffled(asked, self.order_seed, example.id, replicate)
         blocks = [f"[{question.id}] {question_block(question)}" for question in questions]
         rest = "\n\n".join([*blocks, self.form]) + framing.after
         ids = sum(len(question.id) for question in questions)
@@ -282,7 +303,7 @@ class BatchedAsking:
         )
         parameters = _for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, _opening(framing, framing.before)).key(rest)
-        yield Ask(position, example, self.questions, replicate, key, framing, rest, parameters)
+        return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """Those answers that are there and usable."""

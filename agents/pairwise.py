@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ..models.base import Answer, Parameters
 from ..models.probabilities import digit, expected_score, first_word, score_masses
-from ..prompts.checklist import Question
+from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.preferences import Preference
@@ -84,9 +84,10 @@ class PairAsking(OneByOne):
         p_first = 1.0 - expected_score(masses)
         return Reading(p_first >= 0.5, p_first)
 
-    def _frame(self, example: Example) -> Framing:
+    def _frame(self, example: Example, sees: Sees) -> Framing:
         """The texts first, then the prompt, then the question: all that the questions share comes first."""
-        texts = [("Input", example.input), ("Output 1", example.output or ""), ("Output 2", example.metadata[_SECOND])]
+        texts = [("Input", example.input)] if sees == "all" else []
+        texts += [("Output 1", example.output or ""), ("Output 2", example.metadata[_SECOND])]
         parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts]
         return Framing(None, "".join([*parts, fill(self.prompt.text, {}).rstrip("\n"), "\n\n"]), "")
 

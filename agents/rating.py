@@ -108,7 +108,7 @@ class Rater:
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         """The calls for one rating: one, or one for each sample."""
         judging = self.judging
-        framing = frame(self.prompt, rate.example)
+        framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.sees)
         block = self._block(rate)
         messages = [("system", framing.system)] if framing.system is not None else []
         messages.append(("user", framing.before + block + framing.after))

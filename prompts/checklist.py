@@ -28,6 +28,8 @@ READY = ("global",)
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
 GoodAnswer = Literal["yes", "no"]
+Sees = Literal["all", "output"]
+"""What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -108,6 +110,8 @@ class Question(Polar):
     weight: float = Field(default=1.0, ge=0)
     rubric: str | None = None
     reference: str | None = None
+    sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
+    """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it."""
 
     @model_validator(mode="before")
     @classmethod

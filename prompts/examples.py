@@ -67,6 +67,11 @@ class Example(BaseModel):
     comment: tuple[Comment, ...] = ()
     """What people wrote about the output."""
 
+    @property
+    def has_more_than_output(self) -> bool:
+        """Whether there is anything that the output was made from, or is held against."""
+        return any(text and text.strip() for text in (self.input, self.context, self.reference))
+
     @field_validator(*TEXTS)
     @classmethod
     def _is_text(cls, value: str | None) -> str | None:

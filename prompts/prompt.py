@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from .checklist import Sees
 from .errors import InputError, did_you_mean, like_named
 from .examples import Example
 from .lessons import Edit
@@ -85,6 +86,21 @@ class Prompt:
         """The text before and after ``{question}``; None without that placeholder."""
         place = next((match for match in BRACES.finditer(self.text) if match[2] == "question"), None)
         return None if place is None else (self.text[: place.start()], self.text[place.end() :])
+
+    @cached_property
+    def of_output_alone(self) -> Prompt:
+        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made from.
+
+        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where they stand
+        in one line, the prompt stays as it is. A heading (``News:``, ``# News``) goes with what it stands above.
+        """
+        left = _without_other_texts(self.text)
+        return self if left == self.text else replace(self, text=left)
+
+    @property
+    def shows_more_than_output(self) -> bool:
+        """Whether questions can be asked of the output alone in another prompt than this."""
+        return not self.placeholders or self.of_output_alone is not self
 
     @property
     def _placeholders(self) -> list[str]:
@@ -204,8 +220,10 @@ class Framing:
         return f"{self.system or ''}\n{self.before}"
 
 
-def frame(prompt: Prompt, example: Example) -> Framing:
+def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
+
+    Where a question ``sees`` the output alone, nothing else of the example is there.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
@@ -218,6 +236,8 @@ def frame(prompt: Prompt, example: Example) -> Framing:
         "output": example.output or "",
         "reference": example.reference or "",
     }
+    if sees == "output":
+        prompt, texts = prompt.of_output_alone, {name: text if name == "output" else "" for name, text in texts.items()}
     if not prompt.placeholders:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         shown += ["output"] if example.output is not None else []
@@ -277,6 +297,43 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
         return [("user", fill(prompt.text, {"input": example.input, "context": context}))]
     asked = f"{context}\n\n{example.input}" if context else example.input
     return [("system", fill(prompt.text, {})), ("user", asked)]
+
+
+_OTHER_TEXTS = frozenset({"input", "context", "reference"})
+_HEADING = re.compile(r"\s*(?:#+ .*|<[\w-]+>|[^.!?\n]*:)\s*")
+
+
+def _without_other_texts(text: str) -> str:
+    """A prompt without what shows input, context and reference; the text itself where that cannot be taken out of it."""
+    kept: list[str] = []
+    for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
+        shown = set(placeholders_of(paragraph))
+        if not shown & _OTHER_TEXTS:
+            kept.append(paragraph)
+            continue
+        lines = paragraph.splitlines(keepends=True) if shown - _OTHER_TEXTS else []
+        left = _without_lines(lines)
+        if any(_OTHER_TEXTS & set(placeholders_of(line)) for line in left):
+            return text
+        if left:
+            kept.append("".join(left))
+        elif kept and _HEADING.fullmatch(kept[-1]):
+            kept.pop()
+    found = "".join(kept)
+    return found if Prompt(found)._is_marked_well else text
+
+
+def _without_lines(lines: Sequence[str]) -> list[str]:
+    """Lines without those that show nothing but other texts, and without the headings of these."""
+    kept: list[str] = []
+    for line in lines:
+        shown = set(placeholders_of(line))
+        if shown and shown <= _OTHER_TEXTS:
+            if kept and _HEADING.fullmatch(kept[-1]) and line.strip().startswith("{"):
+                kept.pop()
+        else:
+            kept.append(line)
+    return kept
 
 
 def _answer_format(text: str) -> list[str]:

@@ -36,5 +36,6 @@ def scored_text(question: Question, example: Example, messages: tuple[Message, .
     P(yes) is what it says, whichever answer speaks for the output.
     """
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
-    given = [each for each in (example.reference, example.input, example.context) if each]
+    beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
+    given = [each for each in beside if each]
     return ScoredText("\n".join(asked), example.output or "", "\n".join(given), messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from ...stats.correlation import spearman
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ...prompts.checklist import Polar
+    from ...prompts.checklist import Polar, Sees
     from ...prompts.verdicts import Verdict
     from ...stats.resampling import Vector
 
@@ -34,6 +34,10 @@ LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
+OWN_SHARE = 0.5
+"""Of what a question itself says about whether it is to see the output alone; the rest all questions say together."""
+MOST_GAINED = 3.0
+"""Deviations that one question may say for or against it."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -75,17 +79,19 @@ class Candidate:
     text: str
     dimension: str
     kind: str
-    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
+    """``comment``, ``contrast``, ``reworded`` of a question of the start, or ``memory`` where an earlier run had learned it."""
     sources: tuple[str, ...]
     """Ids of the examples that it comes from."""
     comments: tuple[str, ...] = ()
     """What was written of them."""
+    sees: Sees = "all"
+    """What the judge is shown when it is asked."""
 
     def with_sources_of(self, other: Candidate) -> Candidate:
         """The same question, found once more."""
         sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
         comments = tuple(dict.fromkeys([*self.comments, *other.comments]))
-        return Candidate(self.text, self.dimension, self.kind, sources, comments)
+        return replace(self, sources=sources, comments=comments)
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,32 @@ class Standing:
     @property
     def rank(self) -> tuple[float, float]:
         """What promises more comes first: a mean of several outputs that stands out says more than one of them that does."""
-        return (0.0 if self.effect is None else self.effect), abs(self.stands_out) * math.sqrt(self.support)
+        return (0.0 if self.effect is None else self.effect), self.promise
+
+    @property
+    def promise(self) -> float:
+        """How far its sources stand out, the more of them the surer."""
+        return abs(self.stands_out) * math.sqrt(self.support)
+
+
+def seen_better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> set[str]:
+    """Questions that are to be asked of the output alone, by what they say of a few outputs with and without all else.
+
+    Of one question these outputs say little, of all questions together they say whether this judge is helped or misled by what
+    the output was made from: :data:`OWN_SHARE` of the difference is the question's own, the rest that of all (shrinkage towards the
+    mean; Efron and Morris, "Stein's estimation rule and its competitors", JASA 68, 1973). Where nothing can be told, less is read.
+
+    Args:
+        whole: What each question says where the judge is shown everything.
+        alone: The same where it is shown the output alone.
+    """
+    gains = {
+        name: float(np.clip(less.promise - more.promise, -MOST_GAINED, MOST_GAINED))
+        for name, less in alone.items()
+        if less is not None and (more := whole[name]) is not None
+    }
+    mean = float(np.mean(list(gains.values()))) if gains else 0.0
+    return {name for name in alone if OWN_SHARE * gains.get(name, mean) + (1 - OWN_SHARE) * mean >= 0}
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
@@ -235,7 +266,14 @@ def id_for(text: str, taken: Collection[str]) -> str:
 def as_question(candidate: Candidate, name: str, good: str, weight: float = 1.0) -> Question:
     """The candidate as a question of a checklist."""
     return Question.model_validate(
-        {"id": name, "text": candidate.text, "dimension": candidate.dimension, "good": good, "weight": weight}
+        {
+            "id": name,
+            "text": candidate.text,
+            "dimension": candidate.dimension,
+            "good": good,
+            "weight": weight,
+            "sees": candidate.sees,
+        }
     )
 
 

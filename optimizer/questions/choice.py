@@ -18,6 +18,7 @@ from .candidates import (
     Candidate,
     as_question,
     fate_of,
+    seen_better_alone,
     standing,
     turned,
     yes_logits,
@@ -107,7 +108,7 @@ class Chooser:
             return Chosen()
         sides = self.sides()
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
-        logits = await self._own_cases(best, named, sides)
+        named, logits = await self._first_look(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
         ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
@@ -178,6 +179,23 @@ class Chooser:
             return draft  # as its verdicts are taken as they are, its prompt can still be edited
         whole = await self.subject.observe(draft, self.examples, self.events.advance)
         return replace(draft, calibration=fit_accepted(whole.verdicts, self.examples, checklist, self.targets))
+
+    async def _first_look(
+        self, best: Draft, named: Mapping[str, Candidate], sides: Sides
+    ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
+        """The candidates, each shown as much of an example as helps it, and their log-odds of yes on a few examples."""
+        whole = await self._own_cases(best, named, sides)
+        if not (best.prompt.shows_more_than_output and any(each.has_more_than_output for each in self.examples)):
+            return named, whole
+        less = {name: replace(each, sees="output") for name, each in named.items()}
+        alone = await self._own_cases(best, less, sides)
+        better = seen_better_alone(
+            *({name: self._standing(name, named[name], table, sides) for name in named} for table in (whole, alone))
+        )
+        return (
+            {name: less[name] if name in better else each for name, each in named.items()},
+            {name: (alone if name in better else whole).get(name, {}) for name in named},
+        )
 
     async def _own_cases(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
