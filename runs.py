@@ -29,6 +29,7 @@ from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
+from .optimizer.questions.choice import may_see_less
 from .optimizer.runner import RunResult, run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.checklist import Checklist
@@ -353,6 +354,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )
     dimensions = len(human_dimensions(job.examples))
+    views = 2 if may_see_less(job.prompt, job.examples) else 1
     most = calls_at_most(
         taught,
         tests,
@@ -361,6 +363,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         dimensions=dimensions,
         waiting=again,
         asked=asked,
+        views=views,
     )
     usual = usual_calls(
         taught,
@@ -369,6 +372,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         most=options.max_questions,
         rounds=options.max_iterations,
         asked=asked,
+        views=views,
         before=job.earlier.comments_read(job.examples) if job.earlier else (),
     )
     return most, usual

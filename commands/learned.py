@@ -90,6 +90,10 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
+    return f"{_from(each)}; asked of the output alone" if each.sees == "output" else _from(each)
+
+
+def _from(each: LearnedRecord) -> str:
     said = [quoted(text) for text in each.comments[:1]]
     others = len(each.comments) - 1
     said += [count(others, "more comment")] if others > 0 else []
@@ -97,6 +101,7 @@ def origin_text(each: LearnedRecord) -> str:
         found = {
             "memory": "from the lesson memory",
             "contrast": "from what rejected outputs do and accepted ones do not",
+            "reworded": "a question that it had before",
         }
         return found.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
     on = f"{count(len(each.sources), 'example')} ({named(each.sources)})"

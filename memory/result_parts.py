@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ..prompts.checklist import marked
+from ..prompts.checklist import Sees, marked
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown import ShownExamples
 
@@ -186,6 +186,8 @@ class LearnedRecord(ResultPart):
     sources: tuple[str, ...] = ()
     """Examples that it comes from."""
     comments: tuple[str, ...] = ()
+    sees: Sees = "all"
+    """What the judge is shown when it is asked."""
     joined: bool
     """Whether the accepted judge asks it."""
     reason: str | None = None

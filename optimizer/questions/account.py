@@ -58,6 +58,7 @@ def learned_rows(
                 "good": each.good,
                 "dimension": candidate.dimension,
                 "from": candidate.kind,
+                "sees": candidate.sees,
                 "sources": list(candidate.sources),
                 "comments": list(candidate.comments),
                 "joined": joined,

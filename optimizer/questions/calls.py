@@ -28,7 +28,15 @@ SHARED = 1.5
 
 
 def calls_at_most(
-    halves: Sequence[Sequence[Example]], test: int, *, most: int, rounds: int, dimensions: int, waiting: int, asked: int
+    halves: Sequence[Sequence[Example]],
+    test: int,
+    *,
+    most: int,
+    rounds: int,
+    dimensions: int,
+    waiting: int,
+    asked: int,
+    views: int = 1,
 ) -> int:
     """Calls beyond which learning cannot go.
 
@@ -40,6 +48,7 @@ def calls_at_most(
         dimensions: Rated dimensions.
         waiting: Candidates of earlier runs.
         asked: Calls for one question on one example.
+        views: How a question may be asked: 2 where it may also see the output alone.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))
@@ -50,9 +59,9 @@ def calls_at_most(
         writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
     first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
-    race = candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
+    race = views * candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
     races = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
-    return ceil(writing + asked * min(races * race, candidates * every)) + asked * most * test
+    return ceil(writing + asked * min(races * race, views * candidates * every)) + asked * most * test
 
 
 def usual_calls(
@@ -63,12 +72,13 @@ def usual_calls(
     most: int,
     rounds: int,
     asked: int,
+    views: int = 1,
     before: Collection[tuple[str, str]] = (),
 ) -> float | None:
     """Calls that learning takes as a rule; None where no comment is read, as nobody can tell then.
 
     Args:
-        halves: As of :func:`calls_at_most`, and so are ``test``, ``most``, ``rounds`` and ``asked``.
+        halves: As of :func:`calls_at_most`, and so are ``test``, ``most``, ``rounds``, ``asked`` and ``views``.
         test: Examples on which the questions that are kept are judged besides.
         targets: Say which examples are rejected: comments on others are not read.
         most: Questions that may join.
@@ -97,7 +107,8 @@ def usual_calls(
     candidates = CANDIDATES * len(texts)
     race = _raced(min(ABLE * candidates, places(len(halves), most)), every, most, 1, rejected / every)
     shared = 1.0 if len(halves) == 1 else SHARED
-    verdicts = min(CASES * candidates + shared * race, candidates * every) + min(most, len(texts)) * test
+    verdicts = min(views * CASES * candidates + shared * race, views * candidates * every)
+    verdicts += min(most, len(texts)) * test
     return (sum(len(remarks(text)) for text in texts) + beside) * (1 + WIDER) + described + asked * verdicts
 
 

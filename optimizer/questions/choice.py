@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ...evaluation.scoring import Targets
     from ...prompts.checklist import Question
     from ...prompts.examples import Example
+    from ...prompts.prompt import Prompt
     from ..events import Teller
     from ..subject import Draft, Observation, Subject
     from .candidates import Standing
@@ -185,7 +186,7 @@ class Chooser:
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
         """The candidates, each shown as much of an example as helps it, and their log-odds of yes on a few examples."""
         whole = await self._own_cases(best, named, sides)
-        if not (best.prompt.shows_more_than_output and any(each.has_more_than_output for each in self.examples)):
+        if not may_see_less(best.prompt, self.examples):
             return named, whole
         less = {name: replace(each, sees="output") for name, each in named.items()}
         alone = await self._own_cases(best, less, sides)
@@ -282,6 +283,11 @@ class Chooser:
             what = "turned round" if name in flipped else "left out"
             self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
         return flipped, dropped
+
+
+def may_see_less(prompt: Prompt, examples: Sequence[Example]) -> bool:
+    """Whether a judge with this prompt is shown more of the examples than their outputs, and may be shown less."""
+    return prompt.shows_more_than_output and any(each.has_more_than_output for each in examples)
 
 
 def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:

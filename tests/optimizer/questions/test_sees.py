@@ -1,0 +1,66 @@
+"""A learned question is shown as much of an example as helps the judge to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import askance
+from askance.optimizer.questions.candidates import Standing, seen_better_alone
+from askance.prompts.prompt import Prompt
+from tests.conftest import share
+
+from .conftest import RULES, Desk
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Misled(Desk):
+    """The judge answers one question in two by chance where it is shown the mail beside the reply, or where it is not."""
+
+    def __init__(self, *, by_the_mail: bool) -> None:
+        super().__init__(90)
+        self.by_the_mail = by_the_mail
+
+    def reply(self, messages: Sequence[tuple[str, str]]) -> str | float:
+        answer, last = super().reply(messages), messages[-1][1]
+        asked = any(question in last for _, question in RULES.values()) and "Reply [e" in last
+        if asked and ("Mail [e" in last) == self.by_the_mail:
+            return share("misled", *last.splitlines()[-3:])
+        return answer
+
+
+@pytest.mark.parametrize(("by_the_mail", "sees"), [(True, "output"), (False, "all")])
+def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, by_the_mail: bool, sees: str) -> None:
+    desk = Misled(by_the_mail=by_the_mail)
+    done = desk.align(tmp_path / "run")
+    learned = {row.text: row for row in done.record.learned}
+    assert {question for _, question in RULES.values()} <= learned.keys()
+    assert {row.sees for row in learned.values()} == {sees}
+    judge = askance.load_judge(done.directory)
+    assert judge.checklist.question("good").sees == "all", "nobody asked about that one"
+    assert {judge.checklist.question(row.id).sees for row in learned.values()} == {sees}
+    gain = done.record.gain.test
+    assert gain is not None and gain.low is not None and gain.low > 0
+
+
+def test_where_the_prompt_shows_no_more_than_the_output_nothing_is_asked_twice(tmp_path: Path) -> None:
+    desk, same = Desk(90), Desk(90)
+    same.prompt = Prompt("Judge the reply.\n\nReply: {output}\n\n{question}")
+    both, once = desk.align(tmp_path / "both"), same.align(tmp_path / "once")
+    assert {row.sees for row in once.record.questions} == {"all"}
+    assert once.record.calls < both.record.calls
+    assert [row.text for row in once.record.learned] == [row.text for row in both.record.learned]
+
+
+def test_what_all_questions_say_decides_where_one_says_little() -> None:
+    def all_at(*values: float) -> dict[str, Standing | None]:
+        return {f"q{place}": Standing(value, None) for place, value in enumerate(values)}
+
+    whole, alone = all_at(1.0, 1.0, 1.0, 1.0, 2.5), all_at(2.0, 2.0, 2.0, 0.9, 0.5)
+    assert seen_better_alone(whole, alone) == {"q0", "q1", "q2", "q3"}, "one that says much keeps its own way"
+    assert seen_better_alone(alone, whole) == {"q4"}
+    assert seen_better_alone(whole, whole) == set(whole), "where nothing can be told, less is read"
+    assert seen_better_alone({"q0": None}, {"q0": None}) == {"q0"}
