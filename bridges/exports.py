@@ -14,7 +14,7 @@ from pprint import pformat
 from typing import Any, Literal, get_args
 
 from ..agents.asking import EachAsking, each_format
-from ..evaluation.judge_file import load_judge
+from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..prompts.errors import InputError, did_you_mean
@@ -63,7 +63,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 
 def _check(kept: KeptJudge) -> None:
-    """See that the file can ask as the judge is asked."""
+    """See that the file can ask as the judge is asked, and read its answers."""
+    check_calibration(kept, "This judge")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched",
@@ -102,7 +103,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
     fits = None
     if kept.calibration is not None:
         fits = {
-            name: each.model_dump(include={"threshold", "slope", "shift"}, exclude_none=True)
+            name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
             for name, each in kept.calibration.questions.items()
         }
     return {

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -66,6 +67,17 @@ def calibration(method: Any, prompt: Prompt) -> Calibration:
     return Calibration(method=method, model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
+def read_beside(prompt: Prompt) -> Calibration:
+    """One whose questions are read beside all others, in another order than they are asked in."""
+    numbers = {"idle": (0.7, 0.2, 1.9), "short": (1.3, -0.4, None), "facts": (0.9, 0.1, 0.8), "rude": (1.6, 0.3, 0.5)}
+    good = {each.id: each.good for each in QUESTIONS}
+    fits = {
+        name: QuestionCalibration(good=good[name], n=9, slope=slope, shift=shift, lean=lean)
+        for name, (slope, shift, lean) in numbers.items()
+    }
+    return Calibration(method="accepted", model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
+
+
 def kept(prompt: Prompt = PLAIN, **more: Any) -> KeptJudge:
     checklist = Checklist(task="Answer.", questions=QUESTIONS)
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
@@ -118,6 +130,11 @@ JUDGES = {
         with_logprobs,
     ),
     "thresholds": (kept(calibration=calibration("thresholds", PLAIN), settings={"repeat": 2}), with_logprobs),
+    "read beside": (kept(calibration=read_beside(PLAIN), threshold=0.5), with_logprobs),
+    "read beside, repeated": (kept(calibration=read_beside(PLAIN), settings={"repeat": 3}), with_logprobs),
+    "read beside, hard scores": (kept(calibration=read_beside(PLAIN), settings={"scores": "hard"}), with_logprobs),
+    "read beside, without log-probabilities": (kept(calibration=read_beside(PLAIN)), words),
+    "read beside, sampled": (kept(calibration=read_beside(PLAIN), settings={"samples": 3, "repeat": 2}), words),
 }
 
 
@@ -134,10 +151,39 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
         said = [each for each in here.verdicts if each.example == row["id"] and each.replicate == 0]
         if judge.settings.get("repeat", 1) == 1:
             assert [each["answer"] for each in there["verdicts"]] == [each.answer for each in said]
+            assert [each["p_yes"] for each in there["verdicts"]] == pytest.approx(
+                [each.p_yes for each in said], abs=1e-9
+            )
         if judge.threshold is not None:
             values = [score.dimensions.get(each, score.overall) for each in judge.threshold_of]
             assert there["passed"] is (sum(values) / len(values) >= judge.threshold)
     assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+
+
+def test_what_a_question_leans_on_the_others_changes_its_score(serve: Any) -> None:
+    whole = read_beside(PLAIN)
+    alone = {name: fit.model_copy(update={"lean": None}) for name, fit in whole.questions.items()}
+    serve(with_logprobs)
+    scores = [
+        as_module(kept(calibration=each)).judge(**texts(ROWS[0]))["score"]
+        for each in (whole, whole.model_copy(update={"questions": alone}))
+    ]
+    assert abs(scores[0] - scores[1]) > 0.01
+
+
+def test_a_judge_is_exported_from_its_file_as_it_is(tmp_path: Path) -> None:
+    judge = kept(calibration=read_beside(PLAIN))
+    judge.save(tmp_path / "judge.yaml")
+    assert export_judge(tmp_path / "judge.yaml", "python") == export_judge(judge, "python")
+
+
+def test_a_judge_whose_questions_are_read_beside_one_that_is_gone_is_refused(tmp_path: Path) -> None:
+    judge = replace(kept(calibration=read_beside(PLAIN)), checklist=Checklist(questions=QUESTIONS[:3]))
+    with pytest.raises(InputError, match=r"This judge, field 'calibration'.*beside those to 'idle'"):
+        export_judge(judge, "python")
+    judge.save(tmp_path / "judge.yaml")
+    with pytest.raises(InputError, match=r"judge\.yaml, field 'calibration'.*beside those to 'idle'"):
+        askance.load_judge(tmp_path / "judge.yaml")
 
 
 def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> None:
