@@ -51,13 +51,15 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     Raises:
         JudgeError: The server failed, or the model gave no usable answer.
     """
-    system, before, after = _frame({"input": input, "context": context, "output": output, "reference": reference})
-    source, draws = _settle(system, before, after)
+    texts = {"input": input, "context": context, "output": output, "reference": reference}
+    frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
+    source, draws = _settle(*frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
     def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
         question, replicate = each
+        system, before, after = frames[question["sees"]]
         return _verdict(system, before + question["block"] + after, source, replicate)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -145,9 +147,13 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
     return (draws[0][0] if p_yes == 0.5 else p_yes > 0.5), p_yes
 
 
-def _frame(texts: dict[str, str]) -> tuple[str | None, str, str]:
+def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
+    """What a question sees of the texts: all of them, or the output alone."""
+    return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
+
+
+def _frame(prompt: str, texts: dict[str, str]) -> tuple[str | None, str, str]:
     """System message, and what stands before and after the question."""
-    prompt = JUDGE["prompt"]
     places = [match for match in _BRACES.finditer(prompt) if match[2]]
     if not places:
         shown = [name for name in ("context", "input", "reference") if texts[name]]

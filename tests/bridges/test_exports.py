@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +36,12 @@ QUESTIONS = (
 PLAIN = Prompt("You are a strict judge of {{braces}}.")
 FILLED = Prompt("Asked: {input}\nKnown: {context}\n{output}\n\n{question}\nBe strict.")
 SAYS = Prompt("Look at {output}. Answer yes or no.\n{question}")
+TAGGED = Prompt(
+    "Be strict.\n\n<page>\n{context}\n</page>\n\n# Reply\n\n{output}\n\n{question}\n\n# Written for\n\n{input}"
+)
+ONE_LINE = Prompt("Does {output} go with {input}? {question}")
+ASKED_OF = Prompt("Answer yes or no of this page:\n{context}\n\nReply: {output}\n\n{question}")
+"""It says how to answer where it shows the page, and nowhere else."""
 ROWS = [
     {"id": "1", "input": "Who wrote it?", "output": "Ada wrote it in 1843.", "context": "A page about Ada."},
     {"id": "2", "input": "Say <hi>.", "output": "No {output} here, nor 是 — good day."},
@@ -78,8 +84,10 @@ def read_beside(prompt: Prompt) -> Calibration:
     return Calibration(method="accepted", model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
-def kept(prompt: Prompt = PLAIN, **more: Any) -> KeptJudge:
-    checklist = Checklist(task="Answer.", questions=QUESTIONS)
+def kept(prompt: Prompt = PLAIN, alone: Collection[str] = (), **more: Any) -> KeptJudge:
+    """A judge; it is shown the output alone where it is asked the questions that are named."""
+    questions = tuple(each.model_copy(update={"sees": "output"}) if each.id in alone else each for each in QUESTIONS)
+    checklist = Checklist(task="Answer.", questions=questions)
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
 
 
@@ -135,6 +143,17 @@ JUDGES = {
     "read beside, hard scores": (kept(calibration=read_beside(PLAIN), settings={"scores": "hard"}), with_logprobs),
     "read beside, without log-probabilities": (kept(calibration=read_beside(PLAIN)), words),
     "read beside, sampled": (kept(calibration=read_beside(PLAIN), settings={"samples": 3, "repeat": 2}), words),
+    "output alone": (kept(PLAIN, ["rude", "idle"]), with_logprobs),
+    "output alone, filled": (kept(FILLED, ["rude", "short"]), with_logprobs),
+    "output alone, in tags": (kept(TAGGED, ["facts", "short"]), with_logprobs),
+    "output alone, in one line": (kept(ONE_LINE, ["rude"]), with_logprobs),
+    "output alone, says itself": (kept(SAYS, ["facts", "rude"]), with_logprobs),
+    "output alone, says itself elsewhere": (kept(ASKED_OF, ["rude", "short"]), with_logprobs),
+    "output alone, every question": (kept(FILLED, [each.id for each in QUESTIONS]), words),
+    "output alone, read beside": (
+        kept(TAGGED, ["facts", "rude"], calibration=read_beside(TAGGED), settings={"repeat": 2}),
+        with_logprobs,
+    ),
 }
 
 
@@ -171,8 +190,25 @@ def test_what_a_question_leans_on_the_others_changes_its_score(serve: Any) -> No
     assert abs(scores[0] - scores[1]) > 0.01
 
 
+def test_a_question_of_the_output_alone_is_told_nothing_else(serve: Any) -> None:
+    server = serve(with_logprobs)
+    for prompt in (PLAIN, FILLED, TAGGED, ONE_LINE):
+        as_module(kept(prompt, ["rude"])).judge(**texts(ROWS[0]))
+        asked = [json.dumps(each["messages"]) for each in server.bodies]
+        (rude,) = {each for each in asked if "Is it rude?" in each}
+        assert ROWS[0]["output"] in rude and "Who wrote" not in rude and "A page" not in rude
+        assert all("Who wrote" in each for each in asked if "Are the facts" in each)
+        server.bodies.clear()
+
+
+def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it() -> None:
+    assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
+    prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
+    assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+
+
 def test_a_judge_is_exported_from_its_file_as_it_is(tmp_path: Path) -> None:
-    judge = kept(calibration=read_beside(PLAIN))
+    judge = kept(alone=["rude"], calibration=read_beside(PLAIN))
     judge.save(tmp_path / "judge.yaml")
     assert export_judge(tmp_path / "judge.yaml", "python") == export_judge(judge, "python")
 
@@ -237,6 +273,14 @@ def test_a_grader_asks_every_question_and_weighs_the_good_answers() -> None:
     assert made["calculate_output"] == "(3 * q1 + 1 * q2 + 0.5 * q3) / 4.5"
     asked = made["graders"]["q3"]["input"][0]["content"]
     assert "{{sample.output_text}}" in asked and "Is it {short}?" in asked and "{output}" not in asked
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, FILLED, TAGGED, ONE_LINE])
+def test_a_grader_asks_of_the_output_alone_what_the_judge_asks_of_it_alone(prompt: Prompt) -> None:
+    made = json.loads(export_judge(kept(prompt, ["rude"]), "openai-grader").text)
+    facts, rude = (json.dumps(made["graders"][name]["input"]) for name in ("q1", "q2"))
+    assert "{{item.input}}" in facts and "{{sample.output_text}}" in facts
+    assert "{{item." not in rude and "{{sample.output_text}}" in rude and "Is it rude?" in rude
 
 
 @pytest.mark.parametrize("to", TOOLS)
