@@ -51,22 +51,26 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     Raises:
         JudgeError: The server failed, or the model gave no usable answer.
     """
-    system, before, after = _frame({"input": input, "context": context, "output": output, "reference": reference})
-    source, draws = _settle(system, before, after)
+    texts = {"input": input, "context": context, "output": output, "reference": reference}
+    frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
+    source, draws = _settle(*frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
     def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
         question, replicate = each
+        system, before, after = frames[question["sees"]]
         return _verdict(system, before + question["block"] + after, source, replicate)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = list(pool.map(ask, asked))
-    verdicts, worth = [], {}
+    said = {}
     for place, question in enumerate(JUDGE["questions"]):
         drawn = answers[place * len(repeats) : (place + 1) * len(repeats)]
-        replicates = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
-        answer, p_yes, values = _read(question, replicates)
+        said[question["id"]] = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
+    verdicts, worth = [], {}
+    for question in JUDGE["questions"]:
+        answer, p_yes, values = _read(question, said)
         worth[question["id"]] = sum(values) / len(values)
         verdicts.append({"question": question["id"], "text": question["text"], "answer": answer, "p_yes": p_yes})
         verdicts[-1]["for_the_output"] = answer == (question["good"] == "yes")
@@ -93,27 +97,46 @@ def _mean(worth: dict[str, float], dimension: str | None) -> float:
     return total / float(sum(each["weight"] for each in weighed))
 
 
-def _read(question: dict[str, Any], replicates: list[tuple[bool, float]]) -> tuple[bool, float, list[float]]:
+def _read(question: dict[str, Any], said: dict[str, list[tuple[bool, float]]]) -> tuple[bool, float, list[float]]:
     """Answer and P(yes), calibrated, and what each replicate is worth."""
-    good = question["good"] == "yes"
+    good, replicates = question["good"] == "yes", said[question["id"]]
     fit = (JUDGE["calibration"] or {}).get(question["id"])
     if fit is not None:
-        p_yes = sum(p for _, p in replicates) / len(replicates)
-        p_good = p_yes if good else 1 - p_yes
         if "threshold" in fit:
-            p_good = float(p_good > fit["threshold"])
+            p_yes = _mean_p(replicates)
+            p_good = float((p_yes if good else 1 - p_yes) > fit["threshold"])
             answer = bool(p_good) == good
         else:
-            clipped = min(max(p_good, 1e-6), 1 - 1e-6)
-            logit = fit["slope"] * (math.log(clipped) - math.log1p(-clipped)) + fit["shift"]
-            p_good = 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+            odds = _log_odds(replicates) - _lean(question["id"], said)
+            scaled = fit["slope"] * (odds if good else -odds) + fit["shift"]
+            p_good = 1 / (1 + math.exp(-scaled)) if scaled > -700 else 0.0
             answer = (p_good >= 0.5) == good
         replicates = [(answer, p_good if good else 1 - p_good)] * len(replicates)
-    said = [p if JUDGE["soft"] else float(answer) for answer, p in replicates]
-    values = said if good else [1 - each for each in said]
-    p_yes = sum(p for _, p in replicates) / len(replicates)
+    values = [p if JUDGE["soft"] else float(answer) for answer, p in replicates]
+    worth = values if good else [1 - each for each in values]
     yes = sum(answer for answer, _ in replicates)
-    return (replicates[0][0] if 2 * yes == len(replicates) else 2 * yes > len(replicates)), p_yes, values
+    answer = replicates[0][0] if 2 * yes == len(replicates) else 2 * yes > len(replicates)
+    return answer, _mean_p(replicates), worth
+
+
+def _lean(question: str, said: dict[str, list[tuple[bool, float]]]) -> float:
+    """What a question leans on the others: a share of the mean log-odds of yes to all other calibrated questions."""
+    fits = JUDGE["calibration"]
+    share = fits[question].get("lean", 0.0)
+    if not share:
+        return 0.0
+    others = [_log_odds(said[each]) for each in fits if each != question]
+    return float(share * (sum(others) / len(others)))
+
+
+def _mean_p(replicates: list[tuple[bool, float]]) -> float:
+    return sum(p for _, p in replicates) / len(replicates)
+
+
+def _log_odds(replicates: list[tuple[bool, float]]) -> float:
+    """Log-odds of yes, of the mean P(yes) within [1e-6, 1 - 1e-6]."""
+    clipped = min(max(_mean_p(replicates), 1e-6), 1 - 1e-6)
+    return math.log(clipped) - math.log1p(-clipped)
 
 
 def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
@@ -124,9 +147,13 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
     return (draws[0][0] if p_yes == 0.5 else p_yes > 0.5), p_yes
 
 
-def _frame(texts: dict[str, str]) -> tuple[str | None, str, str]:
+def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
+    """What a question sees of the texts: all of them, or the output alone."""
+    return {name: text if sees == "all" or name == "output" else "" for name, text in texts.items()}
+
+
+def _frame(prompt: str, texts: dict[str, str]) -> tuple[str | None, str, str]:
     """System message, and what stands before and after the question."""
-    prompt = JUDGE["prompt"]
     places = [match for match in _BRACES.finditer(prompt) if match[2]]
     if not places:
         shown = [name for name in ("context", "input", "reference") if texts[name]]

@@ -14,10 +14,12 @@ from pprint import pformat
 from typing import Any, Literal, get_args
 
 from ..agents.asking import EachAsking, each_format
-from ..evaluation.judge_file import load_judge
+from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
+from ..prompts.checklist import Sees
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.prompt import Prompt
 from ..prompts.text import TAGS, fill
 from . import exported_judge
 
@@ -63,7 +65,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 
 
 def _check(kept: KeptJudge) -> None:
-    """See that the file can ask as the judge is asked."""
+    """See that the file can ask as the judge is asked, and read its answers."""
+    check_calibration(kept, "This judge")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched",
@@ -96,18 +99,24 @@ def _asking(kept: KeptJudge) -> EachAsking:
     return EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
 
 
+def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
+    """The prompt by what questions see; of these only what some question sees."""
+    of: dict[Sees, Prompt] = {"all": kept.prompt, "output": kept.prompt.of_output_alone}
+    return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions)}
+
+
 def _parts(kept: KeptJudge) -> dict[str, Any]:
     """What the file needs to know of a judge."""
     settings = judge_settings(kept.settings, "settings")
     fits = None
     if kept.calibration is not None:
         fits = {
-            name: each.model_dump(include={"threshold", "slope", "shift"}, exclude_none=True)
+            name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
             for name, each in kept.calibration.questions.items()
         }
     return {
         "model": _model_name(kept),
-        "prompt": kept.prompt.text,
+        "prompts": {sees: prompt.text for sees, prompt in _prompts(kept).items()},
         "questions": [
             {
                 "id": each.id,
@@ -116,6 +125,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
                 "good": each.good,
                 "weight": each.weight,
                 "dimension": each.dimension,
+                "sees": each.sees,
             }
             for each, block in zip(kept.checklist.questions, _asking(kept)._blocks, strict=True)
         ],
@@ -135,21 +145,10 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. Export it --to "
             "python instead, or align one without a calibration (--update edits)."
         )
-    shown = {"input": "{{item.input}}", "context": "{{item.context}}", "reference": "{{item.reference}}"}
-    fenced = {
-        name: f"<{name}>\n{each}\n</{name}>" for name, each in (shown | {"output": "{{sample.output_text}}"}).items()
-    }
-    prompt = kept.prompt
+    prompts = _prompts(kept)
     graders: dict[str, Any] = {}
     for number, (each, block) in enumerate(zip(kept.checklist.questions, _asking(kept)._blocks, strict=True), 1):
-        if not prompt.placeholders:
-            asked = [("system", fill(prompt.text, {}))]
-            texts = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output"))
-            asked.append(("user", f"{texts}\n{block}"))
-        else:
-            values = fenced | {"question": block}
-            end = "" if "question" in prompt.placeholders else f"\n\n{block}"
-            asked = [("user", fill(prompt.text, values) + end)]
+        asked = _graded(prompts[each.sees], each.sees, block)
         graders[f"q{number}"] = {
             "type": "label_model",
             "name": each.id,
@@ -175,6 +174,18 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
     )
     text = json.dumps(made, ensure_ascii=False, indent=2) + "\n"
     return ExportedJudge(text, "grader.json", USES["openai-grader"], tuple(notices))
+
+
+def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
+    """The messages in which a grader is asked a question; the texts are OpenAI's to put in."""
+    beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
+    texts = beside | {"output": "{{sample.output_text}}"}
+    fenced = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items()}
+    if prompt.placeholders:
+        end = "" if "question" in prompt.placeholders else f"\n\n{block}"
+        return [("user", fill(prompt.text, fenced | {"question": block}) + end)]
+    shown = "\n".join(f"{name.capitalize()}:\n{fenced[name]}\n" for name in ("input", "output") if texts[name])
+    return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
 
 
 _FORM = each_format(explained=False)

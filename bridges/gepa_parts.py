@@ -21,6 +21,7 @@ from ..models.session import BackgroundLoop
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.subject import Observation
 from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
+from ..prompts.checklist import Question
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -116,7 +117,7 @@ class NearnessToPeople:
         verdicts = _verdicts(seen, example.id)
         asked = [seen.question(example.id, each.question) for each in verdicts]
         answers = {
-            question.criterion: _answer(each, _reason(each, reasons))
+            _asked(question): _answer(each, _reason(each, reasons))
             for question, each in zip(asked, verdicts, strict=True)
         }
         return {
@@ -180,6 +181,11 @@ def _verdicts(seen: Observation, example: str) -> list[Verdict]:
 
 def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
     return verdict.explanation or reasons.get(f"{verdict.example}/{verdict.question}", "")
+
+
+def _asked(question: Question) -> str:
+    """A question in words; the same one may be asked of the output alone besides."""
+    return question.criterion if question.sees == "all" else f"{question.criterion} (asked of the output alone)"
 
 
 def _name(seen: Observation, verdict: Verdict) -> str:

@@ -114,11 +114,11 @@ class Calibration(BaseModel):
         scaled = {} if self.method == "thresholds" else self._scaled(means)
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
-    def check_polarity(self, checklist: Checklist) -> None:
-        """See that every question means what it meant when the calibration was fitted.
+    def check_questions(self, checklist: Checklist) -> None:
+        """See that every question means what it meant when the calibration was fitted, and is read beside the same others.
 
         Raises:
-            InputError: The good answer to a question is another one now.
+            InputError: The good answer to a question is another one now, or one that others are read beside is not asked any more.
         """
         for question in checklist.questions:
             fit = self.questions.get(question.id)
@@ -127,6 +127,13 @@ class Calibration(BaseModel):
                     f"The calibration was fitted when {fit.good} was the good answer to '{question.id}'; the checklist now "
                     f"says 'good: {question.good}'. Fit it again for this checklist."
                 )
+        asked = {question.id for question in checklist.questions}
+        gone = next((each for each in self.questions if each not in asked), None)
+        if gone is not None and any(self.questions[each].lean for each in asked & self.questions.keys()):
+            raise InputError(
+                f"The calibration reads the answers beside those to '{gone}', which the checklist does not ask. Put the question "
+                "back, with 'weight: 0' where it is not to count, or fit it again for this checklist."
+            )
 
     def to_json(self) -> str:
         """The content of ``calibration.json``."""

@@ -176,7 +176,7 @@ class EvaluationJob:
         if settings.calibration is not None:
             calibration = load_calibration(settings.calibration)
         if calibration is not None:
-            calibration.check_polarity(checklist)
+            calibration.check_questions(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)

@@ -170,7 +170,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         origins=read.origins,
         made_by=read.run,
     )
-    _check_calibration(judge, name)
+    check_calibration(judge, name)
     return judge
 
 
@@ -310,11 +310,15 @@ def _number(text: Any) -> Any:
     return text
 
 
-def _check_calibration(judge: KeptJudge, name: str) -> None:
+def check_calibration(judge: KeptJudge, name: str) -> None:
     """Refuse a calibration that was fitted for another judge, before a call is bought.
 
+    Args:
+        judge: Whose calibration it is.
+        name: What to call the judge in errors.
+
     Raises:
-        InputError: It was, or for questions whose good answer was another one.
+        InputError: It was, or for questions whose good answer was another one, or that are read beside one that is not asked.
     """
     found = judge.calibration
     if found is None:
@@ -328,7 +332,7 @@ def _check_calibration(judge: KeptJudge, name: str) -> None:
         problem = f"it was fitted for a prompt with the hash {found.prompt}, and this prompt has {judge.prompt.hash}"
     else:
         try:
-            found.check_polarity(judge.checklist)
+            found.check_questions(judge.checklist)
         except InputError as error:
             raise InputError(f"{name}, field 'calibration': {error}") from None
         return

@@ -92,7 +92,8 @@ class Prompt:
         """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made from.
 
         Of a paragraph that shows the output or the question too, the lines that show something else are left out; where they stand
-        in one line, the prompt stays as it is. A heading (``News:``, ``# News``) goes with what it stands above.
+        in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with what it stands above, and so
+        do the tags around it.
         """
         left = _without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
@@ -300,7 +301,8 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
 
 
 _OTHER_TEXTS = frozenset({"input", "context", "reference"})
-_HEADING = re.compile(r"\s*(?:#+ .*|<[\w-]+>|[^.!?\n]*:)\s*")
+_HEADING = re.compile(r"\s*(?:#+ .*|<[\w-]+>|\*\*[^*\n]+\*\*|[^.!?\n]*:)\s*")
+_END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 def _without_other_texts(text: str) -> str:
@@ -320,6 +322,8 @@ def _without_other_texts(text: str) -> str:
         elif kept and _HEADING.fullmatch(kept[-1]):
             kept.pop()
     found = "".join(kept)
+    if found != text:
+        found = _END_TAG.sub(lambda tag: tag[0] if re.search(rf"<{tag[1]}[\s>]", found) else "", found)
     return found if Prompt(found)._is_marked_well else text
 
 

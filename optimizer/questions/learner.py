@@ -152,7 +152,7 @@ class QuestionLearner:
         return {name: sorted({*mine[name], *theirs[name]}) for name in mine}
 
 
-def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> Candidates:
+def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, Candidate]:
     """Candidates that none of the tested examples had a part in.
 
     Args:

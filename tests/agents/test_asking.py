@@ -103,6 +103,61 @@ def test_all_requests_on_an_example_have_one_prefix_and_other_examples_another()
         assert [len(found) for found in prefixes] == [1, 1] and prefixes[0] != prefixes[1]
 
 
+MIXED = tuple(
+    Question(id=name, text=f"{name.upper()}?", sees="output" if name in "bde" else "all") for name in "abcdef"
+)
+LONG = "Answer the question with one word: yes or no.\n\nAsked: {input}\n\nReply: {output}\n\n{question}"
+OF_INPUT = "Answer yes or no of this:\n{input}\n\nReply: {output}\n\n{question}"
+"""It says how to answer where it shows the input, and nowhere else."""
+
+
+@pytest.mark.parametrize("prompt", ["Judge.", "{input}\n\n{output}", LONG, "Does {output} go with {input}? {question}"])
+def test_each_question_is_shown_what_it_sees_and_stands_at_its_own_place(prompt: str) -> None:
+    asking = EachAsking(Prompt(prompt), MIXED, False, True, 0.0, 42)
+    found = list(asking.asks("identity", Example(id="e", input="asked so", output="out"), 10, 0))
+    assert {ask.index: ask.questions for ask in found} == {place: (each,) for place, each in enumerate(MIXED, 10)}
+    for ask in found:
+        text = str(ask.messages)
+        assert ("asked so" in text) == (ask.questions[0].sees == "all") and "out" in text
+        assert ask.questions[0].text in text
+        assert ask.key == make_request("identity", ask.messages, ask.parameters, 0).key
+
+
+def test_questions_that_see_the_same_are_asked_one_after_the_other_and_share_what_comes_before() -> None:
+    found = asks(EachAsking(Prompt("Judge."), MIXED, False, True, 0.0, 42), Example(id="e", input="in", output="out"))
+    assert [ask.questions[0].id for ask in found] == list("acfbde")
+    prefixes = [ask.request().prefix for ask in found]
+    assert len(set(prefixes)) == 2 and len(set(prefixes[:3])) == 1
+
+
+def test_a_question_is_told_how_to_answer_where_the_prompt_of_the_output_alone_does_not_say_it() -> None:
+    example = Example(id="e", input="in", output="out")
+    for prompt, told in ((LONG, "B?"), (OF_INPUT, "Question: B?\nAnswer with one word: yes or no.")):
+        rest = {
+            ask.questions[0].id: ask.rest for ask in asks(EachAsking(Prompt(prompt), MIXED, False, True, 0, 1), example)
+        }
+        assert (rest["a"], rest["b"]) == ("A?", told)
+
+
+def test_one_call_is_made_for_each_run_of_questions_that_see_the_same() -> None:
+    asking = BatchedAsking(Prompt("Judge."), MIXED, False, False, 0.0, 42, 1)
+    found = list(asking.asks("identity", Example(id="e", input="asked so", output="out"), 10, 0))
+    assert [(ask.index, [each.id for each in ask.questions]) for ask in found] == [
+        (10, ["a"]),
+        (11, ["b"]),
+        (12, ["c"]),
+        (13, ["d", "e"]),
+        (15, ["f"]),
+    ]
+    for ask in found:
+        text = ask.messages[-1][1]
+        assert ("asked so" in text) == (ask.questions[0].sees == "all")
+        assert all((f"[{each.id}]" in text) == (each in ask.questions) for each in MIXED)
+        assert ask.parameters.schema == batched_schema(shuffled(ask.questions, 1, "e", 0), explained=False)
+    alone = asks(asking.alone("d"), Example(id="e", input="asked so", output="out"))
+    assert [ask.questions for ask in alone] == [(MIXED[3],)] and "asked so" not in str(alone[0].messages)
+
+
 def test_a_question_shows_all_that_it_has() -> None:
     assert question_block(QUESTIONS[0]) == "Question: A?\nRubric: R\nReference answer: Ref\nA violation would be: V"
     assert question_block(QUESTIONS[1]) == "Question: B?"

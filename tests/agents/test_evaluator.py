@@ -190,6 +190,51 @@ async def test_a_question_that_is_left_out_is_asked_alone(bad: str) -> None:
     assert lab.calls == 2
 
 
+@pytest.mark.parametrize("drop", ["", "q1", "q2"])
+async def test_answers_to_questions_that_see_less_land_at_their_places(drop: str) -> None:
+    questions = tuple(
+        Question(id=f"q{number}", text=f"Is it so {number}?", sees="output" if number in (1, 2, 4) else "all")
+        for number in range(6)
+    )
+    seen: dict[str, set[bool]] = {}
+
+    def script(request: Request) -> Reply:
+        text = request.messages[-1][1]
+        ids = re.findall(r"^\[(q\d)\]", text, re.MULTILINE) or [f"q{re.findall(r'so (.)', text)[0]}"]
+        for each in ids:
+            seen.setdefault(each, set()).add("in 0" in text)
+        alone = "JSON" not in text
+        said = {each: "yes" if each in ("q1", "q3", "q4") else "no" for each in ids if alone or each != drop}
+        return said[ids[0]] if alone else json.dumps(said)
+
+    for judging in (BATCHED, HARD):
+        seen.clear()
+        model = ScriptedModel(script)
+        gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+        evaluator = Evaluator(gateway, model, PROMPT, Checklist(questions=questions), judging)
+        verdicts = await evaluator.judge(EXAMPLES[:1])
+        assert [each.question for each in verdicts] == [each.id for each in questions]
+        assert [each.answer for each in verdicts] == [False, True, False, True, True, False]
+        assert seen == {each.id: {each.sees == "all"} for each in questions}
+        assert (await evaluator.judge(EXAMPLES[:1]), len(model.requests)) == (verdicts, len(model.requests))
+
+
+async def test_an_explanation_goes_on_from_what_the_question_was_shown() -> None:
+    asked_for: list[str] = []
+
+    def script(request: Request) -> Reply:
+        if len(request.messages) > 2:
+            asked_for.append(str(request.messages))
+            return "Because."
+        return "yes"
+
+    questions = (QUESTIONS[0], QUESTIONS[1].model_copy(update={"sees": "output"}))
+    gateway = Gateway(VerdictStore(":memory:"), retry=QUICK)
+    evaluator = Evaluator(gateway, ScriptedModel(script), PROMPT, Checklist(questions=questions), HARD)
+    await evaluator.explain(await evaluator.judge(EXAMPLES[:1]), EXAMPLES)
+    assert ["in 0" in each for each in asked_for] == [True, False]
+
+
 async def test_a_second_process_does_not_ask_alone_again(tmp_path: Path) -> None:
     with VerdictStore(tmp_path / "v.db") as store:
         verdicts = await Lab(batched(drop="q2"), store=store).judge(BATCHED)

@@ -62,6 +62,13 @@ async def test_another_scale_is_asked_for_and_read() -> None:
     assert "from 0 to 6" in asked[0].messages[-1][1]
 
 
+async def test_a_question_of_the_output_alone_is_shown_nothing_else() -> None:
+    questions = (QUESTION, Question(id="alone", text="Is it short?", sees="output"))
+    asking = ExpectedScoreAsking(Prompt("Judge."), questions, False, 0.0, 42, (1, 5))
+    whole, alone = (str(ask.messages) for ask in asking.asks("i", EXAMPLE, 0, 0))
+    assert "Input:" in whole and "Input:" not in alone and "Output:" in alone and "from 1 to 5" in alone
+
+
 async def test_the_middle_of_the_scale_is_a_yes() -> None:
     found = await verdict(number({"3": 0.9}))
     assert (found.p_yes, found.answer) == (0.5, True)

@@ -66,6 +66,20 @@ async def test_the_judge_sees_the_input_both_outputs_and_the_whole_question() ->
     assert len(re.findall(r"<\w+>", text)) == 3
 
 
+async def test_a_question_of_the_outputs_alone_is_not_shown_the_input() -> None:
+    questions = (*CHECKLIST.questions, Question(id="alone", text="Is it short?", sees="output"))
+    model = ScriptedModel(lambda _: choice(0.5), slots=1)
+    gateway = Gateway(VerdictStore(":memory:"), retry=RetryPolicy(attempts=1))
+    checklist = Checklist(questions=questions)
+    verdicts = await PairEvaluator(gateway, model, pairwise_prompt(), checklist, Judging(p_yes="logprob")).judge(
+        ordered_examples(PAIR, swap=False)
+    )
+    assert [verdict.question for verdict in verdicts] == ["q", "alone"]
+    shown = {"Is it short?" in (text := request.messages[-1][1]): text for request in model.requests}
+    assert "Ask." in shown[False] and "Ask." not in shown[True]
+    assert all(each in shown[True] for each in ("Output 1", "good words", "Output 2", "bad words"))
+
+
 async def test_without_log_probabilities_the_number_that_was_said_counts() -> None:
     verdicts = await judge(["2.", "2.", "1"], swap=True)
     assert [(verdict.p_yes, verdict.p_yes_from) for verdict in verdicts] == [(0.0, "hard"), (1.0, "hard")]

@@ -107,6 +107,16 @@ async def test_a_rating_can_be_asked_given_an_answer_or_for_one_question() -> No
     assert [(each.question, each.given) for each in found] == [("q", True), ("q", False), ("q", None)]
 
 
+@pytest.mark.parametrize("given", [None, True])
+async def test_a_question_of_the_output_alone_is_rated_without_the_rest(given: bool | None) -> None:
+    one, model = rater(lambda _: number(n2=1.0))
+    alone = QUESTION.model_copy(update={"sees": "output"})
+    await one.rate([ToRate(EXAMPLES[0], each, given) for each in (QUESTION, alone)])
+    shown = [request.messages[-1][1] for request in model.requests]
+    assert ["a question" in each for each in shown] == [True, False]
+    assert all("an answer 0" in each for each in shown)
+
+
 async def test_ratings_are_paid_once_and_the_estimate_knows() -> None:
     one, model = rater(lambda _: number(n3=1.0))
     wanted = [ToRate(example) for example in EXAMPLES]

@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,6 +36,12 @@ QUESTIONS = (
 PLAIN = Prompt("You are a strict judge of {{braces}}.")
 FILLED = Prompt("Asked: {input}\nKnown: {context}\n{output}\n\n{question}\nBe strict.")
 SAYS = Prompt("Look at {output}. Answer yes or no.\n{question}")
+TAGGED = Prompt(
+    "Be strict.\n\n<page>\n{context}\n</page>\n\n# Reply\n\n{output}\n\n{question}\n\n# Written for\n\n{input}"
+)
+ONE_LINE = Prompt("Does {output} go with {input}? {question}")
+ASKED_OF = Prompt("Answer yes or no of this page:\n{context}\n\nReply: {output}\n\n{question}")
+"""It says how to answer where it shows the page, and nowhere else."""
 ROWS = [
     {"id": "1", "input": "Who wrote it?", "output": "Ada wrote it in 1843.", "context": "A page about Ada."},
     {"id": "2", "input": "Say <hi>.", "output": "No {output} here, nor 是 — good day."},
@@ -66,8 +73,21 @@ def calibration(method: Any, prompt: Prompt) -> Calibration:
     return Calibration(method=method, model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
-def kept(prompt: Prompt = PLAIN, **more: Any) -> KeptJudge:
-    checklist = Checklist(task="Answer.", questions=QUESTIONS)
+def read_beside(prompt: Prompt) -> Calibration:
+    """One whose questions are read beside all others, in another order than they are asked in."""
+    numbers = {"idle": (0.7, 0.2, 1.9), "short": (1.3, -0.4, None), "facts": (0.9, 0.1, 0.8), "rude": (1.6, 0.3, 0.5)}
+    good = {each.id: each.good for each in QUESTIONS}
+    fits = {
+        name: QuestionCalibration(good=good[name], n=9, slope=slope, shift=shift, lean=lean)
+        for name, (slope, shift, lean) in numbers.items()
+    }
+    return Calibration(method="accepted", model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
+
+
+def kept(prompt: Prompt = PLAIN, alone: Collection[str] = (), **more: Any) -> KeptJudge:
+    """A judge; it is shown the output alone where it is asked the questions that are named."""
+    questions = tuple(each.model_copy(update={"sees": "output"}) if each.id in alone else each for each in QUESTIONS)
+    checklist = Checklist(task="Answer.", questions=questions)
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
 
 
@@ -118,6 +138,22 @@ JUDGES = {
         with_logprobs,
     ),
     "thresholds": (kept(calibration=calibration("thresholds", PLAIN), settings={"repeat": 2}), with_logprobs),
+    "read beside": (kept(calibration=read_beside(PLAIN), threshold=0.5), with_logprobs),
+    "read beside, repeated": (kept(calibration=read_beside(PLAIN), settings={"repeat": 3}), with_logprobs),
+    "read beside, hard scores": (kept(calibration=read_beside(PLAIN), settings={"scores": "hard"}), with_logprobs),
+    "read beside, without log-probabilities": (kept(calibration=read_beside(PLAIN)), words),
+    "read beside, sampled": (kept(calibration=read_beside(PLAIN), settings={"samples": 3, "repeat": 2}), words),
+    "output alone": (kept(PLAIN, ["rude", "idle"]), with_logprobs),
+    "output alone, filled": (kept(FILLED, ["rude", "short"]), with_logprobs),
+    "output alone, in tags": (kept(TAGGED, ["facts", "short"]), with_logprobs),
+    "output alone, in one line": (kept(ONE_LINE, ["rude"]), with_logprobs),
+    "output alone, says itself": (kept(SAYS, ["facts", "rude"]), with_logprobs),
+    "output alone, says itself elsewhere": (kept(ASKED_OF, ["rude", "short"]), with_logprobs),
+    "output alone, every question": (kept(FILLED, [each.id for each in QUESTIONS]), words),
+    "output alone, read beside": (
+        kept(TAGGED, ["facts", "rude"], calibration=read_beside(TAGGED), settings={"repeat": 2}),
+        with_logprobs,
+    ),
 }
 
 
@@ -134,10 +170,56 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
         said = [each for each in here.verdicts if each.example == row["id"] and each.replicate == 0]
         if judge.settings.get("repeat", 1) == 1:
             assert [each["answer"] for each in there["verdicts"]] == [each.answer for each in said]
+            assert [each["p_yes"] for each in there["verdicts"]] == pytest.approx(
+                [each.p_yes for each in said], abs=1e-9
+            )
         if judge.threshold is not None:
             values = [score.dimensions.get(each, score.overall) for each in judge.threshold_of]
             assert there["passed"] is (sum(values) / len(values) >= judge.threshold)
     assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+
+
+def test_what_a_question_leans_on_the_others_changes_its_score(serve: Any) -> None:
+    whole = read_beside(PLAIN)
+    alone = {name: fit.model_copy(update={"lean": None}) for name, fit in whole.questions.items()}
+    serve(with_logprobs)
+    scores = [
+        as_module(kept(calibration=each)).judge(**texts(ROWS[0]))["score"]
+        for each in (whole, whole.model_copy(update={"questions": alone}))
+    ]
+    assert abs(scores[0] - scores[1]) > 0.01
+
+
+def test_a_question_of_the_output_alone_is_told_nothing_else(serve: Any) -> None:
+    server = serve(with_logprobs)
+    for prompt in (PLAIN, FILLED, TAGGED, ONE_LINE):
+        as_module(kept(prompt, ["rude"])).judge(**texts(ROWS[0]))
+        asked = [json.dumps(each["messages"]) for each in server.bodies]
+        (rude,) = {each for each in asked if "Is it rude?" in each}
+        assert ROWS[0]["output"] in rude and "Who wrote" not in rude and "A page" not in rude
+        assert all("Who wrote" in each for each in asked if "Are the facts" in each)
+        server.bodies.clear()
+
+
+def test_a_prompt_of_the_output_alone_is_in_the_file_where_a_question_needs_it() -> None:
+    assert list(as_module(kept(FILLED)).JUDGE["prompts"]) == ["all"]
+    prompts = as_module(kept(FILLED, ["rude"])).JUDGE["prompts"]
+    assert prompts == {"all": FILLED.text, "output": FILLED.of_output_alone.text}
+
+
+def test_a_judge_is_exported_from_its_file_as_it_is(tmp_path: Path) -> None:
+    judge = kept(alone=["rude"], calibration=read_beside(PLAIN))
+    judge.save(tmp_path / "judge.yaml")
+    assert export_judge(tmp_path / "judge.yaml", "python") == export_judge(judge, "python")
+
+
+def test_a_judge_whose_questions_are_read_beside_one_that_is_gone_is_refused(tmp_path: Path) -> None:
+    judge = replace(kept(calibration=read_beside(PLAIN)), checklist=Checklist(questions=QUESTIONS[:3]))
+    with pytest.raises(InputError, match=r"This judge, field 'calibration'.*beside those to 'idle'"):
+        export_judge(judge, "python")
+    judge.save(tmp_path / "judge.yaml")
+    with pytest.raises(InputError, match=r"judge\.yaml, field 'calibration'.*beside those to 'idle'"):
+        askance.load_judge(tmp_path / "judge.yaml")
 
 
 def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> None:
@@ -191,6 +273,14 @@ def test_a_grader_asks_every_question_and_weighs_the_good_answers() -> None:
     assert made["calculate_output"] == "(3 * q1 + 1 * q2 + 0.5 * q3) / 4.5"
     asked = made["graders"]["q3"]["input"][0]["content"]
     assert "{{sample.output_text}}" in asked and "Is it {short}?" in asked and "{output}" not in asked
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, FILLED, TAGGED, ONE_LINE])
+def test_a_grader_asks_of_the_output_alone_what_the_judge_asks_of_it_alone(prompt: Prompt) -> None:
+    made = json.loads(export_judge(kept(prompt, ["rude"]), "openai-grader").text)
+    facts, rude = (json.dumps(made["graders"][name]["input"]) for name in ("q1", "q2"))
+    assert "{{item.input}}" in facts and "{{sample.output_text}}" in facts
+    assert "{{item." not in rude and "{{sample.output_text}}" in rude and "Is it rude?" in rude
 
 
 @pytest.mark.parametrize("to", TOOLS)

@@ -26,6 +26,7 @@ QUESTIONS = st.lists(
         rubric=st.none() | AWKWARD,
         reference=st.none() | AWKWARD,
         good=st.sampled_from(["yes", "no"]),
+        sees=st.sampled_from(["all", "output"]),
     ),
     min_size=1,
     max_size=4,
@@ -111,6 +112,16 @@ def test_good_is_written_only_where_it_is_no() -> None:
     assert fault.model_dump()["good"] == "no"
 
 
+def test_what_a_question_sees_is_written_only_where_it_is_the_output_alone() -> None:
+    whole, alone = Question(id="a", text="Are the facts right?"), Question(id="b", text="Is it rude?", sees="output")
+    text = dump_checklist(Checklist(questions=[whole, alone]))
+    assert text.count("sees") == 1
+    assert "  - id: b\n    text: Is it rude?\n    dimension: overall\n    sees: output\n" in text
+    assert "sees" not in whole.model_dump() and "sees" not in whole.model_dump_json()
+    assert [each.sees for each in parse_checklist(text, "c.yaml").questions] == ["all", "output"]
+    assert parse_checklist(ONE + "  sees: all\n", "c.yaml").questions[0] == Question(id="a", text="x")
+
+
 def test_an_empty_or_null_field_is_one_that_is_not_there() -> None:
     question = parse_checklist("questions:\n- id: a\n  text: b\n  violation:\n  rubric: null\n", "c").questions[0]
     assert (question.violation, question.rubric) == (None, None)
@@ -146,6 +157,8 @@ ONE = "questions:\n- id: a\n  text: x\n"
         (ONE + "- id: b\n  text: y\n  good: maybe\n", "entry 2 of 'questions': field 'good': it is yes or no"),
         (ONE + "  good:\n", "entry 1 of 'questions': field 'good': it is yes or no"),
         (ONE + "  good: [no]\n", "entry 1 of 'questions': field 'good': it is yes or no"),
+        (ONE + "- id: b\n  text: y\n  sees: input\n", "entry 2 of 'questions': field 'sees'"),
+        (ONE + "  sees:\n", "entry 1 of 'questions': field 'sees'"),
         (ONE + "  text: twice\n", "line 4: not valid YAML ('text' stands here twice)"),
         (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
         (ONE + "  violation: 'open\n", "not valid YAML"),
