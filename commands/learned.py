@@ -101,7 +101,6 @@ def _from(each: LearnedRecord) -> str:
         found = {
             "memory": "from the lesson memory",
             "contrast": "from what rejected outputs do and accepted ones do not",
-            "reworded": "a question that it had before",
         }
         return found.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
     on = f"{count(len(each.sources), 'example')} ({named(each.sources)})"

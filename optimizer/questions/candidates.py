@@ -79,7 +79,7 @@ class Candidate:
     text: str
     dimension: str
     kind: str
-    """``comment``, ``contrast``, ``reworded`` of a question of the start, or ``memory`` where an earlier run had learned it."""
+    """``comment``, ``contrast``, or ``memory`` where an earlier run had learned it."""
     sources: tuple[str, ...]
     """Ids of the examples that it comes from."""
     comments: tuple[str, ...] = ()

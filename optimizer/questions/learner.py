@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..subject import Crossed, CrossedFold, Observation
-from .candidates import Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ..contest import Contest, Race
     from ..events import Teller
     from ..subject import Draft, Subject, Version
+    from .candidates import Candidate
     from .choice import Chooser, Learned
     from .finder import Finder
 
@@ -83,7 +83,7 @@ class QuestionLearner:
         if self.crossed:
             return await self._cross_fit(start, seen, contest, iteration)
         chooser = self.finder.chooser
-        found = {**await self.finder.propose(start.draft, iteration), **_of_output_alone(start.draft)}
+        found = await self.finder.propose(start.draft, iteration)
         draft = await chooser.draft(start.draft, await chooser.choose(start.draft, found, seen, iteration), seen)
         return None if draft is start.draft else await contest.race(start, draft, (), ())
 
@@ -97,8 +97,7 @@ class QuestionLearner:
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
-        reworded = _of_output_alone(start.draft)
-        chosen = await self.both.choose(start.draft, _united(mine, theirs) | reworded, every, iteration)
+        chosen = await self.both.choose(start.draft, _united(mine, theirs), every, iteration)
         kept = await self.both.draft(start.draft, chosen, every)
         if kept is start.draft:
             self.events.say("no question stands on the development and the validation examples together")
@@ -107,9 +106,7 @@ class QuestionLearner:
         async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[CrossedFold, ...]:
             return tuple(
                 [
-                    await self._fold(
-                        start.draft, every, tested, _taught_by_others(tested, own, others) | reworded, iteration
-                    )
+                    await self._fold(start.draft, every, tested, _taught_by_others(tested, own, others), iteration)
                     for tested in self._parts(examples)
                 ]
             )
@@ -167,18 +164,6 @@ def _taught_by_others(tested: Collection[Example], mine: Candidates, others: Can
         if each.sources and each.sources[0] not in ids
     }
     return _united(left, others)
-
-
-def _of_output_alone(start: Draft) -> dict[str, Candidate]:
-    """The questions of the start as candidates once more, asked of the output alone; of these no example is the source."""
-    if not start.prompt.shows_more_than_output:
-        return {}
-    there = {each.id for each in start.questions.questions}
-    return {
-        name: Candidate(each.text, each.dimension, "reworded", (), sees="output")
-        for each in start.questions.questions
-        if each.sees == "all" and (name := f"{each.id}-alone") not in there
-    }
 
 
 def _united(mine: Candidates, theirs: Candidates) -> dict[str, Candidate]:
