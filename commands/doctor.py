@@ -69,13 +69,7 @@ class Checked:
 
 
 def check_up(models: Sequence[str] = (), *, api_base: str | None = None, connect: bool = True) -> list[Checked]:
-    """Look at everything.
-
-    Args:
-        models: Names of the models that must work, as ``provider/model``.
-        api_base: Address of the server of ``openai/`` names.
-        connect: Whether to ask that server for its list of models, which costs nothing.
-    """
+    """Look at everything; the arguments are those of :func:`check_models`."""
     return [*check_packages(), *check_models(models, api_base=api_base, connect=connect), *check_files()]
 
 

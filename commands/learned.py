@@ -148,11 +148,13 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
     for version in story.measured:
         verb = "accepted" if version.accepted else "rejected"
         others = f", together with {', '.join(version.together)}" if version.together else ""
-        yield 2, f"Acceptance test, version {version.version} {verb}{others}: {version.reason}{_interval(version.gain)}"
+        tried = f"Acceptance test, version {version.version} {verb}{others}"
+        yield 2, f"{tried}: {version.reason}{interval_of(version.gain)}"
     for split, gain in story.worth.items():
         yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
 
 
-def _interval(gain: Mapping[str, Any] | None) -> str:
+def interval_of(gain: Mapping[str, Any] | None) -> str:
+    """The interval of a gain, as it goes on after its reason; nothing where there is none."""
     span = Figure.of(gain, "+.3f").span("-") if gain else None
     return f", 95% interval [{', '.join(span)}]" if span else ""

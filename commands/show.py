@@ -18,8 +18,7 @@ from ..optimizer.runner import RunResult
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
-from ..prompts.words import Figure
-from .learned import folded, question_lines
+from .learned import folded, interval_of, question_lines
 from .output import echo_json, run_summary
 from .terminal import echo
 
@@ -136,7 +135,7 @@ class _Telling:
             yield from self._lesson(lesson, 0, ())
         gains = {split: gain for split, gain in found.gain.items() if gain and gain["value"] is not None}
         if gains and (found.edits or found.lessons):
-            said = "; ".join(f"{split} {gain['value']:+.3f}{_interval(gain)}" for split, gain in gains.items())
+            said = "; ".join(f"{split} {gain['value']:+.3f}{interval_of(gain)}" for split, gain in gains.items())
             yield 0, ""
             yield 0, f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}"
 
@@ -206,10 +205,10 @@ def _effect(story: EditStory) -> Iterator[str]:
         verb = "accepted" if each.accepted else "rejected"
         others = ", ".join(map(str, each.with_edits))
         together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
-        yield f"Acceptance test, version {each.version} {verb}{together}: {each.reason}{_interval(each.gain)}"
+        yield f"Acceptance test, version {each.version} {verb}{together}: {each.reason}{interval_of(each.gain)}"
     if pruning := story.pruning:
         verb = "taken out again" if pruning["removed"] else "not taken out"
-        yield f"Pruning, {verb}: {pruning['reason']}{_interval(pruning['gain'])}"
+        yield f"Pruning, {verb}: {pruning['reason']}{interval_of(pruning['gain'])}"
 
 
 def _texts(case: CaseStory) -> Iterator[str]:
@@ -236,11 +235,6 @@ def _past(passage: Passage) -> str:
 def _outcome(story: EditStory) -> str:
     """Its status; the reason where no line further down gives it."""
     return story.status if not story.reason or story.measured or story.trial else f"{story.status} ({story.reason})"
-
-
-def _interval(gain: dict[str, Any] | None) -> str:
-    span = Figure.of(gain, "+.3f").span("-") if gain else None
-    return f", 95% interval [{', '.join(span)}]" if span else ""
 
 
 def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:

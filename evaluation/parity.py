@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
-    from ..stats.differences import Difference
-    from ..stats.resampling import Statistic
 
 Column = list[float | None]
 
@@ -49,25 +47,6 @@ class SaidGood:
         return cls(answers, p_good)
 
 
-@dataclass(frozen=True)
-class VerdictParity:
-    """Of one question, or of all together."""
-
-    same: Statistic
-    """Share of the examples on which both give the good answer, or both the other."""
-    kappa: Statistic
-    """Cohen's, of the same answers; undefined where one judge gives one answer only."""
-    spearman: Statistic
-    """Rank correlation of P(good); over all questions the mean of theirs, n being the questions."""
-    gain: Difference | None = None
-    """Of the share of same answers over that of another judge; None without one."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
-        row = {name: statistic_dict(getattr(self, name)) for name in ("same", "kappa", "spearman")}
-        return row if self.gain is None else row | {"gain": difference_dict(self.gain)}
-
-
 def parity(
     reference: SaidGood,
     judge: SaidGood,
@@ -78,6 +57,9 @@ def parity(
     seed: int = 42,
 ) -> dict[str, Any]:
     """Parity over all questions and on each, with intervals, as in ``result.json``.
+
+    ``same`` is the share of the examples on which both give the good answer, or both the other, ``kappa`` Cohen's of the same
+    answers, and ``spearman`` the rank correlation of P(good), over all questions the mean of theirs, n being the questions.
 
     Args:
         reference: The judge to be matched.
@@ -90,15 +72,12 @@ def parity(
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)
 
-    def one(names: Sequence[str], resampling: Resampling) -> VerdictParity:
+    def one(names: Sequence[str], resampling: Resampling) -> dict[str, Any]:
         theirs, mine, was = (
             None if side is None else [value for name in names for value in side.answers[name]]
             for side in (reference, judge, before)
         )
         assert theirs is not None and mine is not None
-        gain = None
-        if was is not None:
-            gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
         wanted, ranked = ([value for name in names for value in side.p_good[name]] for side in (reference, judge))
         rank = (
             correlate(ranked, wanted, resampling).spearman
@@ -110,10 +89,16 @@ def parity(
                 resampling=Resampling(resamples=resamples, seed=seed),
             ).average
         )
-        same = observed_agreement(mine, theirs, resampling)
-        return VerdictParity(same, cohen_kappa(mine, theirs, resampling), rank, gain)
+        row: dict[str, Any] = {
+            "same": statistic_dict(observed_agreement(mine, theirs, resampling)),
+            "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
+            "spearman": statistic_dict(rank),
+        }
+        if was is not None:
+            gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
+            row["gain"] = difference_dict(gain)
+        return row
 
     names = list(reference.answers)
     every = Resampling([group for _ in names for group in groups], resamples, seed=seed)
-    questions = {name: one([name], by_document).to_dict() for name in names}
-    return one(names, every).to_dict() | {"questions": questions}
+    return one(names, every) | {"questions": {name: one([name], by_document) for name in names}}

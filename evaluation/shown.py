@@ -132,12 +132,13 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def html_table(caption: str, rows: Rows, most: int = MOST_ROWS) -> str:
+def html_table(caption: str, rows: Rows) -> str:
     """A small table; texts are escaped, numbers have three decimals, None is an empty cell."""
     names = columns(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows[:most])
-    more = f"<p>{len(rows) - most:,} more rows: .to_pandas('{escape(caption)}')</p>" if len(rows) > most else ""
+    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows[:MOST_ROWS])
+    left = len(rows) - MOST_ROWS
+    more = f"<p>{left:,} more rows: .to_pandas('{escape(caption)}')</p>" if left > 0 else ""
     return (
         f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )

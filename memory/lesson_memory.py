@@ -87,7 +87,7 @@ class LessonMemory:
         if index is None:
             return []
         found = index.search(self._vector(lesson.text), k, self._at_least, lambda each: fits(self._lessons[each]))
-        return [self._lessons[neighbour.id] for neighbour in found]
+        return [self._lessons[each] for each in found]
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         if self._embedded is None or self._embedded[0] != text:

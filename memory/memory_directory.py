@@ -50,7 +50,8 @@ def read_memory(file: Path) -> MemoryContents:
 
 @dataclass(frozen=True)
 class MemoryDirectory:
-    """A memory on disk."""
+    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another process does
+    not let go of it, and :class:`InputError` that the file is damaged."""
 
     path: Path
     _lock: FileLock = field(init=False, repr=False, compare=False)
@@ -89,12 +90,7 @@ class MemoryDirectory:
         return read_memory(self.file) if self.file.is_file() else MemoryContents()
 
     def touch(self) -> MemoryContents:
-        """What it holds, with a file to hold it: what cannot be written is said before a run begins.
-
-        Raises:
-            InputError: The file is damaged.
-            AskanceError: It cannot be written, or another process does not let go of it.
-        """
+        """What it holds, with a file to hold it: what cannot be written is said before a run begins."""
         with self._locked():
             held = self.read()
             write_whole(self.file, held.to_text())
@@ -103,12 +99,7 @@ class MemoryDirectory:
     def add(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str]
     ) -> tuple[MemoryContents, MemoryContents]:
-        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is now.
-
-        Raises:
-            InputError: The file is damaged.
-            AskanceError: It cannot be written, or another process does not let go of it.
-        """
+        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is now."""
         with self._locked():
             before = self.read()
             after = before.with_run(fingerprint, found, loaded)
@@ -119,8 +110,7 @@ class MemoryDirectory:
         """Remove an entry with all its words and marks it as not to be learned again; returns what it was.
 
         Raises:
-            InputError: There is none with this id, or the file is damaged.
-            AskanceError: It cannot be written, or another process does not let go of it.
+            InputError: There is none with this id.
         """
         with self._locked():
             after, gone = self.read().without(entry_id)
@@ -131,8 +121,7 @@ class MemoryDirectory:
         """Let what was removed be learned again.
 
         Raises:
-            InputError: Nothing with this id was removed, or the file is damaged.
-            AskanceError: It cannot be written, or another process does not let go of it.
+            InputError: Nothing with this id was removed.
         """
         with self._locked():
             write_whole(self.file, self.read().forgetting_removal(entry_id).to_text())

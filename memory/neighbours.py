@@ -6,7 +6,6 @@ Exact on purpose: on 10,000 sentences an HNSW graph missed 17 % of the duplicate
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -14,15 +13,6 @@ from numpy.typing import NDArray
 
 ROUNDING = 1e-6
 """Slack on every threshold: in single precision a vector's product with itself may be 0.9999999."""
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """One entry of the index near the one that was looked up."""
-
-    id: str
-    similarity: float
-    """Cosine, in [-1, 1]."""
 
 
 class NeighbourIndex:
@@ -77,8 +67,8 @@ class NeighbourIndex:
 
     def search(
         self, vector: NDArray[np.float32], k: int, at_least: float = -1.0, fits: Callable[[str], bool] = lambda _: True
-    ) -> list[Neighbour]:
-        """Return up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
+    ) -> list[str]:
+        """Return the ids of up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
 
         Args:
             vector: A unit vector, shape (d,).
@@ -96,8 +86,7 @@ class NeighbourIndex:
         similarities = np.clip(self._rows[: len(self._ids)] @ query, -1, 1)
         near = np.flatnonzero(similarities >= at_least - ROUNDING)
         ordered = near[np.argsort(-similarities[near].round(6), kind="stable")]
-        found = (Neighbour(self._ids[place], float(similarities[place])) for place in ordered)
-        return list(islice((each for each in found if fits(each.id)), k))
+        return list(islice((id for place in ordered if fits(id := self._ids[place])), k))
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:

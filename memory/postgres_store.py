@@ -135,7 +135,9 @@ class PostgresStore:
 
     Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said again:
     each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the answers of the
-    last 0.6 s of processes that end at the same time, as a power failure may from a file.
+    last 0.6 s of processes that end at the same time, as a power failure may from a file. Each method raises
+    :class:`StoreAwayError` where the server does not answer now, after which the same can be said again, and
+    :class:`AskanceError` where the store cannot be used, e.g. because the disk is full.
     """
 
     def __init__(self, address: PostgresAddress, beside: ReadableStore | None = None) -> None:
@@ -170,12 +172,7 @@ class PostgresStore:
             raise kind(str(error)) from None
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; another process that shares the store is buying it where not.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be written.
-        """
+        """Whether an answer may be bought now; another process that shares the store is buying it where not."""
         values = self._signed(key)
 
         def take(db: Any) -> bool:
@@ -191,43 +188,23 @@ class PostgresStore:
         return is_taken
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be written.
-        """
+        """What was claimed is still being bought."""
         self._write(lambda db: db.execute(_RENEW, (list(keys), self._claimant.name)))
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be written.
-        """
+        """What was claimed is not to be bought, or is there."""
         self._held.difference_update(keys)
         self._write(lambda db: db.execute(_LET_GO, (list(keys), self._claimant.name)))
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """Those of the answers that are there.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be read.
-        """
+        """Those of the answers that are there."""
         rows = self.rows(keys)
         if self._beside is not None and (missing := left_of(keys, rows)):
             rows += self._beside.rows(missing)
         return KeptAnswers(rows)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as :mod:`.answer_rows` writes them down.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be read.
-        """
+        """Those of the answers that are there, as :mod:`.answer_rows` writes them down."""
         if not self._is_there:
             self._is_there = self._do(_version) > 0
         if not self._is_there or not keys:
@@ -237,12 +214,7 @@ class PostgresStore:
         return [row for row in map(_row, found) if not is_empty(row)]
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, which is then no longer claimed; it is committed when this returns.
-
-        Raises:
-            StoreAwayError: The server does not answer now; the answer can be put again.
-            AskanceError: It could not be written, e.g. because the disk is full.
-        """
+        """Keep an answer, which is then no longer claimed; it is committed when this returns."""
         _, text, logprobs, sent, written, cost, finish = row_of(key, answer)
         row = (key, _bytes(text), None if logprobs is None else _bytes(logprobs), sent, written)
         values = (key, self._claimant.name, *row, None if cost == UNKNOWN else cost, _bytes(finish))
@@ -255,12 +227,7 @@ class PostgresStore:
                 self._recent.popleft()
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use, so that they are asked again.
-
-        Raises:
-            StoreAwayError: The server does not answer now.
-            AskanceError: The store cannot be written.
-        """
+        """Drop answers that turned out to be of no use, so that they are asked again."""
         with self._lock:
             self._recent = deque((at, values) for at, values in self._recent if values[0] not in keys)
         self._write(lambda db: db.execute("DELETE FROM askance_answers WHERE key = ANY(%b)", (list(keys),)))

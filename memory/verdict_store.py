@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -112,7 +112,9 @@ class VerdictStore:
     """Answers by request key. Only answers are kept: a failure is never written, so it is asked again.
 
     Each answer is committed when it arrives. In WAL mode without a sync on every commit that costs some 20 µs and
-    survives the process being killed; a power failure may lose the last answers, never the file.
+    survives the process being killed; a power failure may lose the last answers, never the file. Each method raises
+    :class:`InputError` where the file is damaged, and :class:`AskanceError` where it cannot be written, e.g. because the
+    disk is full.
     """
 
     def __init__(
@@ -181,51 +183,30 @@ class VerdictStore:
             raise
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; another process that shares the store is buying it where not.
-
-        Raises:
-            AskanceError: The store cannot be written.
-        """
+        """Whether an answer may be bought now; another process that shares the store is buying it where not."""
         if self._shared is not None:
             return self._shared.claim(key)
-        try:
+        with _explained(self.path):
             return self._is_ours or self._claims.take(key)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is still being bought.
-
-        Raises:
-            AskanceError: The store cannot be written.
-        """
-        if self._shared is not None:
-            return self._shared.renew(keys)
-        try:
-            self._claims.renew(keys)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
+        """What was claimed is still being bought."""
+        with _explained(self.path):
+            if self._shared is not None:
+                self._shared.renew(keys)
+            else:
+                self._claims.renew(keys)
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """What was claimed is not to be bought, or is there.
-
-        Raises:
-            AskanceError: The store cannot be written.
-        """
-        if self._shared is not None:
-            return self._shared.let_go(keys)
-        try:
-            if not self._is_ours:
+        """What was claimed is not to be bought, or is there."""
+        with _explained(self.path):
+            if self._shared is not None:
+                self._shared.let_go(keys)
+            elif not self._is_ours:
                 self._claims.let_go(keys)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """Those of the answers that are there.
-
-        Raises:
-            InputError: The file is damaged.
-        """
+        """Those of the answers that are there."""
         rows = self.rows(keys)
         if self._shared is not None and (missing := left_of(keys, rows)):
             theirs = self._shared.rows(missing)
@@ -241,44 +222,27 @@ class VerdictStore:
 
     def put(self, key: bytes, answer: Answer) -> None:
         """Keep an answer, which is then no longer claimed; it is on disk when this returns, also in the shared store
-        where there is one.
-
-        Raises:
-            AskanceError: It could not be written, e.g. because the disk is full.
-        """
+        where there is one."""
         row = row_of(key, answer)
-        try:
+        with _explained(self.path):
             if not self._db.execute(_INSERT, row).rowcount and not _select(self._db, [key]):
                 self._db.execute(_REPLACE, row)
             if self._shared is None and not self._is_ours:
                 self._claims.let_go([key])
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
         if self._shared is not None:
             self._shared.put(key, answer)
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use, here and in the shared store, so that they are asked again.
-
-        Raises:
-            AskanceError: The store cannot be written.
-        """
-        try:
+        """Drop answers that turned out to be of no use, here and in the shared store, so that they are asked again."""
+        with _explained(self.path):
             self._db.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
             self._db.executemany("DELETE FROM brought WHERE key = ?", [(key,) for key in keys])
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
         self._brought.difference_update(keys)
         if self._shared is not None:
             self._shared.forget(keys)
 
     def bring(self, path: Path) -> None:
-        """Copy the answers of another store, all or none; they are :attr:`brought` from then on.
-
-        Raises:
-            InputError: The other file is damaged.
-            AskanceError: This one cannot be written.
-        """
+        """Copy the answers of another store, all or none; they are :attr:`brought` from then on."""
         other = _ReadOnly(path)
         try:
             self._take(other.all_rows())
@@ -286,34 +250,27 @@ class VerdictStore:
             other.close()
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """Those of the answers that are there, as they are written down.
-
-        Raises:
-            InputError: The file is damaged.
-        """
-        try:
+        """Those of the answers that are there, as they are written down."""
+        with _explained(self.path):
             return _select(self._db, keys)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self.path, error) from None
 
     def _take(self, rows: Iterable[Row], write: str = _INSERT) -> None:
         """Write rows of another store, all or none, and note which of them are brought."""
         taken = []
-        try:
-            for row in rows:
-                if not self._db.in_transaction:
-                    self._db.execute("BEGIN IMMEDIATE")
-                if not is_empty(row) and self._db.execute(write, row).rowcount:
-                    self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
-                    taken.append(row[0])
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
-        except BaseException as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError):
-                raise _explain(self.path, error) from None
-            raise
+        with _explained(self.path):
+            try:
+                for row in rows:
+                    if not self._db.in_transaction:
+                        self._db.execute("BEGIN IMMEDIATE")
+                    if not is_empty(row) and self._db.execute(write, row).rowcount:
+                        self._db.execute("INSERT OR IGNORE INTO brought VALUES (?)", row[:1])
+                        taken.append(row[0])
+                if self._db.in_transaction:
+                    self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
         self._brought.update(taken)
 
     @property
@@ -351,16 +308,12 @@ class _ReadOnly:
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=30)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        try:
+        with _explained(self._path):
             return _select(self._db, keys)
-        except sqlite3.DatabaseError as error:
-            raise _explain(self._path, error) from None
 
     def all_rows(self) -> Iterator[Row]:
-        try:
+        with _explained(self._path):
             yield from self._db.execute(f"SELECT {COLUMNS} FROM answers")
-        except sqlite3.DatabaseError as error:
-            raise _explain(self._path, error) from None
 
     def close(self) -> None:
         self._db.close()
@@ -410,6 +363,15 @@ def _said(header: bytes) -> int:
     """Bytes that a file of SQLite should have (its file format, 1.3.2 and 1.3.8)."""
     size = int.from_bytes(header[16:18], "big")
     return (65_536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What SQLite says of a file as a sentence."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explain(path, error) from None
 
 
 def _explain(path: Path, error: sqlite3.DatabaseError) -> AskanceError:

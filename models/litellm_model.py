@@ -32,7 +32,7 @@ class LiteLLMModel:
         self._timeout = timeout
         self._litellm = _litellm()
         try:
-            _, self._provider, _, _ = self._litellm.get_llm_provider(model=name)
+            self._litellm.get_llm_provider(model=name)
         except self._litellm.BadRequestError:
             raise InputError(
                 f"'{name}' is no model that LiteLLM knows how to reach. Write provider/model, "

@@ -114,13 +114,17 @@ def marked_prompt(result: RunRecord) -> list[Piece]:
     return word_changes(before, after)
 
 
-def shortened(pieces: Iterable[Piece], around: int = 90) -> list[Piece]:
+AROUND = 90
+"""Characters of an unchanged stretch that stand next to a change."""
+
+
+def shortened(pieces: Iterable[Piece]) -> list[Piece]:
     """Long unchanged stretches cut down to what stands next to a change."""
     made = []
     for piece in pieces:
         text = piece.text
-        if piece.kind == "same" and len(text) > 2 * around + 20:
-            text = f"{text[:around]} \N{HORIZONTAL ELLIPSIS} {text[-around:]}"
+        if piece.kind == "same" and len(text) > 2 * AROUND + 20:
+            text = f"{text[:AROUND]} \N{HORIZONTAL ELLIPSIS} {text[-AROUND:]}"
         made.append(Piece(text, piece.kind, piece.edit))
     return made
 

@@ -35,12 +35,7 @@ CHART_HEIGHT = 300
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
-    """The page of what ``compare -o`` wrote.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
+    """The page of what ``compare -o`` wrote: of its content, and the file's name."""
     view = comparison_view(data)
     on = f"C{view.lines[0][1:]}." if data["compared_on"] else ""
     overlap = (

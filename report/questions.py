@@ -1,4 +1,5 @@
-"""Question by question: how often each is answered yes, how near that is to what was wanted, and which go together."""
+"""Question by question: how often each is answered yes, how near that is to what was wanted, and which go together; which
+answers a migrated judge has in common with its source, and how each question was worded anew."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.result_parts import CalibratedRecord
+    from ..memory.result_parts import CalibratedRecord, ParityRecord, QuestionWordingsRecord
     from ..prompts.verdicts import Verdict
     from ..stats.phi import PhiMatrix, Relatedness
     from .run_data import RunData
@@ -241,3 +242,45 @@ def calibrations(data: RunData) -> Sequence[Calibrated]:
         if side in found
         for name, label in {"uncalibrated": "as they are", **CALIBRATIONS}.items()
     ]
+
+
+@dataclass(frozen=True)
+class SameVerdictsRow:
+    """One question, or all of them."""
+
+    name: str
+    text: str
+    """As the accepted judge is asked it; empty for all questions together."""
+    before: ParityRecord
+    after: ParityRecord
+
+
+@dataclass(frozen=True)
+class SameVerdicts:
+    """With the source, on one split."""
+
+    split: str
+    rows: Sequence[SameVerdictsRow]
+
+
+def same_verdicts(data: RunData) -> list[SameVerdicts]:
+    """Test first; empty where the source's verdicts on held-out examples were not bought."""
+    made = []
+    for split in ("test", "validation"):
+        sides = data.result.parity.get(split)
+        if sides is None or not {"baseline", "best"} <= sides.keys():
+            continue
+        before, after = sides["baseline"], sides["best"]
+        rows = [SameVerdictsRow("All questions", "", before, after)]
+        rows += [
+            SameVerdictsRow(name, data.shared_questions.get(name, (name, ""))[0], was, after.questions[name])
+            for name, was in before.questions.items()
+            if name in after.questions
+        ]
+        made.append(SameVerdicts(split, rows))
+    return made
+
+
+def wordings(data: RunData) -> Sequence[QuestionWordingsRecord]:
+    """What became of each question, those that are asked in other words first."""
+    return sorted(data.result.wordings, key=lambda each: not each.accepted)

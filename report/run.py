@@ -25,9 +25,8 @@ from .examples import changes, example_data
 from .learned import what_was_learned
 from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
-from .questions import biases, calibrations, parity, spreads, together
+from .questions import biases, calibrations, parity, same_verdicts, spreads, together, wordings
 from .run_data import read_run
-from .same_verdicts import same_verdicts, wordings
 from .scores import Scale, measured_name, scores
 
 if TYPE_CHECKING:

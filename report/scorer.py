@@ -23,12 +23,7 @@ Choice = Literal["adopt", "keep", "undecided"]
 
 
 def render_scorer(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``train.json``.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
+    """The page of a ``train.json``: of its content, and the file's name."""
     result = TrainResult(data)
     sections = view_sections(
         result.view(),

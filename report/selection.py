@@ -21,12 +21,7 @@ SURE = 0.8
 
 
 def render_selection(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``selection.json``.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
+    """The page of a ``selection.json``: of its content, and the file's name."""
     curve, convergence, ratings = data["curves"][data["method"]], data["convergence"], data["ratings"]
     steps, stable = convergence["steps"], convergence["stable_from"]
     settled = _convergence(steps, stable)

@@ -23,12 +23,7 @@ _SETTINGS = ("method", "learner", "level", "pair_share", "folds", "resamples", "
 
 
 def render_weights(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``weights.json``.
-
-    Args:
-        data: Its content.
-        name: Of the file.
-    """
+    """The page of a ``weights.json``: of its content, and the file's name."""
     view = weights_view(data)
     heaviest = sorted(view.tables["weights"](), key=lambda row: -row["weight"].value)
     because = data.get("intervals_reason") or "no resample could be learned from"

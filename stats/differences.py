@@ -60,14 +60,10 @@ class Difference:
     """Lower end of the percentile bootstrap interval; None where there is none."""
     high: float | None
     """Upper end of the interval."""
-    p_gain: float | None
-    """Share of the resamples in which b is ahead; an undefined resample counts as not ahead."""
     p_value: float | None
     """One-sided p-value of "b is not better than a", in (0, 1]; small speaks for b."""
     reason: str | None
     """Why the value, or only the interval, is missing; None if nothing is."""
-    undefined_resamples: int = 0
-    """Resamples in which the difference does not exist."""
     standard_error: float | None = None
     """Standard deviation of the difference over the resamples; None where the difference is undefined."""
 
@@ -195,15 +191,13 @@ def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Dif
 
 def _difference(value: float, n: int, gains: Vector, level: float, p_value: float) -> Difference:
     low, high, reason = percentile_interval(gains, level)
-    undefined = int(np.isnan(gains).sum())
-    p_gain = int((gains > _ROUNDING).sum()) / len(gains)  # NaN is not ahead
     defined = gains[~np.isnan(gains)]
     error = float(defined.std()) if len(defined) else None
-    return Difference(value, n, low, high, p_gain, p_value, reason, undefined, error)
+    return Difference(value, n, low, high, p_value, reason, error)
 
 
 def _undefined(n: int, reason: str) -> Difference:
-    return Difference(None, n, None, None, None, None, reason)
+    return Difference(None, n, None, None, None, reason)
 
 
 def _standardised(values: Vector, statistic: Method) -> Vector:

@@ -224,8 +224,6 @@ class Statistic:
     """Upper end of the interval; None where there is none."""
     reason: str | None
     """Why the value, or only the interval, is missing; None if nothing is."""
-    undefined_resamples: int = 0
-    """Resamples left out of the interval because the statistic does not exist in them."""
 
 
 def mean_kernel(values: Vector) -> Kernel:
@@ -246,7 +244,7 @@ def mean_of(kernels: Sequence[Kernel]) -> Kernel:
 def with_interval(statistic: Statistic, values: Vector, level: float) -> Statistic:
     """The statistic with the percentile interval of its value on each resample, shape (resamples,)."""
     low, high, reason = percentile_interval(values, level)
-    return replace(statistic, low=low, high=high, reason=reason, undefined_resamples=int(np.isnan(values).sum()))
+    return replace(statistic, low=low, high=high, reason=reason)
 
 
 def mean_with_interval(values: Sequence[float | None], resampling: Resampling, where_none: str) -> Statistic:

@@ -420,13 +420,6 @@ def test_a_dotenv_file_is_read_and_does_not_override(
     assert os.environ["SET_ALREADY"] == "yes"
 
 
-def test_a_dotenv_file_that_is_not_text_is_a_sentence(cli: Any, evaluation: list[str]) -> None:
-    Path(".env").write_bytes(b"\xff\xfe\x00K\x00")
-    done = cli("evaluate", *evaluation, "--dry-run")
-    assert done.code == 2
-    assert ".env" in done.err
-
-
 def test_output_that_cannot_be_written_is_a_sentence(cli: Any, evaluation: list[str]) -> None:
     Path("file").write_text("x")
     done = cli("evaluate", *evaluation, "-o", "file/verdicts.jsonl")

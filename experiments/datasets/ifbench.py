@@ -21,12 +21,7 @@ HUB = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl
 
 
 def load(source: Source = None) -> list[Example]:
-    """The prompts, in the order of the file, as examples without an output; the constraints are metadata.
-
-    Raises:
-        InputError: A row is of none of the known forms, or names a constraint without its arguments.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """The prompts, in the order of the file, as examples without an output; the constraints are metadata."""
     return [_example(row) for row in rows_of(source, HUB)]
 
 

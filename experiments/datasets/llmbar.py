@@ -16,12 +16,7 @@ _FILE = "the authors' dataset.json of one part, with input, output_1, output_2, 
 
 
 def load(source: Source = None, *, part: str = "Natural") -> list[Preference]:
-    """The pairs, in the order of the file; ``part`` names them and says which one is taken from the hub.
-
-    Raises:
-        InputError: A row is of none of the known forms.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """The pairs, in the order of the file; ``part`` names them and says which one is taken from the hub."""
     hub = Hub("princeton-nlp/LLMBar", part, "LLMBar", _FILE)
     return [_pair(row, number, part) for number, row in enumerate(rows_of(source, hub))]
 

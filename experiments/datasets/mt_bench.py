@@ -26,10 +26,6 @@ def load(source: Source = None) -> list[Preference]:
 
     The input is what the user asked; a judgement of the second turn is about both replies of a model, with the
     user's second question between them. Judgements of one question are one group (``metadata.group``).
-
-    Raises:
-        InputError: A row is of none of the known forms.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
     """
     return [_pair(row, number) for number, row in enumerate(rows_of(source, HUB))]
 

@@ -23,9 +23,6 @@ def load(source: Source = None) -> list[Example]:
 
     From the authors' files the score of a summary is the mean over its sentences of what most of the three workers
     said, as QAGS computes it.
-
-    Raises:
-        InputError: No file is named, or a row is of none of the known forms.
     """
     return [_example(row, number) for number, row in enumerate(rows_of(source, HOME))]
 

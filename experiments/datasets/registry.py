@@ -1,4 +1,4 @@
-"""Data sets by name."""
+"""Data sets by name. Each has a ``load`` that raises what :func:`load_rated` raises."""
 
 from __future__ import annotations
 

@@ -38,12 +38,7 @@ _SECTION = {subset: section for section, subsets in SECTIONS.items() for subset 
 
 
 def load(source: Source = None) -> list[Preference]:
-    """The pairs, in the order of the file; ``section`` is the section, ``dataset`` the subset.
-
-    Raises:
-        InputError: A row is of none of the known forms.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """The pairs, in the order of the file; ``section`` is the section, ``dataset`` the subset."""
     return [_pair(row) for row in rows_of(source, HUB)]
 
 

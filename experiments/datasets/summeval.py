@@ -21,12 +21,7 @@ PER_SYSTEM = 10
 
 
 def load(source: Source = None) -> list[Example]:
-    """The examples, in the order of the file.
-
-    Raises:
-        InputError: A row is of none of the known forms.
-        AskanceError: The hub cannot be reached, or ``datasets`` is missing.
-    """
+    """The examples, in the order of the file."""
     return [each for row in rows_of(source, HUB) for each in _examples(row)]
 
 

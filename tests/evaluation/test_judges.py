@@ -217,23 +217,22 @@ def test_a_cap_ends_a_judge_and_is_not_passed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(JUDGES) - set(NEEDS_NO_CHECKLIST)))
-def test_a_judge_that_needs_questions_says_so(name: str) -> None:
-    given, _ = setup(checklist=None)
-    with pytest.raises(InputError, match="--checklist"):
-        JUDGES[name](given)
+def test_a_judge_that_needs_questions_says_so_and_names_a_dimension_without_one(name: str) -> None:
+    for wrong, said in (
+        ({"checklist": None}, "--checklist"),
+        (
+            {"dimensions": ("consistency", "relevance")},
+            r"no question on 'relevance' .*consistency, fluency.*--dimension",
+        ),
+    ):
+        with pytest.raises(InputError, match=said):
+            JUDGES[name](setup(**wrong)[0])
 
 
 @pytest.mark.parametrize("name", NEEDS_NO_CHECKLIST)
 def test_a_judge_that_needs_no_checklist_does_without(name: str) -> None:
     given, _ = setup(checklist=None)
     assert all(each.score is not None for each in rate(name, given))
-
-
-@pytest.mark.parametrize("name", sorted(set(JUDGES) - set(NEEDS_NO_CHECKLIST)))
-def test_a_dimension_without_a_question_is_named(name: str) -> None:
-    given, _ = setup(dimensions=("consistency", "relevance"))
-    with pytest.raises(InputError, match=r"no question on 'relevance' .*consistency, fluency.*--dimension"):
-        JUDGES[name](given)
 
 
 def p_of(request: Request) -> Reply:

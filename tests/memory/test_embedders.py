@@ -86,14 +86,13 @@ def test_a_text_in_which_the_model_finds_nothing_is_named():
         SharedWordsEmbedder().embed(["yes", "?!"])
 
 
-def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
-    with pytest.raises(InputError, match=r"minilm, words.*Did you mean 'words'\?"):
-        embedder("word")
-
-
-def test_sentence_transformers_without_a_model_says_what_to_add():
-    with pytest.raises(InputError, match="Name a model"):
-        embedder("sentence-transformers:")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("word", r"minilm, words.*Did you mean 'words'\?"), ("sentence-transformers:", "Name a model")],
+)
+def test_a_name_that_is_none_says_what_would_be_one(name, said):
+    with pytest.raises(InputError, match=said):
+        embedder(name)
 
 
 @pytest.mark.parametrize(

@@ -303,9 +303,10 @@ async def test_an_endpoint_that_is_busy_when_a_batch_is_made_is_asked_again(path
     assert any("Slow down." in each for each in batched.said)
 
 
-async def test_a_batch_whose_reply_was_lost_is_found_and_not_sent_twice() -> None:
+async def test_a_batch_whose_reply_was_lost_is_found_and_one_that_goes_on_is_looked_at_again() -> None:
     with BatchServer(script) as server:
         server.after = times(1, "POST", "/batches", (502, "Bad gateway"))
+        server.before = times(9, "GET", "/batches/batch_1", (503, "Down for a while"))
         async with asking(server) as batched:
             answers(await batched.all(requests(5)))
         assert len(server.batches) == 1
@@ -319,14 +320,6 @@ async def test_an_endpoint_that_stays_busy_ends_the_run() -> None:
         assert server.batches == []
     assert error_of(found[-1]).fatal and "The batch was not taken" in str(found[-1])
     assert records() == [], "429 says that there is no batch"
-
-
-async def test_an_endpoint_that_fails_while_a_batch_goes_on_is_looked_at_again() -> None:
-    with BatchServer(script) as server:
-        server.before = times(9, "GET", "/batches/batch_1", (503, "Down for a while"))
-        async with asking(server) as batched:
-            answers(await batched.all(requests(5)))
-        assert len(server.batches) == 1
 
 
 @pytest.mark.parametrize("broken", [2, 99])
@@ -485,26 +478,18 @@ async def test_it_is_written_down_before_it_is_made_and_found_by_its_file() -> N
     assert records() == []
 
 
-async def test_a_batch_that_was_never_made_is_sent() -> None:
+@pytest.mark.parametrize("batch", [None, "batch_gone"])
+async def test_a_batch_that_was_never_made_or_is_gone_is_asked_again(batch: str | None) -> None:
     asked = requests(5)
-    never = BatchRecord(IDENTITY, "file-never", tuple(each.key.hex() for each in asked[1:]), 2e9)
-    BatchJournal(IDENTITY).write(never)
+    BatchJournal(IDENTITY).write(
+        BatchRecord(IDENTITY, "file-1", tuple(each.key.hex() for each in asked[1:]), 2e9, batch)
+    )
     with BatchServer(script) as server:
         async with asking(server) as batched:
             answers(await batched.all(asked))
         assert len(server.batches) == 1
     assert records() == []
-
-
-async def test_a_batch_that_the_endpoint_has_no_more_is_said_and_asked_again() -> None:
-    asked = requests(5)
-    gone = BatchRecord(IDENTITY, "file-gone", tuple(each.key.hex() for each in asked[1:]), 2e9, "batch_gone")
-    BatchJournal(IDENTITY).write(gone)
-    with BatchServer(script) as server:
-        async with asking(server) as batched:
-            answers(await batched.all(asked))
-        assert len(server.batches) == 1
-    assert any("has the batch batch_gone no more" in each for each in batched.said)
+    assert any("has the batch batch_gone no more" in each for each in batched.said) is (batch is not None)
 
 
 async def test_an_answer_that_nobody_has_taken_stays_in_the_record() -> None:

@@ -14,14 +14,12 @@ from askance.models.resolve import EmbeddedModel
 from askance.testing import StandInServer
 
 
-def test_questions_on_one_example_go_where_it_was_read() -> None:
+@pytest.mark.parametrize(("asked", "taken"), [("aaabbb", [0, 0, 0, 1, 1, 1]), ("abcd", [0, 1, 0, 1])])
+def test_an_example_stays_where_it_was_read_and_a_new_one_takes_the_slot_not_used_last(
+    asked: str, taken: list[int]
+) -> None:
     slots = TwoSlots()
-    assert [slots.slot_for(each) for each in "aaabbb"] == [0, 0, 0, 1, 1, 1]
-
-
-def test_a_new_example_takes_the_slot_not_used_last_so_that_the_other_one_is_saved() -> None:
-    slots = TwoSlots()
-    assert [slots.slot_for(each) for each in "abcd"] == [0, 1, 0, 1]
+    assert [slots.slot_for(each) for each in asked] == taken
 
 
 def test_an_example_that_is_in_neither_slot_any_more_is_left_to_the_servers_memory() -> None:

@@ -68,7 +68,7 @@ def test_an_event_goes_to_the_journal_to_the_watcher_and_to_every_callback(tmp_p
 
 def test_records_within_an_event_are_written_in_full(tmp_path: Path) -> None:
     events = Teller(Journal(tmp_path / "j"), Notebook())
-    gain = Difference(0.1, 12, 0.0, 0.2, 0.9, 0.04, None)
+    gain = Difference(0.1, 12, 0.0, 0.2, 0.04, None)
     events.emit(VersionDecided(1, 0, ("L1",), True, "better", gain, 12, 1))
     events.emit(LessonLearned(LESSON))
     decision, learned = read_events(tmp_path / "j")

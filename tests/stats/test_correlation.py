@@ -173,7 +173,6 @@ def test_an_interval_is_withheld_when_many_resamples_are_constant() -> None:
     statistic = correlate([1, 1, 1, 1, 1, 0], [1, 2, 3, 4, 5, 6], Resampling(resamples=300)).spearman
     assert statistic.value is not None and statistic.low is None
     assert "resamples have constant scores" in statistic.reason
-    assert 0.25 < statistic.undefined_resamples / 300 < 0.42  # (5/6)^6 = .335
     few = correlate([1, 2, 3, 4], [1, 2, 3, 5], Resampling(groups=list("aabb"), resamples=50)).spearman
     assert few.value is not None and few.reason == "no interval: only 2 groups to resample"
 
