@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...agents.questions.comment_questions import MOST_QUESTIONS, MOST_REMARKS, remarks
 from ...prompts.comments import one_line
-from .choice import OWN_CASES, sides_by_dimension
+from .choice import COMPARED, OWN_CASES, sides_by_dimension
 from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
@@ -107,7 +107,8 @@ def usual_calls(
     candidates = CANDIDATES * len(texts)
     race = _raced(min(ABLE * candidates, places(len(halves), most)), every, most, 1, rejected / every)
     shared = 1.0 if len(halves) == 1 else SHARED
-    verdicts = min(views * CASES * candidates + shared * race, views * candidates * every)
+    tried = candidates + (views - 1) * min(COMPARED, candidates)
+    verdicts = min(CASES * tried + shared * race, views * candidates * every)
     verdicts += min(most, len(texts)) * test
     return (sum(len(remarks(text)) for text in texts) + beside) * (1 + WIDER) + described + asked * verdicts
 

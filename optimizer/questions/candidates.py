@@ -34,10 +34,8 @@ LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
-OWN_SHARE = 0.5
-"""Of what a question itself says about whether it is to see the output alone; the rest all questions say together."""
 MOST_GAINED = 3.0
-"""Deviations that one question may say for or against it."""
+"""Deviations that one question may say for or against being asked of the output alone."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -145,24 +143,22 @@ class Standing:
         return abs(self.stands_out) * math.sqrt(self.support)
 
 
-def seen_better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> set[str]:
-    """Questions that are to be asked of the output alone, by what they say of a few outputs with and without all else.
+def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
+    """Whether questions are to be asked of the output alone, by what some of them say of a few outputs with and without all else.
 
-    Of one question these outputs say little, of all questions together they say whether this judge is helped or misled by what
-    the output was made from: :data:`OWN_SHARE` of the difference is the question's own, the rest that of all (shrinkage towards the
-    mean; Efron and Morris, "Stein's estimation rule and its competitors", JASA 68, 1973). Where nothing can be told, less is read.
+    Of one question these outputs say next to nothing, of all together they say whether this judge is helped or misled by what the
+    output was made from. Where nothing can be told, less is read.
 
     Args:
         whole: What each question says where the judge is shown everything.
         alone: The same where it is shown the output alone.
     """
-    gains = {
-        name: float(np.clip(less.promise - more.promise, -MOST_GAINED, MOST_GAINED))
+    gains = [
+        float(np.clip(less.promise - more.promise, -MOST_GAINED, MOST_GAINED))
         for name, less in alone.items()
         if less is not None and (more := whole[name]) is not None
-    }
-    mean = float(np.mean(list(gains.values()))) if gains else 0.0
-    return {name for name in alone if OWN_SHARE * gains.get(name, mean) + (1 - OWN_SHARE) * mean >= 0}
+    ]
+    return not gains or float(np.mean(gains)) >= 0
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:

@@ -8,6 +8,7 @@ that they do not come from. What is left joins the checklist with equal weights,
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
@@ -17,8 +18,8 @@ from ..events import QuestionJudged
 from .candidates import (
     Candidate,
     as_question,
+    better_alone,
     fate_of,
-    seen_better_alone,
     standing,
     turned,
     yes_logits,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...evaluation.scoring import Targets
-    from ...prompts.checklist import Question
+    from ...prompts.checklist import Question, Sees
     from ...prompts.examples import Example
     from ...prompts.prompt import Prompt
     from ..events import Teller
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from .racing import Sides
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
+VIEWS: tuple[Sees, Sees] = ("all", "output")
+COMPARED = 24
+"""Candidates that are asked both with everything in view and of the output alone, to see which helps the judge."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -184,19 +188,19 @@ class Chooser:
     async def _first_look(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
-        """The candidates, each shown as much of an example as helps it, and their log-odds of yes on a few examples."""
-        whole = await self._own_cases(best, named, sides)
-        if not may_see_less(best.prompt, self.examples):
-            return named, whole
-        less = {name: replace(each, sees="output") for name, each in named.items()}
-        alone = await self._own_cases(best, less, sides)
-        better = seen_better_alone(
-            *({name: self._standing(name, named[name], table, sides) for name in named} for table in (whole, alone))
-        )
-        return (
-            {name: less[name] if name in better else each for name, each in named.items()},
-            {name: (alone if name in better else whole).get(name, {}) for name in named},
-        )
+        """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
+        if may_see_less(best.prompt, self.examples):
+            some = sorted(named, key=lambda name: sha256(named[name].text.encode()).digest())[
+                :COMPARED
+            ]  # alike in all folds
+            found = []
+            for sees in VIEWS:
+                shown = {name: replace(named[name], sees=sees) for name in some}
+                logits = await self._own_cases(best, shown, sides)
+                found.append({name: self._standing(name, each, logits, sides) for name, each in shown.items()})
+            sees = VIEWS[better_alone(*found)]
+            named = {name: replace(each, sees=sees) for name, each in named.items()}
+        return named, await self._own_cases(best, named, sides)
 
     async def _own_cases(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
