@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
 
+from askance.experiments.measured.lesson_memory import made_up_lessons, remember
 from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.memory_contents import MemoryContents
@@ -12,35 +12,11 @@ from askance.memory.remembered import RememberedLesson, remembered_lesson
 from askance.prompts.lessons import Lesson
 
 SIZE = 3000
-WORDS = [f"w{number}" for number in range(3000)]
-
-
-def made_up_lessons() -> list[Lesson]:
-    """Rules of nine random words, of three dimensions and both directions."""
-    chance = random.Random(1)
-    return [
-        Lesson(
-            id=f"L{number}",
-            text=f"Answer no if the output {' '.join(chance.choices(WORDS, k=9))}.",
-            direction=chance.choice(["stricter", "more lenient"]),
-            dimension=chance.choice("abc"),
-            evidence=(f"e{number}/q",),
-        )
-        for number in range(SIZE)
-    ]
 
 
 def test_lessons_are_looked_up_added_and_merged_in_time() -> None:
     memory = LessonMemory(embedder("words"))
-    lessons = made_up_lessons()
-    began = time.process_time()
-    for number, each in enumerate(lessons):
-        memory.nearest(each)
-        memory.opposed(each)
-        memory.add(each)
-        if number % 10 == 0:
-            memory.merge(each.id, each.model_copy(update={"evidence": ("x/q",)}), f"{each.text} And more.")
-    assert time.process_time() - began < 8  # 20 s before that, and four times as long for twice as many
+    assert remember(memory, made_up_lessons(SIZE)) < 8  # 20 s before that, and four times as long for twice as many
     for each in memory.lessons[::300]:
         assert memory.nearest(each, 1)[0].text == each.text
 
@@ -51,7 +27,7 @@ def test_a_run_is_put_into_a_large_memory_in_time() -> None:
     def remembered(lesson: Lesson) -> RememberedLesson:
         return remembered_lesson(facts, lesson, iteration=1, questions={}, edits=())
 
-    found = [remembered(each) for each in made_up_lessons()]
+    found = [remembered(each) for each in made_up_lessons(SIZE)]
     began = time.process_time()
     held = MemoryContents().with_run("f", found)
     again = held.with_run("f", found)
