@@ -35,6 +35,11 @@ def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
     return replace(text, messages=(*asked_why(text), *said))
 
 
+def asked_for(text: ScoredText) -> tuple[Message, ...]:
+    """Of a text :func:`after_rationale`, the conversation that the rationale was asked for in."""
+    return text.messages[:-2]
+
+
 def levels_after_rationales(network: CausalNetwork, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
     """What a network says after the rationale that it writes to each text.
 
