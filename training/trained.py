@@ -64,7 +64,7 @@ class TrainResult(Shown):
                 f"they were meant and were learned from ({made['unusable']} of {made['outputs']} outputs could not be used, "
                 f"{made['repeated']} were there already)."
             )
-        yield from _of_rationales(data)
+        yield from rationales_said(data)
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
                 yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."
@@ -108,7 +108,8 @@ def dpo_left_out(reasons: Mapping[str, Any]) -> str:
     return f"DPO on rationales was left out: {reasons['reason']}"
 
 
-def _of_rationales(data: Mapping[str, Any]) -> Iterator[str]:
+def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the rationales, in sentences; nothing where there are none."""
     if (found := data.get("rationales")) is None:
         return
     writer = "the scorer" if found["from"] == "scorer" else found["from"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ TEMPLATE = (
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """So small a network gains nothing by a second one, and loses much where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def tiny_writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers with random numbers, whose tokens are words and whose turns have an end."""
@@ -98,7 +108,7 @@ def explained(examples: list[Example]) -> VerdictColumns:
 
 @pytest.fixture(scope="module")
 def examples() -> list[Example]:
-    return made(60, to_a_document=2)
+    return made(50, to_a_document=2)
 
 
 @pytest.fixture(scope="module")
