@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
-from ..models.trained.rationale import levels_after_rationales
 from ..models.trained.scored_text import scored_text
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.examples import documents, human_dimensions
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..models.trained.causal import CausalNetwork
     from ..models.trained.network import Network
     from ..models.trained.scored_text import ScoredText
     from ..models.trained.scorer_file import ScorerFile
@@ -57,7 +57,7 @@ class ScorerReader:
         """Log-probability of each score level, shape (texts, levels), after a rationale where it writes one."""
         if self.rationale_tokens is None:
             return self.network.levels(texts)
-        return levels_after_rationales(self.network, texts, self.rationale_tokens)[0]  # type: ignore[arg-type]
+        return cast("CausalNetwork", self.network).levels_after_rationales(texts, self.rationale_tokens)[0]
 
     def raw(self, texts: Sequence[ScoredText]) -> list[float]:
         """ŷ of each text before calibration, in [0, 1]."""

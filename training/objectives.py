@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ..models.trained.rationale import after_rationale, asked_for, asked_why, levels_after_rationales
+from ..models.trained.rationale import after_rationale, asked_for, asked_why
 from ..models.trained.torch_tools import torch_library
 from .losses import LOSSES, dpo_loss, mixed_loss, weight_of
 
@@ -36,7 +36,7 @@ class Learnable(Protocol):
         ...
 
 
-class Objective(Protocol):
+class TrainingObjective(Protocol):
     """What is trained, on what, and how it is seen whether that does any good."""
 
     @property
@@ -68,11 +68,11 @@ class ScoreObjective:
     options: TrainOptions
 
     def loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, Parts]:
-        """See :class:`Objective`."""
+        """See :class:`TrainingObjective`."""
         return _mixed(self.network, batch, self.options, self.network.levels)
 
     def on_validation(self) -> dict[str, float]:
-        """See :class:`Objective`."""
+        """See :class:`TrainingObjective`."""
         return _all_means(self.validation, self.loss, self.options)
 
 
@@ -113,7 +113,7 @@ class RationaleObjective:
         }
 
     def loss(self, batch: Sequence[RationalePair]) -> tuple[Any, Parts]:
-        """See :class:`Objective`."""
+        """See :class:`TrainingObjective`."""
         torch = torch_library()
         with _precision(self.network, self.options):
             now = self._likelihood(batch)
@@ -126,14 +126,14 @@ class RationaleObjective:
         }
 
     def on_validation(self) -> dict[str, float]:
-        """See :class:`Objective`."""
+        """See :class:`TrainingObjective`."""
         items = [each for each in self.validation if each.kind != "rationale"]
         return _all_means(items, lambda batch: _mixed(self.network, batch, self.options, self._levels), self.options)
 
     def _levels(self, texts: Sequence[ScoredText]) -> Any:
         if self.options.answer_with == "word":
             return self.network.levels(texts)
-        return levels_after_rationales(self.network, texts, self.options.rationale_tokens)[0]
+        return self.network.levels_after_rationales(texts, self.options.rationale_tokens)[0]
 
     def _likelihood(self, batch: Sequence[RationalePair]) -> Any:
         """Log-probability of the better and of the worse rationale, shape (pairs, 2)."""
@@ -173,7 +173,8 @@ def _mixed(
     with _precision(network, options):
         levels = levels_of(texts)
         if given:
-            said = network.likelihood([(asked_for(text), why) for text, why in given.items()])  # type: ignore[attr-defined]
+            causal = cast("CausalNetwork", network)
+            said = causal.likelihood([(asked_for(text), why) for text, why in given.items()])
             written = dict(zip(given, said[:, 0] / said[:, 1], strict=True))
     return mixed_loss(levels, items, {text: row for row, text in enumerate(texts)}, options.loss_weights, written)
 

@@ -64,12 +64,12 @@ class TrainResult(Shown):
                 f"they were meant and were learned from ({made['unusable']} of {made['outputs']} outputs could not be used, "
                 f"{made['repeated']} were there already)."
             )
-        yield from rationales_said(data)
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
                 yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
+        yield from rationales_said(data)
         if "preferences" in data["test"]:
             yield f"Of the decided pairs of test it prefers the right output in {Figure.of(data['test']['preferences'], '.1%')}."
         fit = data["calibration"]
@@ -121,7 +121,7 @@ def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
         f"that made {count(found['pairs'], 'pair')}, on {found['cases_with_pairs']} of them."
     )
     if found["dpo"] is None:
-        yield f"{dpo_left_out(found)}."
+        yield f"Note: {dpo_left_out(found)}."
     else:
         did = "better" if found["kept"] == "after" else "no worse"
         yield f"On validation the weights {found['kept']} DPO did {did} and are kept."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..evaluation.progress import Watcher
-    from .objectives import Objective
+    from .objectives import TrainingObjective
     from .options import TrainOptions
 
 CHECKPOINT, BEST = "checkpoint.pt", "best.pt"
@@ -69,7 +69,7 @@ class Trainer:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: TrainingObjective,
         group_of: Mapping[str, str],
         options: TrainOptions,
         folder: Path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..probabilities import spelling
 from .bases import find_base
-from .rationale import Rationale
+from .rationale import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
 from .torch_tools import by_length, device, load, quiet, torch_library
 
@@ -97,6 +97,15 @@ class CausalNetwork:
         """
         encoded = [self._cut(each, self.longest) for each in self._encoded([each.messages for each in texts])]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
+
+    def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
+        """What is said after the rationale that the network writes to each text, of ``most`` tokens.
+
+        Returns:
+            The levels as in :meth:`levels`, and the rationales.
+        """
+        said = [found[0].text for found in self.write([asked_why(each) for each in texts], most)]
+        return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
         """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...prompts.templates import template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..base import Message
-    from .causal import CausalNetwork
     from .scored_text import ScoredText
 
 
@@ -38,18 +35,3 @@ def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
 def asked_for(text: ScoredText) -> tuple[Message, ...]:
     """Of a text :func:`after_rationale`, the conversation that the rationale was asked for in."""
     return text.messages[:-2]
-
-
-def levels_after_rationales(network: CausalNetwork, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-    """What a network says after the rationale that it writes to each text.
-
-    Args:
-        network: It writes the likeliest word each time.
-        texts: With their conversations.
-        most: Tokens of a rationale; what is longer is cut off.
-
-    Returns:
-        Log-probability of no and of yes, shape (texts, 2), and the rationales.
-    """
-    said = [found[0].text for found in network.write([asked_why(each) for each in texts], most)]
-    return network.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said

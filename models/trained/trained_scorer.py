@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
@@ -14,12 +14,12 @@ from ..files import file_identity
 from ..prices import FREE
 from ..probabilities import expected_score
 from .network import open_network
-from .rationale import levels_after_rationales
 from .scored_text import scored_text
 from .scorer_file import CLIP, GGUF_FILE, read_scorer
 
 if TYPE_CHECKING:
     from ..base import Request
+    from .causal import CausalNetwork
     from .network import Network
     from .scored_text import ScoredText
 
@@ -130,7 +130,7 @@ class TrainedScorer:
         if most is None:
             levels, rationales = network.levels(texts), [""] * len(texts)
         else:
-            levels, rationales = levels_after_rationales(network, texts, most)  # type: ignore[arg-type]
+            levels, rationales = cast("CausalNetwork", network).levels_after_rationales(texts, most)
         expected = expected_scores(levels.tolist())
         return [
             _Said(round(self._file.calibrated(p), DIGITS), min(tokens, network.longest), rationale)
