@@ -245,7 +245,7 @@ class EachAsking(OneByOne):
         if yes + no <= 0 or (yes + no < LEAST_MASS and spelling(token) is None):
             raise ValueError(f"{shown(answer.text)} is neither yes nor no")
         p_yes = yes / (yes + no)
-        return {question: Reading(p_yes >= 0.5, p_yes)}
+        return {question: Reading(p_yes >= 0.5, p_yes, _told_below(answer.text))}
 
 
 @dataclass(frozen=True)
@@ -371,6 +371,12 @@ def explanation_in(fields: Mapping[str, Any]) -> str | None:
     """The explanation in a JSON answer, where there is one."""
     explanation = fields.get("explanation")
     return explanation.strip() or None if isinstance(explanation, str) else None
+
+
+def _told_below(text: str) -> str | None:
+    """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
+    first, _, rest = text.strip().partition("\n")
+    return rest.strip() or None if spelling(first) is not None else None
 
 
 def _abstains(text: str) -> bool:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..models.budget import count
 from ..prompts.words import Figure, money, number, percent
-from ..training.trained import TrainResult
+from ..training.trained import TrainResult, rationales_said
 from .charts import Point, line_chart
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 from .scores import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -39,6 +39,7 @@ def render_scorer(data: Mapping[str, Any], name: str) -> str:
             *sections[:1],
             _calibration(data["calibration"]),
             _curve(data["curve"]),
+            *_rationales(data),
             *sections[1:],
             Section("price", "What it takes", _price(data)),
             settings_section({"base": data["base"], **data["options"]}),
@@ -172,6 +173,18 @@ def _curve(curve: Mapping[str, Any]) -> Section:
         pictures=[("", picture)],
         legend=[("key after", "validation, after each epoch"), ("key", "training, step by step")],
     )
+
+
+def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
+    """What became of the rationales that were drawn, and how the scores on validation went while DPO preferred some."""
+    if (found := data.get("rationales")) is None:
+        return
+    rows = [
+        {"epoch": int(row["epoch"])} | {name.replace("_", " "): row[name] for name in row if name != "epoch"}
+        for row in (found["dpo"] or {"validation": []})["validation"]
+    ]
+    after = " Below: losses on validation; epoch 0 is before DPO." if rows else ""
+    yield Section("rationales", "Rationales", rows, " ".join(rationales_said(data)) + after)
 
 
 def _drawn_curve(points: Sequence[Point], steps: Sequence[tuple[int, float]], best: int) -> Markup:

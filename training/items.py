@@ -6,18 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..agents.asking import EachAsking
+from ..models.trained.rationale import after_rationale
 from ..models.trained.scored_text import scored_text
+from ..prompts.comments import WHOLE
 from ..prompts.examples import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..models.trained.scored_text import ScoredText
     from ..prompts.checklist import Checklist, Question
     from ..prompts.preferences import Preference
     from ..prompts.prompt import Prompt
 
-ItemKind = Literal["verdict", "rating", "preference"]
+ItemKind = Literal["verdict", "rating", "preference", "rationale"]
 Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
 
 
@@ -68,7 +70,7 @@ class TrainingItem:
     weight: float = 1.0
     """How much it counts in its losses."""
     rationale: str | None = None
-    """Why, in words, where somebody said so."""
+    """Of the kind ``rationale``: why, in words. Its one text is read after that."""
 
     @property
     def texts(self) -> list[ScoredText]:
@@ -81,6 +83,29 @@ def verdict_item(
 ) -> TrainingItem:
     """That a question about an output is answered with this P(yes), in [0, 1]."""
     return TrainingItem("verdict", source, example.id, question.id, (Probe(text_of(question, example)),), p_yes)
+
+
+def reasoned(item: TrainingItem, why: str) -> TrainingItem:
+    """The same score wanted after a rationale, which is learned too; of an item about one question."""
+    (probe,) = item.left
+    left = (replace(probe, text=after_rationale(probe.text, why)),)
+    return replace(item, kind="rationale", left=left, rationale=why)
+
+
+def commented_items(
+    items: Iterable[TrainingItem], examples: Sequence[Example], checklist: Checklist
+) -> Iterator[TrainingItem]:
+    """What people scored and commented on, after their comments, of items about one question.
+
+    A comment goes with a score of the same name; one on the whole output with an overall score, or where there is but one
+    question.
+    """
+    by_id = {each.id: each for each in examples}
+    one = len(checklist.questions) == 1
+    for item in items:
+        if item.source == "ratings" and item.kind != "preference" and len(item.left) == 1:
+            names = {item.about, *((None, WHOLE) if one or item.about == WHOLE else ())}
+            yield from (reasoned(item, each.text) for each in by_id[item.unit].comment if each.about in names)
 
 
 def probes(

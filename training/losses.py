@@ -1,4 +1,4 @@
-"""The three losses of LMUnit §3.3, and their weighted sum; all on the paper's scale from 0 to 6."""
+"""The losses of LMUnit §3.3 and their weighted sum, on the paper's scale from 0 to 6; and that of DPO on rationales (§3.4)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from ..models.trained.scored_text import ScoredText
     from .items import Probe, TrainingItem
 
-LOSSES = ("cross_entropy", "squared_error", "preference")
+LOSSES = ("cross_entropy", "squared_error", "preference", "rationale")
+RATIONALE_TIMES = 5.0
+"""How much the loss on a rationale's words counts beside that on the score token (§4.1.1)."""
+BETA = 0.1
+"""Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
 SCALE = 6.0
 """ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
+
+
+def weight_of(weights: Sequence[float]) -> dict[str, float]:
+    """The weight of each of :data:`LOSSES`, of the three of eq. 6; the first is that of all words, the rationale's too."""
+    return dict(zip(LOSSES, (*weights, RATIONALE_TIMES * weights[0]), strict=True))
 
 
 def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
@@ -61,22 +70,28 @@ def target_levels(target: float, count: int) -> list[float]:
     return shares
 
 
-def item_losses(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int]) -> dict[str, Any]:
+def item_losses(
+    levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int], written: Mapping[ScoredText, Any] | None = None
+) -> dict[str, Any]:
     """The losses that an item has, each a number of torch.
 
     Cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone, P being among all that the network could say) and squared error (y - ŷ)² (eq. 4) where a score is
     wanted. Where one of two outputs is preferred, -log sigmoid(S₁ - S₂) with the better one first (eq. 5), S being the sum of
     its questions' weighted ŷ; for a tie the square of the difference of their mean ŷ.
+
+    Where an item has a rationale, its text is read after that, and the mean of -log P over the rationale's own tokens is a loss too
+    (eq. 3): ``written`` has the mean of log P, by text.
     """
     torch = torch_library()
     left = side_levels(levels, item.left, row_of)
     score = SCALE * expected(left)
     if item.kind != "preference":
         wanted = torch.tensor(target_levels(item.target, levels.shape[-1]))
-        return {
+        found = {
             "cross_entropy": -(wanted * left).sum() - side_mass(levels, item.left, row_of),
             "squared_error": (SCALE * item.target - score) ** 2,
         }
+        return found | ({"rationale": -written[item.left[0].text]} if item.rationale is not None and written else {})
     other = SCALE * expected(side_levels(levels, item.right, row_of))
     if item.target == 0.5:
         return {"preference": (score - other) ** 2}
@@ -85,9 +100,13 @@ def item_losses(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int
 
 
 def mixed_loss(
-    levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int], weights: Sequence[float]
+    levels: Any,
+    items: Sequence[TrainingItem],
+    row_of: Mapping[ScoredText, int],
+    weights: Sequence[float],
+    written: Mapping[ScoredText, Any] | None = None,
 ) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """The weighted sum of cross-entropy, squared error and preference loss (eq. 6), each the mean over the items that have it.
+    """The weighted sum of the losses (eq. 6), each the mean over the items that have it; see :func:`item_losses`.
 
     Returns:
         The loss, and for each of :data:`LOSSES` that any item has the sum over the items and of their weights.
@@ -95,10 +114,25 @@ def mixed_loss(
     sums: dict[str, Any] = {}
     counts: dict[str, float] = {}
     for item in items:
-        for name, loss in item_losses(levels, item, row_of).items():
+        for name, loss in item_losses(levels, item, row_of, written).items():
             sums[name] = sums.get(name, 0.0) + item.weight * loss
             counts[name] = counts.get(name, 0.0) + item.weight
-    total = sum(
-        weight * sums[name] / counts[name] for name, weight in zip(LOSSES, weights, strict=True) if name in sums
-    )
+    total = sum(weight * sums[name] / counts[name] for name, weight in weight_of(weights).items() if name in sums)
     return total, {name: (float(sums[name].detach()), counts[name]) for name in sums}
+
+
+def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
+    """-log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))) of each pair (direct preference optimisation; Rafailov et al. 2023, eq. 7).
+
+    Args:
+        better: log π(w), of the texts that are preferred, shape (pairs,).
+        worse: log π(l), of those that are not.
+        better_before: The same as the reference π₀ has it.
+        worse_before: The same.
+        beta: β.
+
+    Returns:
+        Shape (pairs,).
+    """
+    margin = (better - better_before) - (worse - worse_before)
+    return -torch_library().nn.functional.logsigmoid(beta * margin)

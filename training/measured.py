@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore, Targets
+    from ..models.trained.causal import CausalNetwork
     from ..models.trained.network import Network
     from ..models.trained.scored_text import ScoredText
     from ..models.trained.scorer_file import ScorerFile
@@ -45,17 +46,25 @@ class ScorerReader:
 
     network: Network
     text_of: TextOf = scored_text
+    rationale_tokens: int | None = None
+    """Of the rationale that it writes before each answer at most; None where it answers at once."""
 
     def __post_init__(self) -> None:
         """Nothing is read yet."""
         self._known: dict[ScoredText, float] = {}
+
+    def levels(self, texts: Sequence[ScoredText]) -> Any:
+        """Log-probability of each score level, shape (texts, levels), after a rationale where it writes one."""
+        if self.rationale_tokens is None:
+            return self.network.levels(texts)
+        return cast("CausalNetwork", self.network).levels_after_rationales(texts, self.rationale_tokens)[0]
 
     def raw(self, texts: Sequence[ScoredText]) -> list[float]:
         """ŷ of each text before calibration, in [0, 1]."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         for begin in range(0, len(new), AT_ONCE):
             some = new[begin : begin + AT_ONCE]
-            self._known.update(zip(some, expected_scores(self.network.levels(some).tolist()), strict=True))
+            self._known.update(zip(some, expected_scores(self.levels(some).tolist()), strict=True))
         return [self._known[text] for text in texts]
 
     def side(self, side: Sequence[Probe], file: ScorerFile) -> float:
@@ -178,11 +187,11 @@ def figures_on_test(
     return found
 
 
-def speed(network: Network, texts: Sequence[ScoredText]) -> dict[str, Any]:
+def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
     """Milliseconds of the processor that a verdict takes, asked in batches and asked alone."""
-    some = list(dict.fromkeys(texts))[:TIMED]
+    some = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
     alone = some[: max(1, len(some) // 8)]
-    network.levels(some[:1])
+    reader.levels(some[:1])
     times = []
     for batches in (
         [some[begin : begin + AT_ONCE] for begin in range(0, len(some), AT_ONCE)],
@@ -190,13 +199,13 @@ def speed(network: Network, texts: Sequence[ScoredText]) -> dict[str, Any]:
     ):
         began = process_time()
         for batch in batches:
-            network.levels(batch)
+            reader.levels(batch)
         times.append(1000 * (process_time() - began) / sum(map(len, batches)))
     return {
         "cpu_ms": times[0],
         "cpu_ms_alone": times[1],
         "n": len(some),
-        "mean_tokens": float(np.mean(network.tokens(some))),
+        "mean_tokens": float(np.mean(reader.network.tokens(some))),
     }
 
 

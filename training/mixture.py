@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
+from ..models.trained.rationale import after_rationale
 from ..models.trained.scored_text import scored_text
 from ..optimizer.job import own_split, split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
-from .items import deduplicated, preference_items, rating_items, rating_pairs, verdict_item
+from .items import commented_items, deduplicated, preference_items, rating_items, rating_pairs, reasoned, verdict_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -110,13 +111,16 @@ def gather(
     by_id = {each.id: each for each in examples}
     ratings = rating_items(examples, checklist, wanted, text_of=text_of)
     items = [*ratings, *_answers(examples, checklist, text_of)]
+    if options.rationales:
+        items += [*commented_items(items, examples, checklist)]
     lost = 0
     for each in verdicts or ():
         p_yes = each.score(soft=True)
         if p_yes is None:
             lost += 1
         else:
-            items.append(verdict_item(asked[each.question], by_id[each.example], p_yes, text_of=text_of))
+            made = verdict_item(asked[each.question], by_id[each.example], p_yes, text_of=text_of)
+            items += [made, *([reasoned(made, each.explanation)] if options.rationales and each.explanation else [])]
     if options.rating_pairs and options.loss_weights[2]:
         items += rating_pairs(ratings, group_of)
     items += [*preference_items(preferences, checklist, text_of=text_of), *further]
@@ -185,10 +189,17 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
     return {unit: "/".join(find(("unit", unit))) for unit in units}
 
 
-def check_lengths(mixture: Mixture, network: Network) -> tuple[float, int]:
-    """The share of the texts that are longer than the network reads, and the tokens of the longest."""
-    texts = list(dict.fromkeys(text for part in PARTS for item in mixture.part(part) for text in item.texts))
+def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
+    """The share of the texts that are longer than the network reads, and the tokens of the longest.
+
+    With ``rationale_tokens`` they are as long as after a rationale of so many tokens.
+    """
+    items = [each for part in PARTS for each in mixture.part(part) if each.kind != "rationale"]
+    texts = list(dict.fromkeys(text for each in items for text in each.texts))
     lengths = network.tokens(texts)
+    if rationale_tokens is not None:
+        without, asked = network.tokens([texts[0], after_rationale(texts[0], "")])
+        lengths = [each + asked - without + rationale_tokens for each in lengths]
     return sum(each > network.longest for each in lengths) / len(lengths), max(lengths)
 
 
@@ -254,9 +265,10 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
     """
     for part in PARTS:
         least = FEWEST if part == "training" else 1
-        if len(parts[part]) < least:
+        there = sum(each.kind != "rationale" for each in parts[part])
+        if there < least:
             raise InputError(
-                f"The {part} part has {len(parts[part])} items (verdicts, ratings, preferences); at least {least} are "
+                f"The {part} part has {there} items (verdicts, ratings, preferences); at least {least} are "
                 "needed. Add data, or change --split."
             )
     seen = {part: {(text.output, text.given) for each in parts[part] for text in each.texts} for part in PARTS}
@@ -274,7 +286,7 @@ def _remarks(training: Sequence[TrainingItem]) -> Iterable[str]:
     """
     targets: dict[tuple[str, str], list[float]] = {}
     for each in training:
-        if each.kind != "preference":
+        if each.kind not in ("preference", "rationale"):
             targets.setdefault((each.kind, each.about), []).append(each.target)
     has_pairs = any(each.kind == "preference" and each.target != 0.5 for each in training)
     if not has_pairs and all(max(each) - min(each) < 1e-9 for each in targets.values()):

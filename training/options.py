@@ -11,10 +11,15 @@ from ..models.idle import Idle, where
 from ..prompts.labels import LabelWords
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
+_OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
 NOT_IN_FINGERPRINT = frozenset(
     {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", *_BUYING}
 )
 """Settings that the weights do not depend on, beyond the data that they lead to."""
+RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})
+"""Settings that the weights depend on where there are rationales."""
+FEWEST_SAMPLES = 2
+"""Rationales of an item of which one can be right and one wrong."""
 
 
 class TrainOptions(GatewayOptions):
@@ -41,6 +46,18 @@ class TrainOptions(GatewayOptions):
         0, ge=0, description="Questions with an input each for which --writer writes outputs that pass and that fail."
     )
     contrast_grades: int = Field(3, ge=2, le=5, description="Outputs for each, from a plain no to a plain yes.")
+    rationales: int = Field(
+        0,
+        ge=0,
+        description="Rationales drawn for each question on an output, right ones preferred to wrong ones; 0: none.",
+    )
+    rationale_tokens: int = Field(80, ge=4, description="Tokens of a rationale at most.")
+    rationales_from: Literal["scorer", "writer"] = Field(
+        "scorer", description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer."
+    )
+    answer_with: Literal["rationale", "word"] = Field(
+        "rationale", description="Whether a scorer with rationales writes one before each answer, or answers at once."
+    )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Of training; bfloat16 is faster on processors with such instructions."
     )
@@ -67,9 +84,13 @@ class TrainOptions(GatewayOptions):
     seed: int = Field(42, ge=0, description="Seed of the split, the head, the order and dropout.")
 
     idle: ClassVar[tuple[Idle, ...]] = (
+        Idle(("contrast_grades",), where(contrasts=0), "nothing is written to tell apart (contrasts)"),
         Idle(
-            ("contrast_grades", *_BUYING), where(contrasts=0), "no model is asked where nothing is written (contrasts)"
+            _BUYING,
+            where(contrasts=0, rationales_from="scorer"),
+            "no model is asked where nothing is written (contrasts, rationales_from)",
         ),
+        Idle(_OF_RATIONALES, where(rationales=0), "no rationale is drawn (rationales)"),
     )
     """Settings without use beside others."""
 
@@ -79,6 +100,12 @@ class TrainOptions(GatewayOptions):
             raise ValueError("loss_weights: three numbers of 0 or more are needed, and one above 0")
         if self.contrasts and not self.loss_weights[2]:
             raise ValueError("contrasts: they are pairs, and the preference loss has no weight (loss_weights)")
+        if 0 < self.rationales < FEWEST_SAMPLES:
+            raise ValueError("rationales: of one alone none can be preferred; 2 or more are needed, or 0")
+        if self.rationales and 2 * self.rationale_tokens > self.longest:
+            raise ValueError(
+                f"longest: a rationale of {self.rationale_tokens} tokens (rationale_tokens) may take half of it at most"
+            )
         if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
             raise ValueError("human_scale: the lowest score must be below the highest")
         return self

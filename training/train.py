@@ -1,4 +1,4 @@
-"""``train``: a scorer of one's own from verdicts, ratings and preferences (LMUnit §3.2, §3.3)."""
+"""``train``: a scorer of one's own from verdicts, ratings, preferences and rationales (LMUnit §3.2 to §3.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..evaluation.options import parse_options
 from ..evaluation.progress import watching
@@ -22,17 +22,18 @@ from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import load_examples
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
-from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .contrasts import buy_contrasts
 from .gguf_file import write_gguf
+from .inputs import check_goes_with, load_all, load_teacher
 from .items import asked_with
 from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
 from .mixture import PARTS, check_lengths, divided, gather, groups_of
-from .options import NOT_IN_FINGERPRINT, TrainOptions
-from .trained import RESULT_FILE, SCHEMA, TrainResult
+from .objectives import ScoreObjective
+from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
+from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
+from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
 from .trainer import Trainer
 
 if TYPE_CHECKING:
@@ -47,12 +48,13 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
     from ..prompts.prompt import Prompt
+    from ..prompts.verdicts import VerdictColumns
     from .items import TextOf
     from .mixture import Mixture
     from .trainer import LossCurve
 
-CHECKPOINTS = "checkpoints"
-"""Folder within the scorer's, gone when it is done."""
+CHECKPOINTS, DPO = "checkpoints", "dpo"
+"""Folder within the scorer's, gone when it is done, and the one in that of the training on rationales."""
 DEFAULT_BASE = "minilm"
 PROMPT_FILE = "prompt.md"
 ROOM = 6
@@ -86,7 +88,7 @@ def train(
         verdicts: File of ``askance evaluate -o``, or verdicts: of one judge, the teacher.
         preferences: Pairs of outputs.
         judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept.
-        writer: Model that writes outputs to tell apart, for ``contrasts``.
+        writer: Model that writes outputs to tell apart, for ``contrasts``, or rationales, with ``rationales_from``.
         judge_model: Model that sees whether they came out as meant; by default the teacher, without one the writer.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -120,22 +122,28 @@ def prepare(
     options: Mapping[str, Any],
     watcher: Watcher,
 ) -> TrainJob:
-    """Load and check what :func:`train` is given, and have its contrasts written; what is raised is as there."""
+    """Load and check what :func:`train` is given, and have written what a model is to write; what is raised is as there."""
     settings = parse_options(TrainOptions, options)
     found = find_base(base)
-    _check_goes_with(found, prompt, settings)
-    if (writer is not None) != bool(settings.contrasts):
-        raise InputError("--contrasts says how much the --writer is to write: give both, or neither.")
+    check_goes_with(found, prompt, settings)
+    writes_why = bool(settings.rationales) and settings.rationales_from == "writer"
+    if (writer is not None) != (bool(settings.contrasts) or writes_why):
+        raise InputError(
+            "--contrasts says how much the --writer is to write: give both, or neither."
+            if not settings.rationales
+            else "--writer writes outputs (--contrasts) or rationales (--rationales-from writer): give it with one of them, or "
+            "leave all out."
+        )
     if judge_model is not None and not settings.contrasts:
         raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
     questions = load_checklist(checklist)
-    examples = _load_all(data, settings)
+    examples = load_all(data, settings)
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
-    taught = _load_verdicts(verdicts, examples, questions)
+    taught = load_teacher(verdicts, examples, questions)
     earlier = None if judge is None else earlier_run(judge)
     asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     contrasts = None
-    if writer is not None:
+    if writer is not None and settings.contrasts:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
         by = judge_model or (taught[0].model if taught else writer)
         try:
@@ -156,8 +164,14 @@ def prepare(
         further=contrasts.items if contrasts else (),
         text_of=_text_of(asked),
     )
-    written = contrasts.found if contrasts else None
-    return TrainJob(examples, questions, pairs, taught, mixture, written, Path(output), found, asked, settings)
+    writing = None
+    if settings.rationales:
+        cases = rationale_cases(mixture.training)
+        writing = Writing(cases)
+        if writer is not None and writes_why:
+            writing = buy_rationales(cases, writer, settings, watcher)
+    made = contrasts.found if contrasts else None
+    return TrainJob(examples, questions, pairs, taught, mixture, made, writing, Path(output), found, asked, settings)
 
 
 @dataclass(frozen=True)
@@ -171,6 +185,8 @@ class TrainJob:
     mixture: Mixture
     contrasts: Mapping[str, Any] | None
     """What became of the outputs that a model wrote."""
+    writing: Writing | None
+    """What rationales are drawn about."""
     output: Path
     base: Base
     prompt: Prompt | None
@@ -180,8 +196,11 @@ class TrainJob:
     @cached_property
     def fingerprint(self) -> str:
         """What the weights depend on: data, base and settings."""
-        settings = self.settings.model_dump_json(exclude=set(NOT_IN_FINGERPRINT))
+        without = NOT_IN_FINGERPRINT | (RATIONALE_SETTINGS if self.writing is None else set())
+        settings = self.settings.model_dump_json(exclude=set(without))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
+        if self.writing is not None and self.writing.written is not None:
+            items.append(repr(self.writing.written))
         return sha256(json.dumps([self.base.name, settings, items]).encode("utf-8", "surrogatepass")).hexdigest()
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
@@ -207,7 +226,7 @@ class TrainJob:
         network = start_network(
             self.base, levels=settings.levels, longest=settings.longest, seed=settings.seed, rank=settings.lora_rank
         )
-        cut, most = check_lengths(mixture, network)
+        cut, most = check_lengths(mixture, network, self._rationale_room)
         remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
         for each in remarks:
             shown.say(f"Note: {each}.")
@@ -216,13 +235,24 @@ class TrainJob:
         tested = self._tested(groups)
         base = verdicts_of(ScorerReader(network, _text_of(self.prompt)), tested, self.checklist)
         folder = self.output / CHECKPOINTS
-        trainer = Trainer(network, mixture.training, mixture.validation, groups, settings, folder, self.fingerprint)
-        curve = trainer.run(shown)
+        objective = ScoreObjective(network, mixture.training, mixture.validation, settings)
+        curve = Trainer(objective, groups, settings, folder, self.fingerprint).run(shown)
+        reasons = None
+        if self.writing is not None:
+            places, causal = (self.output / RATIONALES_FILE, folder / DPO), cast("CausalNetwork", network)
+            reasons = improve(causal, self.writing, mixture, groups, settings, places, self.fingerprint, shown)
+            if "reason" in reasons:
+                shown.say(f"Note: {dpo_left_out(reasons)}.")
         shown.phase("looking at test")
-        result = self._measured(network, curve, tested, base, remarks, {"share": cut, "longest": most})
+        result = self._measured(network, curve, reasons, tested, base, remarks, {"share": cut, "longest": most})
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return network, result
+
+    @property
+    def _rationale_room(self) -> int | None:
+        """Tokens that a rationale takes of what is read at most."""
+        return self.settings.rationale_tokens if self.settings.rationales else None
 
     def _export(self, network: CausalNetwork) -> None:
         """Write what was learned into a copy of the base's GGUF file."""
@@ -241,6 +271,7 @@ class TrainJob:
         self,
         network: Network,
         curve: LossCurve,
+        reasons: Mapping[str, Any] | None,
         tested: Sequence[Example],
         base: VerdictColumns,
         remarks: Sequence[str],
@@ -248,7 +279,9 @@ class TrainJob:
     ) -> TrainResult:
         """The scorer written down, with what it is worth on test."""
         settings, mixture = self.settings, self.mixture
-        reader = ScorerReader(network, _text_of(self.prompt))
+        text_of, most = _text_of(self.prompt), settings.rationale_tokens
+        answers = most if settings.rationales and settings.answer_with == "rationale" else None
+        reader = ScorerReader(network, text_of, answers)
         slope, shift, why = fit_calibration(reader, mixture.validation)
         network.save(self.output)
         if self.prompt is not None:
@@ -259,31 +292,38 @@ class TrainJob:
             base_weights=network.base_weights,
             levels=settings.levels,
             longest=network.longest,
+            rationale_tokens=answers,
             slope=slope,
             shift=shift,
             weights=sha256_of_file(self.output / WEIGHTS_FILES[network.kind]),
             questions=tuple(each.id for each in self.checklist.questions),
         )
         file.write(self.output)
-        figures = figures_on_test(reader, file, tested, mixture.test, self.checklist, self.teacher, base, settings)
+        of_test = (file, tested, mixture.test, self.checklist, self.teacher, base, settings)
+        figures = figures_on_test(reader, *of_test)
+        if reasons is not None:
+            other = ScorerReader(network, text_of, most if answers is None else None)
+            reasons = {**reasons, "otherwise": figures_on_test(other, *of_test)}
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
-        took = speed(network, [text for each in mixture.test for text in each.texts])
+        took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
+        trained_in = curve.cpu_seconds + (reasons["cpu_seconds"] if reasons is not None else 0.0)
         return TrainResult(
             {
                 "schema": SCHEMA,
                 "scorer": str(self.output),
                 "base": self.base.name,
                 "fingerprint": self.fingerprint,
-                "options": settings.model_dump(mode="json"),
+                "options": settings.model_dump(mode="json", exclude=set() if reasons else set(RATIONALE_SETTINGS)),
                 "mixture": mixture.to_dict() | ({"contrasts": dict(self.contrasts)} if self.contrasts else {}),
                 "cut": dict(cut),
                 "remarks": list(remarks),
                 "curve": curve.to_dict(),
+                **({} if reasons is None else {"rationales": reasons}),
                 "test": figures,
                 "calibration": calibration,
                 "speed": took,
-                "price": price(curve.cpu_seconds, took["cpu_ms"], settings),
+                "price": price(trained_in, took["cpu_ms"], settings),
             }
         )
 
@@ -297,7 +337,8 @@ class TrainJob:
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
             if found.get("fingerprint") == self.fingerprint and (place / SCORER_FILE).is_file():
-                counted = price(found["curve"]["cpu_seconds"], found["speed"]["cpu_ms"], self.settings)
+                took = found["price"]["training_cpu_seconds"]
+                counted = price(took, found["speed"]["cpu_ms"], self.settings)
                 return TrainResult(found | {"price": counted})
             raise InputError(
                 f"{place}: there is a scorer of other data or settings. Choose another -o, or delete the folder."
@@ -310,67 +351,6 @@ class TrainJob:
 
 def _text_of(prompt: Prompt | None) -> TextOf:
     return scored_text if prompt is None else asked_with(prompt)
-
-
-def _check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
-    """See that the settings are for such a base.
-
-    Raises:
-        InputError: They are not.
-    """
-    if not base.is_causal and prompt is not None:
-        raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
-    if base.is_causal and settings.levels != 2:
-        raise InputError(
-            f"--levels {settings.levels}: the causal base {base.name} is trained to say yes or no, which are 2. Leave --levels out, "
-            "or name an encoder."
-        )
-    if settings.gguf and base.file is None:
-        raise InputError(
-            f"--gguf: the base {base.name} is no GGUF file, which the new one is made from. Name an embedded model, e.g. "
-            "smollm2-135m-instruct, or the path of such a file."
-        )
-
-
-def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
-    """Examples of one source or of several files; ids are unique over all of them."""
-    several = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, Path)) for each in data)
-    examples: list[Example] = []
-    seen: dict[str, object] = {}
-    for source in data if several else [data]:
-        for each in load_examples(source, fields=settings.field, labels=settings.labels):
-            if each.id in seen:
-                raise InputError(f"{source}: the id '{each.id}' was used before, in {seen[each.id]}.")
-            seen[each.id] = source
-            examples.append(each)
-    return examples[: settings.limit]
-
-
-def _load_verdicts(
-    verdicts: str | Path | Iterable[Any] | None, examples: Sequence[Example], checklist: Checklist
-) -> VerdictColumns | None:
-    """The teacher's verdicts.
-
-    Raises:
-        InputError: One is about no example or question there is, or they are of several judges.
-    """
-    if verdicts is None:
-        return None
-    ids, asked = {each.id for each in examples}, {each.id for each in checklist.questions}
-    is_file = isinstance(verdicts, (str, Path))
-    found = read_verdicts(verdicts, examples=ids, questions=asked) if is_file else VerdictColumns.of(verdicts)  # type: ignore[arg-type]
-    for each in found:
-        if each.example not in ids or each.question not in asked:
-            raise InputError(
-                f"There is a verdict on '{each.example}' and '{each.question}', which are not in data and checklist."
-            )
-    judges = {(each.model, each.prompt) for each in found}
-    if len(judges) > 1:
-        names = ", ".join(sorted({model for model, _ in judges}))
-        raise InputError(
-            f"The verdicts are of {len(judges)} judges (models and prompts; {names}); a scorer learns from one teacher."
-        )
-    return found
 
 
 def _cut(share: float, most: int, longest: int) -> str:

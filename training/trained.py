@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.shown import Shown, View, correlation_figures
+from ..models.budget import count
 from ..prompts.words import Figure
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ class TrainResult(Shown):
         curve, units = data["curve"], data["mixture"]["units"]
         title = f"{data['scorer']}, trained from {data['base']} on {units['training']} examples and pairs"
         tables = {"test": self._rows, "mixture": lambda: data["mixture"]["rows"], "curve": lambda: curve["validation"]}
-        return View(title, list(self._lines()), tables, captions={"test": "On test", "curve": "Losses on validation"})
+        captions = {"test": "On test", "curve": "Losses on validation"}
+        if dpo := data.get("rationales", {}).get("dpo"):
+            tables["dpo"] = lambda: dpo["validation"]
+            captions["dpo"] = "Losses on validation with DPO"
+        return View(title, list(self._lines()), tables, captions=captions)
 
     def _lines(self) -> Iterator[str]:
         data = self.data
@@ -64,6 +69,7 @@ class TrainResult(Shown):
                 yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
+        yield from rationales_said(data)
         if "preferences" in data["test"]:
             yield f"Of the decided pairs of test it prefers the right output in {Figure.of(data['test']['preferences'], '.1%')}."
         fit = data["calibration"]
@@ -84,6 +90,8 @@ class TrainResult(Shown):
         if "verdicts" in test:
             found = test["verdicts"]
             rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
+        if (reasons := self.data.get("rationales")) is not None:
+            rows += _rows_otherwise(reasons)
         if "teacher" in test:
             rows += _rows_of("scorer with teacher", test["teacher"])
             if "base" in test:
@@ -93,6 +101,45 @@ class TrainResult(Shown):
                     {"what": "scorer with teacher", "on": question, "n": found["n"], **correlation_figures(found)}
                 )
         return rows
+
+
+def dpo_left_out(reasons: Mapping[str, Any]) -> str:
+    """That nothing was learned from rationales that were drawn, and why; of ``rationales`` in ``train.json``."""
+    return f"DPO on rationales was left out: {reasons['reason']}"
+
+
+def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the rationales, in sentences; nothing where there are none."""
+    if (found := data.get("rationales")) is None:
+        return
+    writer = "the scorer" if found["from"] == "scorer" else found["from"]
+    if found["given"]:
+        yield f"It learned from {count(found['given'], 'rationale')} that judges and people gave."
+    yield (
+        f"Of {count(found['drawn'], 'rationale')} that {writer} wrote about {count(found['cases'], 'question')} on outputs, "
+        f"{found['right']} ended in the right score and {found['wrong']} in the wrong one ({found['unusable']} were empty or cut off); "
+        f"that made {count(found['pairs'], 'pair')}, on {found['cases_with_pairs']} of them."
+    )
+    if found["dpo"] is None:
+        yield f"Note: {dpo_left_out(found)}."
+    else:
+        did = "better" if found["kept"] == "after" else "no worse"
+        yield f"On validation the weights {found['kept']} DPO did {did} and are kept."
+    ways = {"rationale": "with", "word": "without"}
+    yield f"It answers {ways[found['answers_with']]} a rationale; on test both ways are measured."
+
+
+def _rows_otherwise(reasons: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The scorer's figures as it answers the other way."""
+    way = "without a rationale" if reasons["answers_with"] == "rationale" else "with a rationale"
+    found = reasons["otherwise"]
+    if "people" in found:
+        yield from _rows_of(f"scorer {way}, with people", found["people"]["scorer"])
+    if "verdicts" in found:
+        row = found["verdicts"]
+        yield {"what": f"P(yes) {way}, with the wanted", "on": "all", "n": row["n"], **correlation_figures(row)}
+    if "teacher" in found:
+        yield from _rows_of(f"scorer {way}, with teacher", found["teacher"])
 
 
 def _rows_of(what: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

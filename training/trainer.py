@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.trained.torch_tools import torch_library
 from ..prompts.errors import AskanceError, InputError
-from .losses import LOSSES, mixed_loss
+from .objectives import chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ..evaluation.progress import Watcher
-    from ..models.trained.network import Network
-    from .items import TrainingItem
+    from .objectives import TrainingObjective
     from .options import TrainOptions
 
 CHECKPOINT, BEST = "checkpoint.pt", "best.pt"
@@ -70,19 +69,28 @@ class Trainer:
 
     def __init__(
         self,
-        network: Network,
-        training: Sequence[TrainingItem],
-        validation: Sequence[TrainingItem],
+        objective: TrainingObjective,
         group_of: Mapping[str, str],
         options: TrainOptions,
         folder: Path,
         fingerprint: str,
+        *,
+        rate_share: float = 1.0,
     ) -> None:
-        """``fingerprint`` tells whether a checkpoint in the folder is of the same data, base and settings."""
-        torch = torch_library()
+        """Begin at the first step.
+
+        Args:
+            objective: What is trained, on what.
+            group_of: The document of each unit.
+            options: Epochs, batches, seed, learning rate.
+            folder: Of the checkpoints.
+            fingerprint: Tells whether a checkpoint in the folder is of the same data, base and settings.
+            rate_share: Of the learning rate that the options name.
+        """
+        torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
-        self._training, self._validation, self._group_of = training, validation, group_of
-        self._rate = options.learning_rate or RATES[network.kind]
+        self._objective, self._group_of = objective, group_of
+        self._rate = rate_share * (options.learning_rate or RATES[network.kind])
         self._optimiser = torch.optim.AdamW(network.parameters(), lr=self._rate, weight_decay=WEIGHT_DECAY, fused=True)
         self._torch = torch
         self.curve = LossCurve()
@@ -128,26 +136,26 @@ class Trainer:
         self._network.training(False)
         return self.curve
 
-    def _batches(self, epoch: int) -> list[list[TrainingItem]]:
+    def _batches(self, epoch: int) -> list[list[Any]]:
         """The items in the order of an epoch, documents together, as many as have ``batch_size`` texts in common.
 
         A text that several items ask for (a verdict, a rating and a pair) is read once in a batch.
         """
         chance = random.Random(f"{self._options.seed}/{epoch}")
-        groups: dict[str, list[TrainingItem]] = {}
-        for item in self._training:
+        groups: dict[str, list[Any]] = {}
+        for item in self._objective.training:
             groups.setdefault(self._group_of[item.unit], []).append(item)
         order = list(groups)
         chance.shuffle(order)
-        return list(_chunks([item for group in order for item in groups[group]], self._options.batch_size))
+        return list(chunks([item for group in order for item in groups[group]], self._options.batch_size))
 
-    def _step(self, batch: Sequence[TrainingItem], step: int) -> None:
+    def _step(self, batch: Sequence[Any], step: int) -> None:
         torch, options = self._torch, self._options
         torch.manual_seed(zlib.crc32(f"{options.seed}/{step}".encode()))  # of dropout
         self._network.training(True)
         for group in self._optimiser.param_groups:
             group["lr"] = self._rate * schedule(step, self.curve.steps)
-        loss, parts = self._loss(batch)
+        loss, parts = self._objective.loss(batch)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise AskanceError(
@@ -160,26 +168,12 @@ class Trainer:
         means = {name: total / count for name, (total, count) in parts.items()}
         self.curve.training.append({"step": step + 1, "epoch": self._place.epoch, "loss": value, **means})
 
-    def _loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, dict[str, tuple[float, float]]]:
-        texts = list(dict.fromkeys(text for item in batch for text in item.texts))
-        half = self._options.precision == "bfloat16"
-        with self._torch.autocast(self._network.device, self._torch.bfloat16, enabled=half):
-            levels = self._network.levels(texts)
-        return mixed_loss(levels, batch, {text: row for row, text in enumerate(texts)}, self._options.loss_weights)
-
     def _validate(self, epoch: int) -> None:
-        """Take the losses on validation; keep the weights where their sum is the lowest so far."""
+        """Take the losses on validation; keep the weights where they are the lowest so far."""
         self._network.training(False)
-        sums = dict.fromkeys(LOSSES, (0.0, 0.0))
-        with self._torch.no_grad():
-            for batch in _chunks(self._validation, self._options.batch_size):
-                for name, (total, count) in self._loss(batch)[1].items():
-                    sums[name] = (sums[name][0] + total, sums[name][1] + count)
-        means = {name: total / count for name, (total, count) in sums.items() if count}
-        loss = sum(
-            weight * means.get(name, 0.0) for name, weight in zip(LOSSES, self._options.loss_weights, strict=True)
-        )
-        self.curve.validation.append({"epoch": epoch, "loss": loss, **means})
+        means = self._objective.on_validation()
+        loss = means["loss"]
+        self.curve.validation.append({"epoch": epoch, **means})
         place = self._place
         if loss < place.best_loss:
             place.best_loss, place.since_best, self.curve.best_epoch = loss, 0, epoch
@@ -240,17 +234,3 @@ def schedule(step: int, steps: int) -> float:
     if step < rise:
         return (step + 1) / rise
     return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
-
-
-def _chunks(items: Sequence[TrainingItem], texts: int) -> Iterator[list[TrainingItem]]:
-    """The items in their order, so many texts at a time."""
-    chunk: list[TrainingItem] = []
-    there: set[Any] = set()
-    for item in items:
-        chunk.append(item)
-        there.update(item.texts)
-        if len(there) >= texts:
-            yield chunk
-            chunk, there = [], set()
-    if chunk:
-        yield chunk

@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..probabilities import spelling
 from .bases import find_base
+from .rationale import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
 from .torch_tools import by_length, device, load, quiet, torch_library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from ..base import Message
     from .bases import Base
     from .scored_text import ScoredText
     from .scorer_file import ScorerFile
 
 AT_ONCE = 4
 """Texts that go through the network together; what a training step keeps of them grows with their number."""
+WRITTEN_AT_ONCE = 16
+"""Rationales that are written together."""
 HEAD = 4
 """Of a text that is too long, this part (one in so many) stays of its beginning and the rest of its end."""
 SCALING = 2.0
@@ -45,6 +49,7 @@ class CausalNetwork:
         self.device = device()
         self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
         self.base_weights = base_weights
+        self._ends = _turn_ends(tokenizer)
         said = [spelling(each) for each in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
         self._words = [
             self._torch.tensor([place for place, each in enumerate(said) if each is word], device=self.device)
@@ -83,25 +88,72 @@ class CausalNetwork:
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
-        return [len(each) for each in self._encoded(texts)]
+        return [len(each) for each in self._encoded([each.messages for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of no and of yes among all tokens; shape (texts, 2).
 
         What training keeps for the gradients of a text is forgotten and worked out again where there are many.
         """
-        again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
-        encoded = [self._cut(each) for each in self._encoded(texts)]
-        trained = self._model.training
+        encoded = [self._cut(each, self.longest) for each in self._encoded([each.messages for each in texts])]
+        return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
+
+    def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
+        """What is said after the rationale that the network writes to each text, of ``most`` tokens.
+
+        Returns:
+            The levels as in :meth:`levels`, and the rationales.
+        """
+        said = [found[0].text for found in self.write([asked_why(each) for each in texts], most)]
+        return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
+
+    def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
+        """The rationale that the network writes in each conversation, the likeliest token each time; in a list of one.
+
+        Texts that are written together are padded, which changes a rationale only where two tokens are as good as equally likely.
+
+        Args:
+            asked: Conversations that end with asking for it; they are cut so that a rationale of ``most`` tokens has room.
+            most: Tokens of it.
+        """
+        encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
+        order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
+        found: dict[int, list[Rationale]] = {}
+        for begin in range(0, len(order), WRITTEN_AT_ONCE):
+            places = order[begin : begin + WRITTEN_AT_ONCE]
+            written = self._generated([encoded[place] for place in places], most, do_sample=False)
+            found |= {place: [each] for place, each in zip(places, written, strict=True)}
+        return [found[place] for place in range(len(encoded))]
+
+    def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
+        """So many rationales for one conversation, drawn at temperature 1; see :meth:`write`."""
+        encoded = self._cut(self._encoded([asked])[0], self.longest - most)
+        self._torch.manual_seed(seed)
+        return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
+
+    def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
+        """How likely rationales are, with the end of their turn, after the conversations that ask for them.
+
+        Returns:
+            Log-probability (the sum over the tokens) and number of tokens of each, shape (rationales, 2), on the processor.
+        """
+        before = self._encoded([asked for asked, _ in written])
+        said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
+        said = [[*each[: self.longest // 2], *self._ends[:1]] for each in said]
+        encoded = [
+            [*self._cut(one, self.longest - len(other)), *other] for one, other in zip(before, said, strict=True)
+        ]
 
         def read(places: list[int]) -> Any:
             ids, mask = self._padded([encoded[place] for place in places])
-            if trained and len(encoded) > AT_ONCE:
-                return again(self._said, ids, mask, use_reentrant=False)
-            return self._said(ids, mask)
+            counts = self._torch.tensor([len(said[place]) for place in places], device=self.device)
+            most = max(len(said[place]) for place in places)
+            logits = self._logits(ids, mask, most + 1)[:, :-1]
+            found = self._torch.log_softmax(logits, dim=-1).gather(-1, ids[:, -most:, None])[:, :, 0]
+            is_said = self._torch.arange(most, device=self.device) >= most - counts[:, None]
+            return self._torch.stack([(found * is_said).sum(-1), counts.float()], dim=-1)
 
-        with self._torch.set_grad_enabled(trained):
-            return by_length([len(each) for each in encoded], AT_ONCE, read)
+        return self._read(encoded, read)
 
     def parameters(self) -> list[Any]:
         """The LoRA matrices."""
@@ -138,27 +190,38 @@ class CausalNetwork:
                 after = before + each.get_delta_weight("default").data.float()
                 yield name, before.cpu().numpy(), after.cpu().numpy()
 
-    def _encoded(self, texts: Sequence[ScoredText]) -> list[list[int]]:
-        """The tokens of each text's conversation up to where the model answers."""
-        if not texts:
+    def _encoded(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
+        """The tokens of each conversation up to where the model answers."""
+        if not conversations:
             return []
         shown = [
             self._tokenizer.apply_chat_template(
-                [{"role": role, "content": content} for role, content in each.messages],
+                [{"role": role, "content": content} for role, content in each],
                 add_generation_prompt=True,
                 tokenize=False,
                 enable_thinking=False,
             )
-            for each in texts
+            for each in conversations
         ]
         encoded: list[list[int]] = self._tokenizer(shown, add_special_tokens=False, verbose=False)["input_ids"]
         return encoded
 
-    def _cut(self, tokens: list[int]) -> list[int]:
-        if len(tokens) <= self.longest:
+    def _cut(self, tokens: list[int], longest: int) -> list[int]:
+        if len(tokens) <= longest:
             return tokens
-        head = self.longest // HEAD
-        return tokens[:head] + tokens[head - self.longest :]
+        head = longest // HEAD
+        return tokens[:head] + tokens[head - longest :]
+
+    def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
+        """Rows of texts of like length, read together; what training keeps of them is worked out again where there are many."""
+        again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
+        trained = self._model.training
+
+        def some(places: list[int]) -> Any:
+            return again(read, places, use_reentrant=False) if trained and len(encoded) > AT_ONCE else read(places)
+
+        with self._torch.set_grad_enabled(trained):
+            return by_length([len(each) for each in encoded], AT_ONCE, some)
 
     def _padded(self, texts: Sequence[list[int]]) -> tuple[Any, Any]:
         """Tokens with padding before them, and which are none; the end of every text is at the same place."""
@@ -168,10 +231,51 @@ class CausalNetwork:
         return tuple(self._torch.tensor(each, device=self.device) for each in (ids, mask))
 
     def _said(self, ids: Any, mask: Any) -> Any:
-        places = (mask.cumsum(-1) - 1).clamp(min=0)
-        found = self._model(input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=1, use_cache=False)
-        said = self._torch.log_softmax(found.logits[:, -1].float(), dim=-1)
+        said = self._torch.log_softmax(self._logits(ids, mask, 1)[:, -1], dim=-1)
         return self._torch.stack([said[:, tokens].logsumexp(-1) for tokens in self._words], dim=-1)
+
+    def _logits(self, ids: Any, mask: Any, last: int) -> Any:
+        """Of the last so many places, in float32; shape (texts, last, tokens)."""
+        places = (mask.cumsum(-1) - 1).clamp(min=0)
+        found = self._model(
+            input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
+        )
+        return found.logits.float()
+
+    def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
+        """What is written after each text, up to the end of the turn or ``most`` tokens."""
+        configuration = import_optional("transformers", "train", "transformers").GenerationConfig
+        was, trained = self._model.generation_config, self._model.training
+        ids, mask = self._padded(encoded)
+        drawn = {"top_k": 0, "top_p": 1.0} if how["do_sample"] else {}
+        wanted = configuration(
+            max_new_tokens=most, eos_token_id=self._ends or None, pad_token_id=(self._ends or [0])[0], **how, **drawn
+        )
+        self._model.eval()
+        try:
+            self._model.get_base_model().generation_config = configuration()  # its own would fill in what is left open
+            with quiet(), self._torch.no_grad():
+                found = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
+        finally:
+            self._model.get_base_model().generation_config = was
+            self._model.train(trained)
+        return [self._written(each) for each in found[:, ids.shape[1] :].tolist()]
+
+    def _written(self, tokens: list[int]) -> Rationale:
+        ends = [place for place, each in enumerate(tokens) if each in self._ends]
+        said = tokens[: ends[0]] if ends else tokens
+        return Rationale(self._tokenizer.decode(said, skip_special_tokens=True).strip(), bool(ends))
+
+
+def _turn_ends(tokenizer: Any) -> list[int]:
+    """Tokens with which a turn of the model ends: the one that the chat template has there first, then that of a text's end."""
+    shown = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
+    )
+    after = tokenizer(shown.rpartition("yes")[2], add_special_tokens=False)["input_ids"]
+    found = [each for each in after if tokenizer.decode([each]).strip()][:1]
+    end = tokenizer.eos_token_id
+    return list(dict.fromkeys([*found, *([] if end is None else [end])]))
 
 
 def _peft() -> Any:

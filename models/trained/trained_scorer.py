@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
@@ -19,6 +19,7 @@ from .scorer_file import CLIP, GGUF_FILE, read_scorer
 
 if TYPE_CHECKING:
     from ..base import Request
+    from .causal import CausalNetwork
     from .network import Network
     from .scored_text import ScoredText
 
@@ -28,10 +29,19 @@ DIGITS = 6
 """Places of P(yes): which texts share a batch changes those beyond them."""
 
 
+class _Said(NamedTuple):
+    """P(yes), the tokens that were read, and the rationale, if there is one."""
+
+    p_yes: float
+    tokens: int
+    rationale: str
+
+
 class TrainedScorer:
     """Answers yes-or-no questions with P(yes), in this process; requests that wait at the same time are answered together.
 
-    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the messages.
+    An encoder reads the question and the example: the evaluator's prompt changes nothing. A causal model reads the messages. Where it
+    writes a rationale first, that follows the word, on a line of its own.
     """
 
     repeats_itself = True
@@ -51,7 +61,7 @@ class TrainedScorer:
         self.identity = f"scorer:{self._file.identity}"
         self._network: Network | None = None
         self._thread = ThreadPoolExecutor(1, "askance-scorer")
-        self._waiting: list[tuple[ScoredText, asyncio.Future[tuple[float, int]]]] = []
+        self._waiting: list[tuple[ScoredText, asyncio.Future[_Said]]] = []
         self._work: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
@@ -68,16 +78,17 @@ class TrainedScorer:
                 "and name another model for roles that write.",
                 fatal=True,
             )
-        future: asyncio.Future[tuple[float, int]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[_Said] = asyncio.get_running_loop().create_future()
         self._waiting.append((scored_text(*request.about, request.messages), future))
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._answer_all())
-        p, tokens = await future
+        p, tokens, rationale = await future
         word = "Yes" if p >= 0.5 else "No"
+        text = f"{word}\n{rationale}" if rationale else word
         p = min(max(p, CLIP), 1.0 - CLIP)
         odds = (("Yes", log(p)), ("No", log(1.0 - p)))
         logprobs = ((word, odds),) if request.parameters.top_logprobs else None
-        return Answer(word, logprobs, tokens, 1, 0.0)
+        return Answer(text, logprobs, tokens, 1, 0.0)
 
     def highest_cost(self, request: Request) -> float:
         """Nothing: it runs here."""
@@ -106,8 +117,8 @@ class TrainedScorer:
                 if not future.done():
                     future.set_result(each)
 
-    def _read(self, texts: list[ScoredText]) -> list[tuple[float, int]]:
-        """P(yes) and the tokens read of each text."""
+    def _read(self, texts: list[ScoredText]) -> list[_Said]:
+        """What is said to each text."""
         if self._network is None:
             weights = self._file.weights_file(self._folder)
             if file_identity(weights) != self._file.weights:
@@ -115,11 +126,15 @@ class TrainedScorer:
                     f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
                 )
             self._network = self._opened()
-        network = self._network
-        expected = expected_scores(network.levels(texts).tolist())
+        network, most = self._network, self._file.rationale_tokens
+        if most is None:
+            levels, rationales = network.levels(texts), [""] * len(texts)
+        else:
+            levels, rationales = cast("CausalNetwork", network).levels_after_rationales(texts, most)
+        expected = expected_scores(levels.tolist())
         return [
-            (round(self._file.calibrated(p), DIGITS), min(tokens, network.longest))
-            for p, tokens in zip(expected, network.tokens(texts), strict=True)
+            _Said(round(self._file.calibrated(p), DIGITS), min(tokens, network.longest), rationale)
+            for p, tokens, rationale in zip(expected, network.tokens(texts), rationales, strict=True)
         ]
 
     def _opened(self) -> Network:

@@ -220,8 +220,8 @@ def test_what_is_too_long_keeps_its_beginning_and_its_end(tiny_causal: Path) -> 
     from askance.models.trained.network import start_network
 
     network: Any = start_network(find_base(str(tiny_causal)), levels=2, longest=16, seed=0, rank=2)
-    assert network._cut(list(range(100))) == [0, 1, 2, 3, *range(88, 100)]
-    assert network._cut(list(range(16))) == list(range(16))
+    assert network._cut(list(range(100)), 16) == [0, 1, 2, 3, *range(88, 100)]
+    assert network._cut(list(range(16)), 16) == list(range(16))
 
 
 SMOLLM = pulled(next(each for each in MODELS if each.name == "smollm2-135m-instruct"))

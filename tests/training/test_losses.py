@@ -10,7 +10,7 @@ import pytest
 
 from askance.models.trained.scored_text import ScoredText
 from askance.training.items import Probe, TrainingItem
-from askance.training.losses import expected, item_losses, mixed_loss, target_levels
+from askance.training.losses import RATIONALE_TIMES, dpo_loss, expected, item_losses, mixed_loss, target_levels
 
 torch: Any = pytest.importorskip("torch")
 
@@ -112,3 +112,25 @@ def test_gradients_are_those_of_the_formula() -> None:
             with torch.no_grad():
                 slope = (loss(logits + moved) - loss(logits - moved)) / (2 * step)
             assert float(found[row, column]) == pytest.approx(float(slope), rel=1e-4, abs=1e-6)
+
+
+def test_a_rationale_counts_by_its_mean_token_five_times_with_the_weight_of_cross_entropy() -> None:
+    levels = log_levels([0.3, 0.7])
+    given = replace(item(1.0, Probe(A)), kind="rationale", rationale="why")
+    total, parts = mixed_loss(levels, [given], {A: 0}, (0.5, 0.0, 1.0), {A: torch.tensor(-2.0)})
+    assert RATIONALE_TIMES == 5 and parts["rationale"] == (2.0, 1.0)
+    assert float(total) == pytest.approx(0.5 * -math.log(0.7) + 5 * 0.5 * 2.0, rel=1e-5)
+
+
+def test_dpo_is_the_logistic_loss_of_the_difference_of_log_ratios() -> None:
+    """Rafailov et al. 2023, eq. 7, with its gradient in eq. 8: -beta * sigmoid(-beta * margin) for the preferred one."""
+    numbers = [[-10.0, -3.0], [-12.0, -2.5], [-11.0, -4.0], [-11.5, -2.0]]
+    better, worse, better_before, worse_before = (torch.tensor(each, dtype=torch.float64) for each in numbers)
+    better.requires_grad_()
+    found = dpo_loss(better, worse, better_before, worse_before, beta=0.3)
+    margins = [0.3 * ((-10 + 11) - (-12 + 11.5)), 0.3 * ((-3 + 4) - (-2.5 + 2))]
+    assert found.tolist() == pytest.approx([math.log(1 + math.exp(-margin)) for margin in margins])
+    found.sum().backward()
+    assert better.grad.tolist() == pytest.approx([-0.3 / (1 + math.exp(margin)) for margin in margins])
+    same = dpo_loss(worse, worse_before, worse, worse_before)
+    assert same.tolist() == pytest.approx([math.log(2)] * 2)

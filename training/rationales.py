@@ -1,0 +1,307 @@
+"""Rationales are drawn, and those that end in the right score are preferred by DPO to those that do not (LMUnit §3.4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+from ..agents.buying import all_together
+from ..models.base import Parameters, make_request
+from ..models.session import run_sync, session
+from ..models.trained.rationale import Rationale, after_rationale, asked_why
+from ..models.trained.trained_scorer import expected_scores
+from ..prompts.errors import AskanceError, InputError
+from .objectives import RationaleObjective, RationalePair
+from .trainer import Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ..evaluation.progress import Watcher
+    from ..memory.verdict_store import SharedStore
+    from ..models.base import Model
+    from ..models.trained.causal import CausalNetwork
+    from ..models.trained.scored_text import ScoredText
+    from .items import TrainingItem
+    from .mixture import Mixture
+    from .options import TrainOptions
+
+RATIONALES_FILE = "rationales.jsonl"
+RATE_SHARE = 0.1
+"""Of the learning rate of the scores: DPO moves weights that can score already."""
+
+
+@dataclass(frozen=True, slots=True)
+class RationaleCase:
+    """A question on an output of the training part whose right answer is known."""
+
+    unit: str
+    """Id of the example."""
+    about: str
+    """The question's id, or the dimension where that has one question."""
+    text: ScoredText
+    wanted: bool
+    """Whether yes is right."""
+
+    def is_right(self, p_yes: float) -> bool:
+        """Whether such a P(yes) is on the right side of 1/2."""
+        return (p_yes >= 0.5) is self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A rationale that was drawn, and the score in which it ends; None where it is empty or was cut off."""
+
+    text: str
+    p_yes: float | None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is to be done about rationales: the cases, and those that another model wrote about them."""
+
+    cases: Sequence[RationaleCase]
+    writer: str | None = None
+    """Name of the other model; None where the scorer writes them itself."""
+    written: Sequence[Sequence[Rationale]] | None = None
+
+
+def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
+    """Every text that alone has a wanted score, once; none where that is 1/2 exactly, as neither answer is then right.
+
+    Args:
+        items: Of training.
+
+    Raises:
+        InputError: There is none.
+    """
+    wanted: dict[ScoredText, list[float]] = {}
+    first: dict[ScoredText, TrainingItem] = {}
+    for each in items:
+        if each.kind in ("verdict", "rating") and len(each.left) == 1:
+            (probe,) = each.left
+            first.setdefault(probe.text, each)
+            wanted.setdefault(probe.text, []).append(1.0 - each.target if probe.is_fault else each.target)
+    means = {text: sum(values) / len(values) for text, values in wanted.items()}
+    found = [
+        RationaleCase(first[text].unit, first[text].about, text, mean > 0.5)
+        for text, mean in means.items()
+        if mean != 0.5
+    ]
+    if not found:
+        raise InputError(
+            "--rationales: nothing in the training part is about a single question with a yes or no as the right answer. Give "
+            "--verdicts, people's answers to questions, or ratings of a dimension that has one question."
+        )
+    return found
+
+
+def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]:
+    """Right rationales each with a wrong one, the surest with the one that is furthest off; each is in one pair at most."""
+    usable = {each.text: each.p_yes for each in drawn if each.p_yes is not None}
+    sureness = {text: p if case.wanted else 1.0 - p for text, p in usable.items()}
+    right = sorted((text for text, p in usable.items() if case.is_right(p)), key=lambda text: -sureness[text])
+    wrong = sorted((text for text, p in usable.items() if not case.is_right(p)), key=sureness.__getitem__)
+    return [RationalePair(case.unit, case.text, better, worse) for better, worse in zip(right, wrong, strict=False)]
+
+
+def buy_rationales(
+    cases: Sequence[RationaleCase], writer: str | Model, settings: TrainOptions, watcher: Watcher
+) -> Writing:
+    """Have a writer say why, so many times for each case; what was bought before is in the store.
+
+    Raises:
+        InputError: The writer's name is wrong.
+        BudgetExceededError: A cap was reached; the answers so far are kept.
+        AskanceError: The endpoint is down, or did not answer all calls.
+    """
+
+    async def buy(store: SharedStore) -> Writing:
+        async with session(settings, store, watcher.say) as (models, gateway):
+            watcher.watch(gateway.budget)
+            by = models.get(writer)
+
+            async def ask(case: RationaleCase) -> list[Rationale]:
+                found = []
+                for sample in range(settings.rationales):
+                    how = Parameters(settings.rationale_tokens, 1.0, settings.seed + sample)
+                    request = make_request(by.identity, asked_why(case.text), how, sample)
+                    answer = await gateway.ask("writer", by, request)
+                    found.append(Rationale(answer.text.strip(), answer.finish != "length"))
+                return found
+
+            watcher.phase("writing rationales", len(cases))
+            return Writing(cases, by.name, await all_together(cases, ask, gateway.concurrency(by), watcher.advance))
+
+    with settings.store() as store:
+        return run_sync(buy(store))
+
+
+def draw(
+    network: CausalNetwork,
+    cases: Sequence[RationaleCase],
+    written: Sequence[Sequence[Rationale]] | None,
+    settings: TrainOptions,
+    file: Path,
+    watcher: Watcher,
+) -> tuple[list[list[Drawn]], float]:
+    """Draw rationales for every case and see in which score each of them ends; what is in the file is not drawn again.
+
+    Args:
+        network: Writes them, unless ``written`` has them, and says yes or no after each.
+        cases: What they are about.
+        written: Those of another writer, of each case.
+        settings: How many, of how many tokens, seed.
+        file: A JSON object a line and case; the same cases in the same order were there before, if any.
+        watcher: Told how the work goes on.
+
+    Returns:
+        Those of each case, and the seconds of the processor that they took, also before.
+
+    Raises:
+        InputError: The file is damaged. AskanceError: It cannot be written.
+    """
+    found, seconds = _read_drawn(file, cases)
+    watcher.phase("drawing rationales", len(cases))
+    try:
+        if file.exists():
+            os.truncate(file, sum(len(line) for line, _ in found))
+        with file.open("a", encoding="ascii", newline="\n") as out:
+            drawn = [each for _, each in found]
+            for place, case in enumerate(cases[len(drawn) :], len(drawn)):
+                began = process_time()
+                mine = _drawn(network, case, None if written is None else written[place], settings)
+                took = process_time() - began
+                out.write(_line(case, mine, took))
+                out.flush()
+                drawn.append(mine)
+                seconds += took
+                watcher.advance(place + 1, len(cases))
+    except OSError as error:
+        raise AskanceError(
+            f"{file}: cannot be written ({error.strerror}). Make room, and run the same command again: it goes on where it was."
+        ) from None
+    return drawn, seconds
+
+
+def _drawn(
+    network: CausalNetwork, case: RationaleCase, written: Sequence[Rationale] | None, settings: TrainOptions
+) -> list[Drawn]:
+    if written is None:
+        seed = zlib.crc32(f"{settings.seed}/rationale/{case.unit}/{case.about}".encode("utf-8", "surrogatepass"))
+        written = network.sample(asked_why(case.text), settings.rationale_tokens, settings.rationales, seed)
+    usable = list(dict.fromkeys(each.text for each in written if each.is_whole and each.text))
+    read = [after_rationale(case.text, each) for each in usable]
+    ends = dict(zip(usable, expected_scores(network.levels(read).tolist()), strict=True)) if read else {}
+    return [Drawn(each.text, ends.get(each.text) if each.is_whole else None) for each in written]
+
+
+def _line(case: RationaleCase, drawn: Sequence[Drawn], seconds: float) -> str:
+    row = {
+        "example": case.unit,
+        "about": case.about,
+        "question": case.text.asked,
+        "wanted": "yes" if case.wanted else "no",
+        "rationales": [{"text": each.text, "p_yes": each.p_yes} for each in drawn],
+        "cpu_seconds": seconds,
+    }
+    return json.dumps(row, ensure_ascii=True) + "\n"
+
+
+def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[str, list[Drawn]]], float]:
+    """The lines that are there with what they hold, and their seconds; a last one that was broken off is none."""
+    if not file.is_file():
+        return [], 0.0
+    found, seconds = [], 0.0
+    lines = file.read_bytes().decode("ascii", "replace").splitlines(keepends=True)
+    for line, case in zip(lines, cases, strict=False):
+        if not line.endswith("\n"):
+            break
+        try:
+            row = json.loads(line)
+            if (row["example"], row["about"]) != (case.unit, case.about):
+                raise ValueError
+            found.append((line, [Drawn(each["text"], each["p_yes"]) for each in row["rationales"]]))
+            seconds += float(row["cpu_seconds"])
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{file}, line {len(found) + 1}: damaged, or of another training. Delete the file to draw the rationales anew."
+            ) from None
+    return found, seconds
+
+
+def improve(
+    network: CausalNetwork,
+    writing: Writing,
+    mixture: Mixture,
+    groups: Mapping[str, str],
+    settings: TrainOptions,
+    places: tuple[Path, Path],
+    fingerprint: str,
+    watcher: Watcher,
+) -> dict[str, Any]:
+    """Draw rationales, make pairs of them and train on these; the network has the better weights of before and after.
+
+    Args:
+        network: Trained to score.
+        writing: The cases.
+        mixture: All data.
+        groups: The document of each unit.
+        settings: How.
+        places: The file of what is drawn, and the folder of the checkpoints.
+        fingerprint: Of the training.
+        watcher: Told how the work goes on.
+
+    Returns:
+        As in ``train.json``: what was drawn, how many of it ended right, how many pairs that made, and how DPO went; ``dpo`` None with
+        a ``reason`` where it was left out.
+    """
+    drawn, seconds = draw(network, writing.cases, writing.written, settings, places[0], watcher)
+    pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
+    ends = Counter(_end(case, each) for case, mine in zip(writing.cases, drawn, strict=True) for each in mine)
+    found = {
+        "from": writing.writer or "scorer",
+        "answers_with": settings.answer_with,
+        "given": sum(each.kind == "rationale" for each in mixture.training),
+        "cases": len(writing.cases),
+        "drawn": ends.total(),
+        **{name: ends[name] for name in ("unusable", "right", "wrong")},
+        "pairs": len(pairs),
+        "cases_with_pairs": len({pair.text for pair in pairs}),
+        "cpu_seconds": seconds,
+        "kept": "before",
+        "dpo": None,
+    }
+    if not pairs:
+        return found | {"reason": "; ".join(_why_no_pair(found, settings))}
+    watcher.phase("reading rationales")
+    objective = RationaleObjective(network, pairs, mixture.validation, settings)
+    curve = Trainer(objective, groups, settings, places[1], fingerprint, rate_share=RATE_SHARE).run(watcher)
+    kept = "after" if curve.best_epoch else "before"
+    return found | {"kept": kept, "dpo": curve.to_dict(), "cpu_seconds": seconds + curve.cpu_seconds}
+
+
+def _end(case: RationaleCase, drawn: Drawn) -> str:
+    if drawn.p_yes is None:
+        return "unusable"
+    return "right" if case.is_right(drawn.p_yes) else "wrong"
+
+
+def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[str]:
+    if found["unusable"] == found["drawn"]:
+        yield (
+            f"each of the {found['drawn']} rationales is empty or was cut off after {settings.rationale_tokens} tokens "
+            "(--rationale-tokens); give judges' explanations or comments to learn from, or another base"
+        )
+    elif not found["wrong"]:
+        yield "every rationale that can be used ended in the right score"
+    elif not found["right"]:
+        yield "no rationale ended in the right score"
+    else:
+        yield "no question on an output has a right and a wrong one; draw more of them (--rationales)"
