@@ -230,7 +230,7 @@ class TrainJob:
         remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
         for each in remarks:
             shown.say(f"Note: {each}.")
-        _check_room(self.output, network)
+        _check_room(self.output, network, trainings=1 if self.writing is None else 2)
         groups = groups_of(self.examples, self.preferences)
         tested = self._tested(groups)
         base = verdicts_of(ScorerReader(network, _text_of(self.prompt)), tested, self.checklist)
@@ -360,10 +360,10 @@ def _cut(share: float, most: int, longest: int) -> str:
     )
 
 
-def _check_room(place: Path, network: Network) -> None:
+def _check_room(place: Path, network: Network, trainings: int) -> None:
     """See that the disk has room for what training writes."""
     there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
-    need = ROOM * sum(each.numel() * each.element_size() for each in network.state().values())
+    need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
     free = shutil.disk_usage(there).free
     if free < need:
         raise AskanceError(

@@ -79,6 +79,7 @@ def trained(tiny_causal: Path, tmp_path_factory: pytest.TempPathFactory) -> Trai
 def test_lora_learns_the_teacher_and_people(trained: TrainResult) -> None:
     test = trained.data["test"]
     assert test["verdicts"]["pearson"] > 0.8 and test["people"]["scorer"]["spearman"] > 0.8
+    assert "rationales" not in trained.data and "rationales" not in trained.data["options"]
     place = Path(trained.data["scorer"])
     assert {each.name for each in place.iterdir()} == {
         "adapter_model.safetensors",

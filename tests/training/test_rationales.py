@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from askance.commands.learning.train import command
+from askance.cli import main
 from askance.evaluation.evaluate import evaluate
 from askance.models.base import Request
 from askance.models.trained.bases import find_base
@@ -35,7 +34,7 @@ from askance.training.rationales import Drawn, RationaleCase, pairs_of, rational
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
-from .conftest import CHECKLIST, WORDS, made, options, p_yes, said
+from .conftest import CHECKLIST, WORDS, made, p_yes, said
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -399,18 +398,12 @@ def test_what_rationales_do_not_go_with_is_refused(
 
 
 def test_on_the_command_line_an_encoder_that_is_to_write_ends_with_2(
-    tiny_base: Path, examples: list[Example], tmp_path: Path
+    tiny_base: Path, examples: list[Example], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, questions = tmp_path / "examples.jsonl", tmp_path / "checklist.yaml"
     data.write_text("".join(each.model_dump_json(exclude_none=True) + "\n" for each in examples), encoding="utf-8")
     questions.write_text(dump_checklist(CHECKLIST), encoding="utf-8")
     words = [str(data), "--checklist", str(questions), "--base", str(tiny_base), "-o", str(tmp_path / "s")]
-    found = CliRunner().invoke(command, [*words, "--rationales", "4"])
-    assert isinstance(found.exception, InputError) and "writes nothing" in str(found.exception)
-
-
-def test_settings_of_rationales_leave_other_trainings_as_they_were() -> None:
-    from askance.training.options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS
-
-    plain = options().model_dump(exclude=set(NOT_IN_FINGERPRINT | RATIONALE_SETTINGS))
-    assert not any("rationale" in name or name == "answer_with" for name in plain)
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *words, "--rationales", "4"])
+    assert ended.value.code == 2 and "writes nothing" in " ".join(capsys.readouterr().err.split())
