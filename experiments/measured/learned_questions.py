@@ -78,6 +78,7 @@ def line(record: RunRecord) -> dict[str, Any]:
         "questions": [
             {
                 "text": each.criterion,
+                "sees": each.sees,
                 "comments": list(each.comments),
                 "effect": _short(each.effect),
                 "worth_on_test": difference(each.worth.test),
