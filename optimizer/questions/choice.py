@@ -190,9 +190,8 @@ class Chooser:
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
         """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
         if may_see_less(best.prompt, self.examples):
-            some = sorted(named, key=lambda name: sha256(named[name].text.encode()).digest())[
-                :COMPARED
-            ]  # alike in all folds
+            order = {name: sha256(each.text.encode()).digest() for name, each in named.items()}
+            some = sorted(named, key=order.__getitem__)[:COMPARED]  # nearly the same in all folds
             found = []
             for sees in VIEWS:
                 shown = {name: replace(named[name], sees=sees) for name in some}
