@@ -80,8 +80,11 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
             held += 1
     for situation in SITUATIONS:
         known = {name: value for name, value in situation.items() if name in record.model_fields}
+        others = [each for each in idle_rules(record) if known.keys() & each.names and each.when(defaults | known)]
         if known != situation or not rule.when(defaults | known) or known.keys() & rule.names:
             continue  # it would be refused itself
+        if others and rule.when(defaults):
+            continue  # it is refused by another rule, and this one holds without it
         for name in rule.names:
             given = known | {name: another(record, name)}
             if not rule.when(defaults | given):
