@@ -304,4 +304,7 @@ def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[s
     elif not found["right"]:
         yield "no rationale ended in the right score"
     else:
-        yield "no question on an output has a right and a wrong one; draw more of them (--rationales)"
+        yield (
+            "no question on an output has a right and a wrong one, so what is said hangs little on the rationale; draw more of them "
+            "(--rationales), or train for more --epochs"
+        )
