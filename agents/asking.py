@@ -175,6 +175,14 @@ class OneByOne(ABC):
     def _blocks(self) -> list[str]:
         return [self._block(question) for question in self.questions]
 
+    @cached_property
+    def _by_view(self) -> dict[Sees, list[tuple[int, Question, str]]]:
+        """The questions by what they see, each with its place and its block."""
+        found: dict[Sees, list[tuple[int, Question, str]]] = {}
+        for place, (question, block) in enumerate(zip(self.questions, self._blocks, strict=True)):
+            found.setdefault(question.sees, []).append((place, question, block))
+        return found
+
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """What the questions on an example stand in."""
         return frame(self.prompt, example, sees)
@@ -182,14 +190,12 @@ class OneByOne(ABC):
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
         """One call for each question; those that see the same stand together."""
         parameters, word = _for_replicate(self._parameters, replicate), self.wants_a_word
-        every = list(enumerate(zip(self.questions, self._blocks, strict=True), position))
-        for sees in dict.fromkeys(question.sees for question in self.questions):
+        for sees, asked in self._by_view.items():
             framing = self._frame(example, sees)
             keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
-            for index, (question, block) in every:
-                if question.sees == sees:
-                    rest = block + framing.after
-                    yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
+            for place, question, block in asked:
+                rest, index = block + framing.after, position + place
+                yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
 
 
 @dataclass(frozen=True)
