@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..agents.asking import EachAsking
-from ..models.trained.rationale import after_rationale
-from ..models.trained.scored_text import scored_text
+from ..models.trained.scored_text import after_rationale, scored_text
 from ..prompts.comments import WHOLE
 from ..prompts.examples import Example
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ..models.trained.rationale import after_rationale, asked_for, asked_why
+from ..models.trained.scored_text import after_rationale, asked_for, asked_why
 from ..models.trained.torch_tools import torch_library
 from .losses import LOSSES, dpo_loss, mixed_loss, weight_of
 

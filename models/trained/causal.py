@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...prompts.errors import InputError, import_optional
 from ..probabilities import spelling
 from .bases import find_base
-from .rationale import Rationale, after_rationale, asked_why
+from .scored_text import Rationale, after_rationale, asked_why
 from .scorer_file import WEIGHTS_FILES
 from .torch_tools import by_length, device, load, quiet, torch_library
 

@@ -1,9 +1,11 @@
-"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1)."""
+"""What a scorer reads: a unit test u with a prompt p and a response r (LMUnit §3.1), and the rationale that it may write first (§3.3)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...prompts.templates import template
 
 if TYPE_CHECKING:
     from ...prompts.checklist import Question
@@ -39,3 +41,28 @@ def scored_text(question: Question, example: Example, messages: tuple[Message, .
     beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
     given = [each for each in beside if each]
     return ScoredText("\n".join(asked), example.output or "", "\n".join(given), messages)
+
+
+class Rationale(NamedTuple):
+    """Why an answer is yes or no, in words: a turn of its own in the judge's conversation."""
+
+    text: str
+    is_whole: bool = True
+    """Whether it came to its end; else it was cut off."""
+
+
+def asked_why(text: ScoredText) -> tuple[Message, ...]:
+    """The conversation in which the rationale is asked for, before the answer."""
+    *before, (role, content) = text.messages
+    return (*before, (role, f"{content}\n\n{template('rationale_first')}"))
+
+
+def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
+    """The text whose conversation goes on with a rationale, and then asks for the answer in one word."""
+    said: tuple[Message, ...] = (("assistant", rationale), ("user", template("rationale_then")))
+    return replace(text, messages=(*asked_why(text), *said))
+
+
+def asked_for(text: ScoredText) -> tuple[Message, ...]:
+    """Of a text :func:`after_rationale`, the conversation that the rationale was asked for in."""
+    return text.messages[:-2]

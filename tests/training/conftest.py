@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,4 +93,31 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         attention_probs_dropout_prob=0.05,
     )
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+def random_llama(folder: Path, template: str, *, further: Sequence[str] = (), longest: int) -> Path:
+    """A Llama of two layers with random numbers, whose tokens are words; ``further`` ones beside those of the world."""
+    torch = pytest.importorskip("torch")
+    transformers: Any = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    torch.manual_seed(0)
+    ours = ["good", "broken", "nice", "damaged", "user", "assistant", "yes", "no", "Yes", "No", "Question", *further]
+    vocabulary = {word: place for place, word in enumerate(["[UNK]", *WORDS, *ours])}
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    config = transformers.LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=longest,
+        initializer_range=0.3,
+        tie_word_embeddings=True,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
     return folder

@@ -21,10 +21,10 @@ from askance.training import trainer
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
-from .conftest import CHECKLIST, WORDS, made, p_yes, said
+from .conftest import CHECKLIST, made, p_yes, random_llama, said
 
 torch: Any = pytest.importorskip("torch")
-transformers: Any = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 PROMPT = Prompt("{output} {question}")
@@ -45,28 +45,7 @@ TEMPLATE = "{% for each in messages %}{{ each['role'] }} {{ each['content'] }} {
 @pytest.fixture(scope="session")
 def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers with random numbers, whose tokens are words."""
-    torch.manual_seed(0)
-    tokenizers = pytest.importorskip("tokenizers")
-    ours = ["good", "broken", "nice", "damaged", "user", "assistant", "yes", "no", "Yes", "No", "Question"]
-    vocabulary = {word: place for place, word in enumerate(["[UNK]", *WORDS, *ours])}
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    folder = tmp_path_factory.mktemp("causal")
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    config = transformers.LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    return random_llama(tmp_path_factory.mktemp("causal"), TEMPLATE, longest=64)
 
 
 @pytest.fixture(scope="module")

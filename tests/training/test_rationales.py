@@ -17,8 +17,7 @@ from askance.evaluation.evaluate import evaluate
 from askance.models.base import Request
 from askance.models.trained.bases import find_base
 from askance.models.trained.network import start_network
-from askance.models.trained.rationale import Rationale, after_rationale, asked_for, asked_why
-from askance.models.trained.scored_text import ScoredText
+from askance.models.trained.scored_text import Rationale, ScoredText, after_rationale, asked_for, asked_why
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.checklist import dump_checklist
 from askance.prompts.comments import Comment
@@ -34,7 +33,7 @@ from askance.training.rationales import Drawn, RationaleCase, pairs_of, rational
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
-from .conftest import CHECKLIST, WORDS, made, p_yes, said
+from .conftest import CHECKLIST, WORDS, made, p_yes, random_llama, said
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -73,29 +72,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers with random numbers, whose tokens are words and whose turns have an end."""
-    torch.manual_seed(0)
-    tokenizers = pytest.importorskip("tokenizers")
-    ours = ["good", "broken", "nice", "damaged", "user", "assistant", "yes", "no", "Yes", "No", "Question", "end"]
-    ours += ["there", "missing"]
-    vocabulary = {word: place for place, word in enumerate(["[UNK]", *WORDS, *ours])}
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    folder = tmp_path_factory.mktemp("writer")
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
-    config = transformers.LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=128,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    return random_llama(tmp_path_factory.mktemp("writer"), TEMPLATE, further=("end", "there", "missing"), longest=128)
 
 
 def explained(examples: list[Example]) -> VerdictColumns:
