@@ -29,7 +29,6 @@ from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
-from .optimizer.questions.choice import may_see_less
 from .optimizer.runner import RunResult, run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.checklist import Checklist
@@ -288,7 +287,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     pruning = options.max_lessons * one_version if options.prune else 0
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
-        words = most_calls(len(job.checklist.questions), development) + one_version
+        views = 1 + job.prompt.can_show_less_of(job.examples)
+        words = most_calls(len(job.checklist.questions), development, views) + one_version
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
     calibrates = isinstance(options, AlignOptions) and options.calibrate
     if only_words or calibrates:
@@ -354,7 +354,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )
     dimensions = len(human_dimensions(job.examples))
-    views = 2 if may_see_less(job.prompt, job.examples) else 1
+    views = 1 + job.prompt.can_show_less_of(job.examples)
     most = calls_at_most(
         taught,
         tests,

@@ -21,7 +21,7 @@ from ..models.session import BackgroundLoop
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.subject import Observation
 from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
-from ..prompts.checklist import Question
+from ..prompts.checklist import Question, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -185,7 +185,7 @@ def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
 
 def _asked(question: Question) -> str:
     """A question in words; the same one may be asked of the output alone besides."""
-    return question.criterion if question.sees == "all" else f"{question.criterion} (asked of the output alone)"
+    return marked(question.text, question.good, question.sees)
 
 
 def _name(seen: Observation, verdict: Verdict) -> str:

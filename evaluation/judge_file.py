@@ -244,6 +244,8 @@ def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[
             row = {"from": "start"} if old.good == each.good else {"from": "flipped", "good": old.good}
         if found is not None and found.after is not None:
             row |= {"text": found.before.text, "good": found.before.good, "n": found.after.n}
+            if found.before.sees != found.after.sees:
+                row["sees"] = found.before.sees
             row |= {"agreement": _short(found.after.correlation), "agreement_before": _short(found.before.correlation)}
         origins[each.id] = QuestionOrigin.model_validate(row)
     return origins

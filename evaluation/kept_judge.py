@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
-from ..prompts.checklist import Checklist, GoodAnswer, dump_checklist, dump_texts
+from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.rows import write_whole
@@ -69,6 +69,8 @@ class QuestionOrigin(_Part):
     """What was asked before it was worded anew."""
     good: GoodAnswer | None = None
     """Which answer spoke for the output then; people's answers to the question mean this one."""
+    sees: Sees | None = None
+    """What the judge was shown then, where that is another thing now."""
     agreement: float | None = None
     """Rank correlation with the judge that it was worded after, on ``n`` development examples."""
     agreement_before: float | None = None

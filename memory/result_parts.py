@@ -299,11 +299,12 @@ class WordingRecord(ResultPart):
     correlation: float | None = None
     n: int = 0
     dropped: str | None = None
+    sees: Sees = "all"
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one."""
-        return marked(self.text, self.good)
+        """The text, and that yes is a fault where it is one, and that it is asked of the output alone where it is."""
+        return marked(self.text, self.good, self.sees)
 
 
 class QuestionWordingsRecord(ResultPart):

@@ -27,15 +27,18 @@ READY = ("global",)
 
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
+ALONE = "of the output alone"
+"""How one is marked, where it is asked both ways, that sees nothing else."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output"]
 """What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
-def marked(text: str, good: str) -> str:
-    """A question as it is listed: one to which no is the good answer is said to look for a fault."""
-    return f"{text} ({FAULT})" if good == "no" else text
+def marked(text: str, good: str, sees: Sees = "all") -> str:
+    """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
+    said = [mark for mark, holds in ((FAULT, good == "no"), (ALONE, sees == "output")) if holds]
+    return f"{text} ({', '.join(said)})" if said else text
 
 
 class Polar(BaseModel):

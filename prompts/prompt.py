@@ -6,7 +6,7 @@ A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -98,10 +98,10 @@ class Prompt:
         left = _without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
 
-    @property
-    def shows_more_than_output(self) -> bool:
-        """Whether questions can be asked of the output alone in another prompt than this."""
-        return not self.placeholders or self.of_output_alone is not self
+    def can_show_less_of(self, examples: Iterable[Example]) -> bool:
+        """Whether a judge with this prompt is shown more of the examples than their outputs, and can be shown these alone."""
+        shows_more = not self.placeholders or self.of_output_alone is not self
+        return shows_more and any(each.has_more_than_output for each in examples)
 
     @property
     def _placeholders(self) -> list[str]:

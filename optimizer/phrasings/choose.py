@@ -22,7 +22,7 @@ from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman, spearman_intervals
 from ...stats.differences import paired_difference
 from ...stats.resampling import Resampling
-from .wordings import QuestionWordings, WordingTried
+from .wordings import QuestionWordings, Wording, WordingTried
 
 RUNGS = (12, 24)
 """Development examples after which the worse half of the wordings is dropped."""
@@ -74,11 +74,16 @@ class Trying:
 
     def own(self, answers: Answers) -> WordingTried:
         """The source's wording, with its good answer."""
-        return self._correlated(WordingTried(self.question.text, self.question.good), answers)
+        return self._correlated(self.asked, answers)
 
-    def other(self, text: str, answers: Answers) -> WordingTried:
+    @property
+    def asked(self) -> WordingTried:
+        """The source's wording, not yet tried."""
+        return WordingTried(self.question.text, self.question.good, sees=self.question.sees)
+
+    def other(self, wording: Wording, answers: Answers) -> WordingTried:
         """Another wording, with the good answer that the data speak for."""
-        asked = self._correlated(WordingTried(text, "yes"), answers)
+        asked = self._correlated(WordingTried(wording.text, "yes", sees=wording.sees), answers)
         if asked.correlation is None or asked.correlation >= 0:
             return asked if asked.correlation else replace(asked, good=self.question.good)
         return replace(asked, good="no", correlation=-asked.correlation)
@@ -92,19 +97,19 @@ class Trying:
         return [None if p is None else 1 - p if wording.good == "no" else p for p in answers.values()]
 
     def choose(
-        self, own: Answers, others: Mapping[str, Answers], tried: Sequence[WordingTried], resampling: Resampling
+        self, own: Answers, others: Mapping[Wording, Answers], tried: Sequence[WordingTried], resampling: Resampling
     ) -> QuestionWordings:
         """The best wording in place of the source's own, if it is better by more than the selection bias.
 
         Args:
             own: The target's answers to the source's wording, on all examples.
-            others: Those to the wordings that are left, by text, on the same examples.
+            others: Those to the wordings that are left, on the same examples.
             tried: All that were tried, those that were dropped with the reason.
             resampling: How the standard error of the gain is made.
         """
         before = self.own(own)
-        found = [self.other(text, answers) for text, answers in others.items()]
-        turned = self.other(before.text, own)
+        found = [self.other(wording, answers) for wording, answers in others.items()]
+        turned = self.other(before.wording, own)
         if turned.good != before.good:
             found.append(turned)
         every = (*tried, *found)
@@ -114,7 +119,7 @@ class Trying:
             return made
         if best.correlation is None:
             return replace(made, reason="the target answers every other wording alike")
-        answers = own if best is turned else others[best.text]
+        answers = own if best is turned else others[best.wording]
         wanted = [self.wanted[each] for each in own]
         difference = paired_difference(
             self.p_good(before, own), self.p_good(best, answers), wanted, resampling, undefined_as_zero=True
@@ -139,10 +144,10 @@ class Trying:
         return found.p_against is not None and found.p_against <= CLEAR
 
 
-def better_half(tried: Sequence[WordingTried]) -> set[str]:
-    """Texts of the wordings that correlate best, an odd one among them; of equal ones the first."""
+def better_half(tried: Sequence[WordingTried]) -> set[Wording]:
+    """Those that correlate best, an odd one among them; of equal ones the first."""
     order = sorted(tried, key=lambda each: -(each.correlation or 0.0))
-    return {each.text for each in order[: (len(order) + 1) // 2]}
+    return {each.wording for each in order[: (len(order) + 1) // 2]}
 
 
 def unanswered(answers: Answers) -> bool:

@@ -1,5 +1,6 @@
 """The first step of a migration: every question is worded anew for the target, by the source's verdicts on development.
 
+Its own words asked of the output alone are one of the wordings: a small model mixes up the output with what it was made from.
 It costs one short call an example and wording, and leaves every other verdict as it is. Wordings are chosen on
 development alone, by successive halving; the whole new checklist goes through the acceptance test once.
 """
@@ -19,7 +20,7 @@ from ..contest import Contest
 from ..events import QuestionWorded, Teller
 from ..subject import Draft, Subject, Version
 from .choose import Answers, Trying, better_half, in_turns, nothing_to_tell, rungs, unanswered
-from .wordings import QuestionWordings, WordingTried
+from .wordings import QuestionWordings, Wording, WordingTried
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class WordQuestions:
 
     async def _word(self, draft: Draft, question: Question) -> QuestionWordings:
         source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
-        asked = WordingTried(question.text, question.good)
+        asked = Trying(question, {}).asked
         reason = nothing_to_tell(source)
         if reason is not None:
             return QuestionWordings(question.id, asked, reason)
@@ -74,41 +75,42 @@ class WordQuestions:
             return QuestionWordings(question.id, asked, f"no other wordings could be had: {error}")
         wanted = {name: question.p_good(each.p_yes) for name, each in source.items() if each.p_yes is not None}
         order = in_turns([each.id for each in self.examples if each.id in wanted], source)
-        return await self._choose(draft, Trying(question, wanted), texts, order)
+        others = [Wording(text, question.sees) for text in texts]
+        if draft.prompt.can_show_less_of(self.examples):
+            others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
+        return await self._choose(draft, Trying(question, wanted), others, order)
 
     async def _choose(
-        self, draft: Draft, trying: Trying, texts: Sequence[str], order: Sequence[str]
+        self, draft: Draft, trying: Trying, others: Sequence[Wording], order: Sequence[str]
     ) -> QuestionWordings:
         """Successive halving: all wordings on a few examples, the better half on more."""
         by_id = {example.id: example for example in self.examples}
         own: Answers = {}
-        left: dict[str, Answers] = {text: {} for text in texts}
+        left: dict[Wording, Answers] = {each: {} for each in others}
         dropped: list[WordingTried] = []
         start = 0
         for rung in rungs(len(order)):
             judged = await self._judge(
-                draft, trying.question, [trying.question.text, *left], [by_id[each] for each in order[start:rung]]
+                draft, trying.question, [trying.asked.wording, *left], [by_id[each] for each in order[start:rung]]
             )
             own = {**own, **judged[0]}
-            left = {text: {**known, **new} for (text, known), new in zip(left.items(), judged[1:], strict=True)}
-            tried = {text: trying.other(text, answers) for text, answers in left.items()}
-            lost = {text: "the target left too many unanswered" for text in left if unanswered(left[text])}
+            left = {each: {**known, **new} for (each, known), new in zip(left.items(), judged[1:], strict=True)}
+            tried = {each: trying.other(each, answers) for each, answers in left.items()}
+            lost = {each: "the target left too many unanswered" for each in left if unanswered(left[each])}
             if rung < len(order):
-                rest = [tried[text] for text in left if text not in lost]
-                keep = better_half(rest)
-                lost |= {
-                    each.text: f"not in the better half after {rung} examples" for each in rest if each.text not in keep
-                }
-            dropped += [replace(tried[text], dropped=why) for text, why in lost.items()]
-            left = {text: answers for text, answers in left.items() if text not in lost}
+                rest = [each for each in left if each not in lost]
+                keep = better_half([tried[each] for each in rest])
+                lost |= {each: f"not in the better half after {rung} examples" for each in rest if each not in keep}
+            dropped += [replace(tried[each], dropped=why) for each, why in lost.items()]
+            left = {each: answers for each, answers in left.items() if each not in lost}
             start = rung
         return trying.choose(own, left, dropped, self.resampling)
 
     async def _judge(
-        self, draft: Draft, question: Question, texts: Sequence[str], examples: Sequence[Example]
+        self, draft: Draft, question: Question, wordings: Sequence[Wording], examples: Sequence[Example]
     ) -> list[dict[str, float | None]]:
         """The target's P(yes) to each wording, by example."""
-        asked = [question.model_copy(update={"text": text, "weight": 1.0}) for text in texts]
+        asked = [question.model_copy(update={**each._asdict(), "weight": 1.0}) for each in wordings]
         if self.together:
             named = tuple(each.model_copy(update={"id": str(place)}) for place, each in enumerate(asked))
             verdicts = await self._observe(draft, named, examples)
@@ -124,9 +126,15 @@ class WordQuestions:
         return [each for each in seen.verdicts if each.replicate == 0]
 
 
-def most_calls(questions: int, examples: int) -> int:
-    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look asks."""
-    wordings, start, calls = MOST_WORDINGS * len(KINDS), 0, len(KINDS)
+def most_calls(questions: int, examples: int, views: int) -> int:
+    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look asks.
+
+    Args:
+        questions: How many there are.
+        examples: How many are in development.
+        views: How a question may be asked: 2 where it may also see the output alone.
+    """
+    wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)
     for rung in rungs(examples):
         calls += (rung - start) * (wordings + 1)
         start, wordings = rung, (wordings + 1) // 2

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from ...prompts.checklist import GoodAnswer, Question, marked
+from ...prompts.checklist import GoodAnswer, Question, Sees, marked
+
+
+class Wording(NamedTuple):
+    """How a question is asked: in which words, and with what in view."""
+
+    text: str
+    sees: Sees = "all"
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,12 @@ class WordingTried:
     n: int = 0
     dropped: str | None = None
     """Why it was judged on no more examples; None where it came to the end."""
+    sees: Sees = "all"
+
+    @property
+    def wording(self) -> Wording:
+        """How it is asked."""
+        return Wording(self.text, self.sees)
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,7 @@ class QuestionWordings:
         """The question as the target is asked it: another text, and perhaps another good answer."""
         if self.after is None:
             return question
-        return question.model_copy(update={"text": self.after.text, "good": self.after.good})
+        return question.model_copy(update={**self.after.wording._asdict(), "good": self.after.good})
 
     def decided(self, *, accepted: bool) -> QuestionWordings:
         """With what the acceptance test said."""
@@ -64,7 +77,7 @@ class QuestionWordings:
         """What became of the question on development, for people."""
         if self.after is None:
             return f"question {self.question} stays as it is: {self.reason}"
-        asked = marked(f"'{self.after.text}'", self.after.good)
+        asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
         return f"question {self.question} is to be asked as {asked}: {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:

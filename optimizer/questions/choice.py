@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ...evaluation.scoring import Targets
     from ...prompts.checklist import Question, Sees
     from ...prompts.examples import Example
-    from ...prompts.prompt import Prompt
     from ..events import Teller
     from ..subject import Draft, Observation, Subject
     from .candidates import Standing
@@ -189,7 +188,7 @@ class Chooser:
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
         """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
-        if may_see_less(best.prompt, self.examples):
+        if best.prompt.can_show_less_of(self.examples):
             order = {name: sha256(each.text.encode()).digest() for name, each in named.items()}
             some = sorted(named, key=order.__getitem__)[:COMPARED]  # nearly the same in all folds
             found = []
@@ -286,11 +285,6 @@ class Chooser:
             what = "turned round" if name in flipped else "left out"
             self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
         return flipped, dropped
-
-
-def may_see_less(prompt: Prompt, examples: Sequence[Example]) -> bool:
-    """Whether a judge with this prompt is shown more of the examples than their outputs, and may be shown less."""
-    return prompt.shows_more_than_output and any(each.has_more_than_output for each in examples)
 
 
 def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:

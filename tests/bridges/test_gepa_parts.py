@@ -23,5 +23,5 @@ def test_a_question_that_is_asked_of_the_output_alone_too_is_told_apart() -> Non
     record = metric.record(Observation(examples, verdicts, scores, checklist), 0)
     assert record["Generated Outputs"] == {
         "Is it short?": "yes, P(yes) = 0.90",
-        "Is it short? (asked of the output alone)": "no, P(yes) = 0.20",
+        "Is it short? (of the output alone)": "no, P(yes) = 0.20",
     }

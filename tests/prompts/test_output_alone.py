@@ -102,10 +102,12 @@ def test_a_protected_part_goes_as_a_whole_or_not_at_all() -> None:
 
 
 def test_whether_there_is_more_than_the_output_to_be_left_out() -> None:
-    assert Prompt("Judge.").shows_more_than_output, "the texts follow it"
-    assert Prompt("{input}\n\n{output}").shows_more_than_output
-    assert not Prompt("{output} {question}").shows_more_than_output
-    assert not Prompt("Does {output} go with {input}?").shows_more_than_output
+    both, alone = [Example(id="1", input="a", output="b")], [Example(id="1", input="", output="b")]
+    assert Prompt("Judge.").can_show_less_of(both), "the texts follow it"
+    assert Prompt("{input}\n\n{output}").can_show_less_of(both)
+    assert not Prompt("{input}\n\n{output}").can_show_less_of(alone)
+    assert not Prompt("{output} {question}").can_show_less_of(both)
+    assert not Prompt("Does {output} go with {input}?").can_show_less_of(both)
 
 
 PIECES = st.sampled_from(

@@ -16,7 +16,7 @@ from askance.optimizer.phrasings.choose import (
     rungs,
     unanswered,
 )
-from askance.optimizer.phrasings.wordings import WordingTried
+from askance.optimizer.phrasings.wordings import Wording, WordingTried
 from askance.prompts.checklist import Question
 from askance.prompts.verdicts import Verdict
 from askance.stats.resampling import Resampling
@@ -73,16 +73,16 @@ def test_the_largest_of_as_many_normals_stays_below_in_four_of_five_cases(number
 def test_the_data_say_which_answer_is_good(question: Question) -> None:
     wanted, (merit, fault) = columns(1, 40, 0.8, -0.8)
     trying = Trying(question, wanted)
-    assert trying.other("merit", merit).good == "yes"
-    assert trying.other("fault", fault).good == "no"
-    assert (trying.other("fault", fault).correlation or 0) > 0.5
+    assert trying.other(Wording("merit"), merit).good == "yes"
+    assert trying.other(Wording("fault"), fault).good == "no"
+    assert (trying.other(Wording("fault"), fault).correlation or 0) > 0.5
 
 
 @pytest.mark.parametrize("question", [ASKED, FAULT])
 @pytest.mark.parametrize("way", [1, -1])
 def test_a_wording_that_is_far_better_is_chosen_with_its_good_answer(question: Question, way: int) -> None:
     wanted, (own, other) = columns(2, 40, 0.0, 0.9 * way)
-    found = Trying(question, wanted).choose(own, {"Is it so?": other}, (), RESAMPLING)
+    found = Trying(question, wanted).choose(own, {Wording("Is it so?"): other}, (), RESAMPLING)
     assert found.after is not None and found.after.text == "Is it so?"
     assert found.after.good == ("yes" if way > 0 else "no")
     assert found.turned is (found.after.good != question.good)
@@ -103,9 +103,9 @@ def test_it_is_not_turned_round_where_that_is_unsure() -> None:
     own: dict[str, float | None] = {name: 1 - p for name, p in wanted.items()}
     shaky = dict(zip(wanted, [0.5, 0.9, 0.3, 0.6, 0.8, 0.1, 0.7, 0.35, 0.65, 0.2, 0.55, 0.45], strict=True))
     trying = Trying(FAULT, wanted)
-    best = trying.other("Is it so?", shaky)
+    best = trying.other(Wording("Is it so?"), shaky)
     assert best.good == "no", "as it was"
-    own_as_merit = Trying(ASKED, wanted).choose(own, {"Is it so?": shaky}, (), RESAMPLING)
+    own_as_merit = Trying(ASKED, wanted).choose(own, {Wording("Is it so?"): shaky}, (), RESAMPLING)
     assert own_as_merit.after is not None and own_as_merit.after.text == ASKED.text, (
         "that it means the opposite is clear"
     )
@@ -117,9 +117,12 @@ def test_it_is_not_turned_round_where_that_is_unsure() -> None:
 def test_a_small_gain_is_no_gain_and_the_more_were_tried_the_more_is_asked_for() -> None:
     wanted, (own, other) = columns(5, 40, 0.55, 0.75)
     trying = Trying(ASKED, wanted)
-    one = trying.choose(own, {"Is it so?": other}, (), RESAMPLING)
+    one = trying.choose(own, {Wording("Is it so?"): other}, (), RESAMPLING)
     many = trying.choose(
-        own, {"Is it so?": other}, [WordingTried(f"{n}", "yes", 0.1, 12, "worse") for n in range(30)], RESAMPLING
+        own,
+        {Wording("Is it so?"): other},
+        [WordingTried(f"{n}", "yes", 0.1, 12, "worse") for n in range(30)],
+        RESAMPLING,
     )
     assert one.gain == many.gain
     assert one.bias is not None and many.bias is not None and many.bias > one.bias
@@ -130,7 +133,7 @@ def test_of_wordings_that_are_no_better_few_are_chosen() -> None:
     chosen = 0
     for seed in range(150):
         wanted, (own, *others) = columns(100 + seed, 30, *[0.4] * 9)
-        named = {f"Is it {n}?": answers for n, answers in enumerate(others)}
+        named = {Wording(f"Is it {n}?"): answers for n, answers in enumerate(others)}
         chosen += Trying(ASKED, wanted).choose(own, named, (), Resampling(resamples=100, seed=seed)).after is not None
     assert chosen <= 24, "best of eight, none better: 8 % and some"
 
@@ -139,7 +142,7 @@ def test_of_wordings_of_which_one_is_much_better_most_are_chosen() -> None:
     chosen = 0
     for seed in range(60):
         wanted, (own, best, *others) = columns(400 + seed, 30, 0.1, 0.85, *[0.2] * 7)
-        named = {"best": best} | {f"Is it {n}?": answers for n, answers in enumerate(others)}
+        named = {Wording("best"): best} | {Wording(f"Is it {n}?"): answers for n, answers in enumerate(others)}
         found = Trying(ASKED, wanted).choose(own, named, (), Resampling(resamples=100, seed=seed))
         chosen += found.after is not None and found.after.text == "best"
     assert chosen >= 45
@@ -155,11 +158,11 @@ def test_missing_answers_are_left_out_and_too_many_are_too_many() -> None:
 
 def test_the_better_half_has_the_odd_one_and_an_undefined_correlation_is_none() -> None:
     tried = [WordingTried("a", "yes", None), WordingTried("b", "yes", 0.4), WordingTried("c", "no", 0.6)]
-    assert better_half(tried) == {"b", "c"}
+    assert better_half(tried) == {Wording("b"), Wording("c")}
 
 
 def test_a_target_that_answers_every_wording_alike_keeps_the_question() -> None:
     wanted, (own,) = columns(7, 20, 0.5)
-    found = Trying(ASKED, wanted).choose(own, {"Is it so?": dict.fromkeys(own, 0.9)}, (), RESAMPLING)
+    found = Trying(ASKED, wanted).choose(own, {Wording("Is it so?"): dict.fromkeys(own, 0.9)}, (), RESAMPLING)
     assert found.after is None
     assert "alike" in found.reason

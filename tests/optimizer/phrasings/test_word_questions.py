@@ -161,7 +161,10 @@ def test_the_question_that_the_target_mishears_is_asked_for_the_thing_itself(don
 def test_questions_that_are_understood_or_tell_nothing_stay_and_it_is_said(done: askance.RunResult) -> None:
     polite, there = (question(done.result, name) for name in ("polite", "there"))
     assert polite["after"] is None and "by chance" in polite["reason"]
-    assert len(polite["tried"]) == 2
+    assert [(each["text"], each["sees"]) for each in polite["tried"] if each["sees"] == "output"] == [
+        (POLITE, "output")
+    ]
+    assert len(polite["tried"]) == 3
     assert there["after"] is None and "the source answers yes on all 30 development" in there["reason"]
     assert there["tried"] == []
 
@@ -335,6 +338,47 @@ def test_a_writer_that_fails_leaves_the_questions_and_it_is_said(hearing: Hearin
     assert "no other wordings could be had" in question(result, "refund")["reason"]
     assert result["accepted_edits"] == []
     assert result["parity"]["test"]["best"]["same"]["n"] == 120
+
+
+@pytest.mark.parametrize("mode", ["each", "batched"])
+def test_a_question_is_asked_of_the_output_alone_where_the_target_mixes_it_up_with_the_input(
+    hearing: Hearing, tmp_path: Path, mode: str
+) -> None:
+    judge = hearing.judge
+
+    def asked(last: str, name: str, text: str, example: str) -> float:
+        mixed_up = name == "target" and text in WRITTEN[POLITE] + (POLITE,) and "Mail [" in last
+        return judge(name, text, f"mail of {example}" if mixed_up else example)
+
+    def reply(who: str, request: Request) -> Reply:
+        last = request.messages[-1][1]
+        if last.startswith("Question: "):
+            return Hearing.reply(hearing, who, request)
+        (example,) = set(re.findall(r"\[(e\d+)\]", last))
+        if mode == "each":
+            return asked(last, who, re.findall(r"Question: (.*\?)", last)[-1], example)
+        pairs = re.findall(r"\[(\w+)\] Question: (.*\?)", last)
+        return json.dumps({name: "yes" if asked(last, who, text, example) >= 0.5 else "no" for name, text in pairs})
+
+    hearing.reply = reply  # type: ignore[method-assign]
+    done = hearing.migrate(tmp_path / "run", mode=mode, p_yes="hard" if mode == "batched" else "auto")
+    found = question(done.result, "polite")
+    assert found["accepted"]
+    assert (found["before"]["text"], found["before"]["sees"]) == (POLITE, "all")
+    assert (found["after"]["text"], found["after"]["sees"], found["after"]["good"]) == (POLITE, "output", "yes")
+    kept = askance.load_judge(done.directory)
+    assert kept.checklist.question("polite").sees == "output"
+    assert (kept.origins["polite"].text, kept.origins["polite"].sees) == (POLITE, "all")
+    assert kept.origins["refund"].sees is None
+    assert done.result["parity"]["test"]["best"]["questions"]["polite"]["same"]["value"] > 0.8
+    assert f"{POLITE} (of the output alone)" in (done.directory / "report.html").read_text()
+
+
+def test_where_the_target_is_shown_nothing_else_nothing_can_be_left_out(hearing: Hearing, tmp_path: Path) -> None:
+    for row in hearing.rows:
+        row["input"] = ""
+    result = hearing.migrate(tmp_path / "run").result
+    assert {each["sees"] for row in result["wordings"] for each in row["tried"]} == {"all"}
 
 
 # --- kill and resume -----------------------------------------------------------------------------------------------
