@@ -224,10 +224,14 @@ class Contest:
         return raced.decision, self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """The refusal of a draft where a part of the examples shows no gain, be it within noise, of the way that it was learned;
-        None where the others are to be asked."""
+        """The refusal of a draft where a part of the examples shows a loss, by more than a standard error, of the way that it was
+        learned; None where the others are to be asked.
+
+        Half of 90 examples is off by .2: of two made-up data sets that showed no gain there, one had +.36 on all, and +.54 on test.
+        """
         decision = self.acceptance.decide_crossed(crossed)
-        if decision.gain is not None and (decision.gain.value or 0) > 0:
+        gain = decision.gain
+        if gain is not None and gain.value is not None and gain.value + (gain.standard_error or 0.0) > 0:
             return None
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 

@@ -88,7 +88,7 @@ class QuestionLearner:
         return None if draft is start.draft else await contest.race(start, draft, (), ())
 
     async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """The folds of validation come first: where they show no gain, the others would have to outweigh them, and are left."""
+        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left."""
         mine = await self.finder.propose(start.draft, iteration)
         theirs = await self.mirror.propose(start.draft, iteration)
         every = Observation(

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from askance.evaluation.progress import Silent
-from askance.evaluation.scoring import ExampleScore
+from askance.evaluation.scoring import ExampleScore, Targets
 from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.optimizer.acceptance import HeldOutAcceptance, PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import Teller
-from askance.optimizer.subject import Draft, Observation, Pair, Version
-from askance.optimizer.yardsticks import MeanYardstick
+from askance.optimizer.subject import Crossed, CrossedFold, Draft, Observation, Pair, Version
+from askance.optimizer.yardsticks import CorrelationYardstick, MeanYardstick
 from askance.prompts.examples import Example
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt
@@ -232,3 +232,30 @@ async def test_every_candidate_leaves_its_prompt_and_an_event(tmp_path: Path) ->
         (3, ["L2"], True),
     ]
     assert len(list((tmp_path / "prompts").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("agrees", "gives_up"),
+    [(0.5, False), (0.4, False), (0.2, True)],
+    ids=["no gain", "a loss within a standard error", "a loss beyond it"],
+)
+async def test_learning_is_given_up_after_half_of_the_folds_only_where_it_loses_beyond_a_standard_error(
+    tmp_path: Path, agrees: float, gives_up: bool
+) -> None:
+    arena = Arena(tmp_path)
+    examples = [Example(id=f"e{number}", input="i") for number in range(40)]
+    wanted = {each.id: {"overall": number % 2} for number, each in enumerate(examples)}
+    targets = Targets("human", ("overall",), wanted)
+    gate = PairedAcceptance(CorrelationYardstick(targets, resamples=200, seed=1), examples, level=0.1)
+    before, after = [], []
+    for number, each in enumerate(examples):
+        says = number % 2 if number // 2 % 10 < 10 * agrees else 1 - number % 2
+        before.append(ExampleScore(each.id, number // 2 % 2, {"overall": number // 2 % 2}))
+        after.append(ExampleScore(each.id, says, {"overall": says}))
+    arena.contest.acceptance = gate
+    refused = arena.contest.give_up(START, Crossed((CrossedFold(examples, before, after),)))
+    assert (refused is not None) is gives_up
+    if refused is not None:
+        gain = refused.decision.gain
+        assert gain is not None and gain.value is not None and gain.standard_error is not None
+        assert gain.value + gain.standard_error < 0 and not refused.decision.accepted
