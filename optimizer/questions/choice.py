@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 VIEWS: tuple[Sees, Sees] = ("all", "output")
 COMPARED = 24
-"""Candidates that are asked both with everything in view and of the output alone, to see which helps the judge."""
+"""Candidates that are asked both with everything in view and of the output alone, to see which helps the judge: those that most
+remarks led to, as several cases say more than one. On the news summaries the output alone stood out more by .75 with a standard error
+of .22 so, and by .09 with one of .26 where 24 were taken as they came."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -189,7 +191,7 @@ class Chooser:
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
         """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
         if best.prompt.can_show_less_of(self.examples):
-            order = {name: sha256(each.text.encode()).digest() for name, each in named.items()}
+            order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
             some = sorted(named, key=order.__getitem__)[:COMPARED]  # nearly the same in all folds
             found = []
             for sees in VIEWS:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import askance
-from askance.optimizer.questions.candidates import Standing, better_alone
+from askance.optimizer.questions import choice
+from askance.optimizer.questions.candidates import Candidate, Standing, better_alone
+from askance.optimizer.questions.choice import Chooser
 from askance.prompts.prompt import Prompt
 from tests.conftest import share
 
@@ -44,6 +47,29 @@ def test_it_is_asked_as_the_judge_answers_it_better(tmp_path: Path, by_the_mail:
     assert {judge.checklist.question(row.id).sees for row in learned.values()} == {sees}
     gain = done.record.gain.test
     assert gain is not None and gain.low is not None and gain.low > 0
+
+
+def test_candidates_that_most_remarks_led_to_say_which_way_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[list[int], list[int]]] = []
+    first_look, told = Chooser._first_look, choice.better_alone
+
+    async def looked(self: Chooser, best: Any, named: Mapping[str, Candidate], sides: Any) -> Any:
+        def decided(whole: Mapping[str, Standing | None], alone: Mapping[str, Standing | None]) -> bool:
+            assert whole.keys() == alone.keys()
+            support = {name: len(each.sources) for name, each in named.items()}
+            seen.append(([support[each] for each in whole], [support[each] for each in support.keys() - whole.keys()]))
+            return told(whole, alone)
+
+        monkeypatch.setattr(choice, "better_alone", decided)
+        return await first_look(self, best, named, sides)
+
+    monkeypatch.setattr(Chooser, "_first_look", looked)
+    monkeypatch.setattr(choice, "COMPARED", 2)
+    Desk(90).align(tmp_path / "run")
+    assert seen and all(len(compared) == 2 and min(compared) >= max(others) for compared, others in seen)
+    assert any(max(compared) > min(others) for compared, others in seen)
 
 
 def test_where_the_prompt_shows_no_more_than_the_output_nothing_is_asked_twice(tmp_path: Path) -> None:
