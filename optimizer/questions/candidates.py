@@ -36,6 +36,9 @@ FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
 MOST_GAINED = 3.0
 """Deviations that one question may say for or against being asked of the output alone."""
+CLEARLY_WORSE = 2.0
+"""Standard errors by which questions have to stand out less, asked of the output alone, to be shown everything. On the front desk it
+was one, and on all its examples the output alone was no worse (cross-validated area .74, and .72 with everything in view)."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -147,7 +150,7 @@ def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Stand
     """Whether questions are to be asked of the output alone, by what some of them say of a few outputs with and without all else.
 
     Of one question these outputs say next to nothing, of all together they say whether this judge is helped or misled by what the
-    output was made from. Where nothing can be told, less is read.
+    output was made from. Where that is not clear, less is read.
 
     Args:
         whole: What each question says where the judge is shown everything.
@@ -158,7 +161,8 @@ def better_alone(whole: Mapping[str, Standing | None], alone: Mapping[str, Stand
         for name, less in alone.items()
         if less is not None and (more := whole[name]) is not None
     ]
-    return not gains or float(np.mean(gains)) >= 0
+    noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return not gains or float(np.mean(gains)) + CLEARLY_WORSE * noise >= 0
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:

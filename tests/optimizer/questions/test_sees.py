@@ -87,6 +87,7 @@ def test_all_questions_together_decide() -> None:
 
     whole, alone = all_at(1.0, -1.0, 9.0), all_at(3.0, -3.0, 0.0)
     assert better_alone(whole, alone), "one question says no more than three deviations"
-    assert not better_alone(alone, whole)
+    assert better_alone(alone, whole), "which is better is not clear"
+    assert not better_alone(all_at(3.0, -3.0, 2.5), all_at(1.0, -1.0, 1.0)), "all of them say so"
     assert better_alone(whole, whole), "where nothing can be told, less is read"
     assert better_alone({"q0": None}, {"q0": None})
