@@ -10,7 +10,7 @@ import numpy as np
 from ...agents.asking import each_format, question_block
 from ...evaluation.options import SelectOptions
 from ...models.budget import Budget, estimate_tokens
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import Checklist, Sees
 from ...prompts.errors import CoverageError
 from ...prompts.examples import documents, human_dimensions
 from ...prompts.prompt import frame
@@ -67,7 +67,7 @@ def build_selection(
     why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
     chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
     checklist = Checklist(task=inputs.task, questions=tuple(each.model_copy(update={"weight": 1.0}) for each in chosen))
-    shared = _shared_tokens(inputs)
+    shared = _shared_tokens(inputs, bought.candidates)
     curves = {
         name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings)
         for name, curve in found.curves.items()
@@ -137,18 +137,29 @@ def question_tokens(candidates: Checklist) -> Floats:
     return np.array([estimate_tokens(f"{question_block(each)}\n{form}") for each in candidates.questions], dtype=float)
 
 
-def _shared_tokens(inputs: Inputs) -> float:
-    """Tokens of what comes before and after the question, on average over the sample."""
-    framings = [frame(inputs.prompt, example) for example in inputs.examples]
-    return float(np.mean([estimate_tokens(f"{each.system or ''}{each.before}{each.after}") for each in framings]))
+def _shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
+    """Tokens of what comes before and after a question, on average over the sample, by what questions see."""
+    found: dict[Sees, float] = {}
+    for sees in dict.fromkeys(each.sees for each in candidates.questions):
+        framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
+        texts = [f"{each.system or ''}{each.before}{each.after}" for each in framings]
+        found[sees] = float(np.mean([estimate_tokens(text) for text in texts]))
+    return found
 
 
 def _prefixes(
-    curve: Curve, candidates: Checklist, tables: SampleTables, tokens: Floats, shared: float, settings: SelectOptions
+    curve: Curve,
+    candidates: Checklist,
+    tables: SampleTables,
+    tokens: Floats,
+    shared: Mapping[Sees, float],
+    settings: SelectOptions,
 ) -> list[Prefix]:
     order = list(curve.order)
-    counts = np.arange(1, len(order) + 1)
-    cost = np.cumsum(tokens[order]) + shared * (counts if settings.mode == "each" else 1)
+    views = [candidates.questions[place].sees for place in order]
+    alone = settings.mode == "each"  # else those that see the same are one call
+    around = [shared[sees] if alone or sees not in views[:place] else 0.0 for place, sees in enumerate(views)]
+    cost = np.cumsum(tokens[order] + np.array(around))
     most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
     every = curve.correlation[-1]
     against = _less_all(tables, order, settings.seed)

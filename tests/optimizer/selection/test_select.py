@@ -10,6 +10,7 @@ import pytest
 from askance import select
 from askance.models.base import Answer, ModelError
 from askance.optimizer.selection import Selection
+from askance.optimizer.selection.build import _shared_tokens
 from askance.optimizer.selection.select import prepare
 from askance.prompts.errors import BudgetExceededError, CoverageError, InputError
 from askance.prompts.examples import Example
@@ -165,6 +166,26 @@ def test_information_per_token_prefers_the_short_question(facts: Any) -> None:
     assert {question.id for question in found.checklist.questions} == {
         f"{fact}-2" for fact in ("clear", "short", "polite", "true")
     }
+
+
+def test_a_question_asked_of_the_output_alone_costs_no_more_than_that(facts: Any) -> None:
+    short = {each.id for each in facts.candidates.questions if each.id.endswith("-1")}
+    questions = tuple(
+        each.model_copy(update={"sees": "output"}) if each.id in short else each for each in facts.candidates.questions
+    )
+    candidates = facts.candidates.model_copy(update={"questions": questions})
+    rows = [
+        row | {"input": row["input"] + " and so on" * 400, "output": f"Reply [{row['id']}]."} for row in facts.rows()
+    ]
+    inputs = prepare(rows, facts.model(), candidates, None, "", (), FAST).inputs
+    shared = _shared_tokens(inputs, candidates)
+    assert shared["output"] < shared["all"] / 5
+    found = select(rows, model=facts.model(), candidates=candidates, **FAST | {"choice": "joint", "no_cache": True})
+    curve = found.curves["joint"]
+    until = [0.0, *(each.cost_share for each in curve)]
+    costs = {each.question: after - before for each, before, after in zip(curve, until, until[1:], strict=False)}
+    assert max(costs[name] for name in short) < min(costs[name] for name in costs.keys() - short) / 4
+    assert sum(costs.values()) == pytest.approx(1.0)
 
 
 def test_it_is_paid_once_and_goes_on_after_a_cap(facts: Any) -> None:
