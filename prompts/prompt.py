@@ -230,7 +230,7 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
     system message, or else before everything: fixed ones are then part of a beginning that all outputs share.
     """
-    cases = "" if prompt.shown is None else shown_text(prompt.shown.cases_for(example))
+    cases = "" if prompt.shown is None else shown_text(prompt.shown.cases_for(example), sees)
     texts = {
         "input": example.input,
         "context": example.context or "",

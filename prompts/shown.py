@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from .checklist import Sees
 from .examples import Example
 from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
@@ -134,16 +135,20 @@ def cut(example: Example) -> Texts:
     )
 
 
-def shown_text(cases: Sequence[RememberedCase]) -> str:
-    """The cases as a judge reads them, each text and reason fenced; empty where there are none."""
+def shown_text(cases: Sequence[RememberedCase], sees: Sees = "all") -> str:
+    """The cases as a judge reads them, each text and reason fenced; empty where there are none.
+
+    For a question that ``sees`` the output alone, that is all that it is shown of them.
+    """
     if not cases:
         return ""
-    told = [render("shown_case", number=str(number), case=_told(each)) for number, each in enumerate(cases, 1)]
+    told = [render("shown_case", number=str(number), case=_told(each, sees)) for number, each in enumerate(cases, 1)]
     return "\n\n".join([template("shown_cases"), *told, template("shown_cases_end")])
 
 
-def _told(case: RememberedCase) -> FencedText:
-    texts = {"Context": case.context, "Input": case.input, "Output": case.output}
+def _told(case: RememberedCase, sees: Sees) -> FencedText:
+    texts = {"Context": case.context, "Input": case.input} if sees == "all" else {}
+    texts["Output"] = case.output
     parts = [f"{name}:\n{fence(text)}" for name, text in texts.items() if text or name == "Output"]
     whole = len(case.verdicts) == 1
     parts += [f"People{'' if whole else f' on {name}'}: {said}" for name, said in case.verdicts.items()]

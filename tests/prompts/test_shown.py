@@ -52,6 +52,15 @@ def test_cases_are_fenced_and_stand_before_the_judged_output(text: str) -> None:
         assert framing.system is not None and framing.system.startswith(plain.system)
 
 
+@pytest.mark.parametrize("text", ["Judge.", "Judge.\n\nInput: {input}\n\nOutput: {output}"])
+def test_of_the_output_alone_only_the_outputs_of_the_cases_are_shown(text: str) -> None:
+    prompt = Prompt(text, fixed(case("a", "it said so", input="the question", context="a page")))
+    whole, alone = (frame(prompt, JUDGED, sees).prefix for sees in ("all", "output"))
+    assert all(fence(each) in whole for each in ("it said so", "the question", "a page"))
+    assert fence("it said so") in alone and "People: rejected" in alone
+    assert not any(each in alone for each in ("the question", "a page", "Input", "Context"))
+
+
 def test_they_are_part_of_the_identity_and_an_edit_keeps_them() -> None:
     one, other = Prompt("Judge.", fixed(case("a", "o"))), Prompt("Judge.", fixed(case("a", "o", "accepted")))
     assert len({one.hash, other.hash, Prompt("Judge.").hash}) == 3
