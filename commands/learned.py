@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
+from ..prompts.checklist import ALONE
 from ..prompts.comments import one_line
 from ..prompts.text import shorten
 from ..prompts.words import Figure
@@ -90,7 +91,7 @@ def worth_text(each: LearnedRecord) -> str:
 
 def origin_text(each: LearnedRecord) -> str:
     """Whose comments a question comes from, the first one quoted; or how else it was found."""
-    return f"{_from(each)}; asked of the output alone" if each.sees == "output" else _from(each)
+    return f"{_from(each)}; asked {ALONE}" if each.sees == "output" else _from(each)
 
 
 def _from(each: LearnedRecord) -> str:

@@ -28,7 +28,7 @@ READY = ("global",)
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
 ALONE = "of the output alone"
-"""How one is marked, where it is asked both ways, that sees nothing else."""
+"""How one is marked that sees nothing else."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output"]
 """What a judge is shown when it is asked a question: everything that its prompt shows, or of the example the output alone."""

@@ -74,12 +74,7 @@ class Trying:
 
     def own(self, answers: Answers) -> WordingTried:
         """The source's wording, with its good answer."""
-        return self._correlated(self.asked, answers)
-
-    @property
-    def asked(self) -> WordingTried:
-        """The source's wording, not yet tried."""
-        return WordingTried(self.question.text, self.question.good, sees=self.question.sees)
+        return self._correlated(WordingTried.of(self.question), answers)
 
     def other(self, wording: Wording, answers: Answers) -> WordingTried:
         """Another wording, with the good answer that the data speak for."""

@@ -1,6 +1,7 @@
 """The first step of a migration: every question is worded anew for the target, by the source's verdicts on development.
 
-Its own words asked of the output alone are one of the wordings: a small model mixes up the output with what it was made from.
+Its own words asked of the output alone (or, where they were, with everything in view) are one of the wordings: a small model mixes
+up the output with what it was made from.
 It costs one short call an example and wording, and leaves every other verdict as it is. Wordings are chosen on
 development alone, by successive halving; the whole new checklist goes through the acceptance test once.
 """
@@ -63,7 +64,7 @@ class WordQuestions:
 
     async def _word(self, draft: Draft, question: Question) -> QuestionWordings:
         source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
-        asked = Trying(question, {}).asked
+        asked = WordingTried.of(question)
         reason = nothing_to_tell(source)
         if reason is not None:
             return QuestionWordings(question.id, asked, reason)
@@ -85,13 +86,14 @@ class WordQuestions:
     ) -> QuestionWordings:
         """Successive halving: all wordings on a few examples, the better half on more."""
         by_id = {example.id: example for example in self.examples}
+        asked = WordingTried.of(trying.question).wording
         own: Answers = {}
         left: dict[Wording, Answers] = {each: {} for each in others}
         dropped: list[WordingTried] = []
         start = 0
         for rung in rungs(len(order)):
             judged = await self._judge(
-                draft, trying.question, [trying.asked.wording, *left], [by_id[each] for each in order[start:rung]]
+                draft, trying.question, [asked, *left], [by_id[each] for each in order[start:rung]]
             )
             own = {**own, **judged[0]}
             left = {each: {**known, **new} for (each, known), new in zip(left.items(), judged[1:], strict=True)}

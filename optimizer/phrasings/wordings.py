@@ -31,6 +31,11 @@ class WordingTried:
     """Why it was judged on no more examples; None where it came to the end."""
     sees: Sees = "all"
 
+    @classmethod
+    def of(cls, question: Question) -> WordingTried:
+        """A question as it stands, not yet tried."""
+        return cls(question.text, question.good, sees=question.sees)
+
     @property
     def wording(self) -> Wording:
         """How it is asked."""
