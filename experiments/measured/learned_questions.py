@@ -1,8 +1,8 @@
-"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data.
+"""What a judge gains when its checklist learns from reviewers' comments, and from labels alone, on made-up data and people's.
 
 Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
 writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3`` from one neutral
-question; ``--arm without`` leaves the comments out. Every run adds its line to the result file.
+question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``) have none. Every run adds its line to the result file.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import time
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...evaluation.progress import Silent
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import RunDirectory
 from ...optimizer.modes import align
 from ...optimizer.runner import run_job
-from ...prompts.examples import load_examples
+from ...prompts.errors import InputError
+from ...prompts.examples import Example, load_examples
 from ..command_line import RESULTS, says_errors, write_result
 
 MADE_UP = Path(__file__).parents[1] / "made_up"
@@ -28,16 +29,61 @@ DATA = {
     "workshop": Path(str(files("askance.prompts") / "demo" / "align")),
     **{name: MADE_UP / name for name in ("release_notes", "front_desk", "news_summaries")},
 }
+
+
+class People(NamedTuple):
+    """People's scores, which are not part of this project, and what is asked about them."""
+
+    file: str
+    folder: Path
+    """Prompt and checklist: one neutral question on one dimension."""
+
+
+PEOPLE = {
+    name: People(file, Path(__file__).parents[1] / "people" / name)
+    for name, file in {
+        "qags": "qags_cnndm.jsonl",
+        "topical_chat": "topical_chat.jsonl",
+        "summeval": "summeval_6systems.jsonl",
+    }.items()
+}
 RESULT = RESULTS / "learned_questions.json"
 MODEL = "local/qwen2.5-coder-1.5b-instruct"
 SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 3, "explain": "never"}
 ARMS = ("with", "without")
+EXAMPLES = 150
+"""How many of people's scores are used: as many as there are made-up ones."""
 
 
-def one_run(data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any]) -> dict[str, Any]:
+def people_examples(data: str, people: Path, count: int) -> list[Example]:
+    """The first examples with people's scores; those that share their input are of one document.
+
+    Args:
+        data: A name of :data:`PEOPLE`.
+        people: Directory of the files.
+        count: How many.
+
+    Raises:
+        InputError: The file is not there, or is none.
+    """
+    examples = load_examples(people / PEOPLE[data].file, limit=count)
+    documents = {each.input: f"document {number}" for number, each in enumerate(examples)}
+    return [
+        each.model_copy(update={"metadata": each.metadata | {"document": documents[each.input]}}) for each in examples
+    ]
+
+
+def one_run(
+    data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any], people: Path | None = None
+) -> dict[str, Any]:
     """One run, as a line of the result."""
-    folder = DATA[data]
-    examples = list(load_examples(folder / "examples.jsonl"))
+    if data in PEOPLE:
+        if people is None:
+            raise InputError(f"--data {data} needs --people DIR, the directory of {PEOPLE[data].file}.")
+        folder, examples = PEOPLE[data].folder, people_examples(data, people, EXAMPLES)
+    else:
+        folder = DATA[data]
+        examples = list(load_examples(folder / "examples.jsonl"))
     if arm == "without":
         examples = [each.model_copy(update={"comment": ()}) for each in examples]
     chosen = SETTINGS | settings | {"seed": seed, "no_cache": True}  # calls are counted
@@ -100,7 +146,8 @@ def _short(value: Any) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; lines of other runs in the result file stay."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", choices=list(DATA), default=list(DATA))
+    parser.add_argument("--data", nargs="+", choices=[*DATA, *PEOPLE], default=list(DATA))
+    parser.add_argument("--people", type=Path, help="directory of the files with people's scores, for those data sets")
     parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--arm", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--model", default=MODEL)
@@ -115,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in given.seed:
             for data in given.data:
                 extra = "".join(f"-{name}-{value}" for name, value in sorted(settings.items()))
-                row = one_run(data, seed, arm, given.model, given.runs / f"{data}-{seed}-{arm}{extra}", settings)
+                row = one_run(
+                    data, seed, arm, given.model, given.runs / f"{data}-{seed}-{arm}{extra}", settings, given.people
+                )
                 known = json.loads(given.output.read_text()) if given.output.is_file() else {"runs": []}
                 same = ("data", "seed", "arm", "model", "settings")
                 others = [each for each in known["runs"] if any(each[name] != row[name] for name in same)]
