@@ -262,6 +262,8 @@ def measure(
         return correlations_dict(correlate(values, wanted, resampling))
 
     overall = one([targets.score(each) for each in scores], [targets.overall(each.example) for each in scores])
+    if len(targets.dimensions) == 1:  # the mean of one is that one
+        return TargetCorrelations(overall, {targets.dimensions[0]: overall})
     dimensions = {
         name: one(
             [targets.dimension_score(each, name) for each in scores],

@@ -155,8 +155,10 @@ class VerdictColumns(Sequence[Verdict]):
                 values.frombytes(bytes(values.itemsize * (50 + self._length // 8)))
         place, self._length = self._length, self._length + 1
         number, columns = self._number, self._columns
-        for field, name in zip(("example", "question", "model", "prompt"), fields[:4], strict=True):
-            columns[field][place] = number[name]
+        columns["example"][place] = number[fields[0]]
+        columns["question"][place] = number[fields[1]]
+        columns["model"][place] = number[fields[2]]
+        columns["prompt"][place] = number[fields[3]]
         columns["replicate"][place] = fields[10]
         if fields[11] is not None:
             self._asked[place] = fields[11]
@@ -368,15 +370,10 @@ def read_verdicts(
                 f"{file}, {unit} {number}: field 'asked': the question '{row.question}' was written for the example "
                 f"'{row.example}' alone (--own-questions), so it is none of a checklist's; leave the checklist out."
             )
-        for field, name, ids, place in (
-            ("example", row.example, examples, "the data"),
-            ("question", row.question, questions, "the checklist"),
-        ):
-            if ids is not None and name not in ids:
-                raise InputError(
-                    f"{file}, {unit} {number}: field '{field}': there is no {field} '{name}' in {place}."
-                    f"{did_you_mean(name, ids)}"
-                )
+        if examples is not None and row.example not in examples:
+            raise _unknown(f"{file}, {unit} {number}", "example", row.example, "the data", examples)
+        if questions is not None and row.question not in questions:
+            raise _unknown(f"{file}, {unit} {number}", "question", row.question, "the checklist", questions)
         verdicts.append(row.fields())
         lines.append(number)
     if not verdicts:
@@ -389,6 +386,10 @@ def read_verdicts(
             f"'{twice.question}' stands in {unit} {lines[first]} already; repeats need a field 'replicate'."
         )
     return verdicts
+
+
+def _unknown(where: str, field: str, name: str, place: str, known: Collection[str]) -> InputError:
+    return InputError(f"{where}: field '{field}': there is no {field} '{name}' in {place}.{did_you_mean(name, known)}")
 
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +69,18 @@ class _Read:
     own: Mapping[str, Checklist] | None = None
     """The questions of each example, by its id, where they were written for it alone; the checklist names their places."""
 
+    @cached_property
+    def ours(self) -> list[float | None]:
+        """The judge's score of each example, on the dimensions that people rated where they did."""
+        targets = self.targets
+        return [each.overall if targets is None else targets.score(each) for each in self.scores]
+
+    @cached_property
+    def wanted(self) -> list[float | None]:
+        """People's score of each example; None where there is none."""
+        targets = self.targets
+        return [None if targets is None else targets.overall(name) for name in column(self.examples, "id")]
+
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
     """What a file of verdicts says.
@@ -87,10 +100,9 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         measured = measure(read.scores, targets, read.examples, resamples=RESAMPLES, seed=SEED)
         agreement = dict(measured.dimensions)
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
-    ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
-    verdicts = read.verdicts
+    verdicts, ids = read.verdicts, list(column(read.examples, "id"))
     answered = set(column(verdicts, "question"))
     nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
     missing = [("missing", "with a missing verdict")] if seen.share < 1 else []
@@ -107,7 +119,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         "means": {whole: mean_score(each.overall for each in read.scores), **means},
         "yes_rates": {},
         "agreement": {name: {"pooled": each} for name, each in agreement.items()},
-        "scores": MadeRows(len(ours), lambda place: {"example": read.scores[place].example, "overall": ours[place]}),
+        "scores": MadeRows(len(ids), lambda place: {"example": ids[place], "overall": read.ours[place]}),
     }
     return JudgedFile(
         "evaluate",
@@ -117,7 +129,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         texts,
         _mean_p_yes(verdicts, names),
         None if found is None else found.phi,
-        [] if targets is None else [targets.overall(each.example) for each in read.scores],
+        [] if targets is None else read.wanted,
         failures(verdicts[place].to_dict() for place in np.flatnonzero(verdicts.numbers("status")).tolist()),
         Section("examples", "Example by example", note=note, explorer=_table(read, names), only=[*missing, *nos][:200]),
     )
@@ -197,8 +209,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     places = verdicts.places("example", ids)
     cells = places * len(names) + verdicts.places("question", names)
     targets = read.targets
-    ours = [each.overall if targets is None else targets.score(each) for each in read.scores]
-    wanted = [None if targets is None else targets.overall(each.example) for each in read.scores]
+    ours, wanted = read.ours, read.wanted
     off = [None if a is None or b is None else a - b for a, b in zip(ours, wanted, strict=True)]
     urgency = [abs(each) if each is not None else None for each in off] if targets else ours
     gone = np.bincount(places[verdicts.numbers("answer") < 0], minlength=len(read.examples)).tolist()

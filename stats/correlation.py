@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..prompts.errors import InputError
-from .kernels import KENDALL_FLOOR, Method, affordable, correlation_kernel
+from .kernels import FLOOR, Method, affordable, correlation_kernel
 from .resampling import (
     MINIMUM_ITEMS,
     USUAL,
@@ -49,7 +49,7 @@ from .resampling import (
 
 Column = Sequence[float | None] | ArrayLike
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
-_OF_SYSTEMS = Resampling(resamples=5 * KENDALL_FLOOR)
+_OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,9 @@ def kendall(a: Column, b: Column) -> Statistic:
 def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> Correlations:
     """Pooled Spearman, Kendall (tau-b) and Pearson correlation, each with a percentile bootstrap interval.
 
-    Kendall sorts the items, so it uses fewer resamples when items times resamples exceed 6 million (2,000 resamples
-    up to 3,000 items, 600 at 10,000), and never fewer than 200.
+    Many items take fewer resamples, as their intervals are narrow: Kendall, which sorts the items, where items times
+    resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), but never fewer than 200; the others
+    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500.
 
     Args:
         scores: One score per item; None where it is missing.

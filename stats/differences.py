@@ -81,8 +81,8 @@ def paired_difference(
 
     With a constant version the difference does not exist. `undefined_as_zero` sets the convention that a
     constant judge ranks nothing and so has correlation 0; the p-value is then that of the other version's
-    correlation against 0 (random signs). Constant human scores stay undefined in any case. Kendall uses
-    fewer resamples for more than 3,000 examples (see `correlate`). The swap test exchanges the versions' standardised
+    correlation against 0 (random signs). Constant human scores stay undefined in any case. The interval of
+    many examples takes fewer resamples (see `correlate`). The swap test exchanges the versions' standardised
     scores (their ranks, for spearman and kendall alike) example by example, or document by document.
 
     Args:

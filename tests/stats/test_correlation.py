@@ -207,11 +207,25 @@ def test_group_names_must_match_the_items() -> None:
         correlate([1, 2, 3], [1, 2, 3], Resampling(groups=["a", "b"]))
 
 
-def test_kendall_uses_fewer_resamples_only_for_many_items() -> None:
+def test_many_items_take_fewer_resamples() -> None:
     assert affordable(Resampling(), "kendall", 3000).resamples == 2000
     assert affordable(Resampling(), "kendall", 10_000).resamples == 600
     assert affordable(Resampling(resamples=100), "kendall", 10_000).resamples == 100
-    assert affordable(Resampling(), "spearman", 10_000).resamples == 2000
+    assert affordable(Resampling(), "spearman", 25_000).resamples == 2000
+    assert affordable(Resampling(), "pearson", 50_000).resamples == 1000
+    assert affordable(Resampling(), "spearman", 1_000_000).resamples == 500
+
+
+def test_fewer_resamples_of_many_items_move_an_interval_by_a_small_part_of_its_width() -> None:
+    chance = np.random.default_rng(0)
+    scores = chance.normal(size=100_000)
+    human = scores + chance.normal(size=100_000)
+    few = correlate(scores, human, Resampling(resamples=1000)).spearman  # 500 of them
+    other = correlate(scores, human, Resampling(resamples=500, seed=1)).spearman
+    assert few.value == other.value
+    width = few.high - few.low
+    assert 0.003 < width < 0.01
+    assert max(abs(few.low - other.low), abs(few.high - other.high)) < 0.15 * width
 
 
 def test_importing_the_statistics_does_not_import_scipy() -> None:
