@@ -287,8 +287,7 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     pruning = options.max_lessons * one_version if options.prune else 0
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
-        views = 1 + job.prompt.can_show_less_of(job.examples)
-        words = most_calls(len(job.checklist.questions), development, views) + one_version
+        words = most_calls(len(job.checklist.questions), development, job.views) + one_version
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
     calibrates = isinstance(options, AlignOptions) and options.calibrate
     if only_words or calibrates:
@@ -354,7 +353,6 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )
     dimensions = len(human_dimensions(job.examples))
-    views = 1 + job.prompt.can_show_less_of(job.examples)
     most = calls_at_most(
         taught,
         tests,
@@ -363,7 +361,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         dimensions=dimensions,
         waiting=again,
         asked=asked,
-        views=views,
+        views=job.views,
     )
     usual = usual_calls(
         taught,
@@ -372,7 +370,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         most=options.max_questions,
         rounds=options.max_iterations,
         asked=asked,
-        views=views,
+        views=job.views,
         before=job.earlier.comments_read(job.examples) if job.earlier else (),
     )
     return most, usual

@@ -271,6 +271,11 @@ class Job:
         """The prompt that is improved."""
         return self.prompts["prompt"]
 
+    @property
+    def views(self) -> int:
+        """In how many ways a question can be asked: with everything in view, and where that is more, of the output alone."""
+        return 1 + self.prompt.can_show_less_of(self.examples)
+
     def options_as(self, kind: type[Options]) -> Options:
         """The settings, which are those of one mode."""
         assert isinstance(self.options, kind), f"a run of {self.command} has its own settings"
