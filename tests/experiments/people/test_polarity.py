@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from askance.experiments.measured.learned_questions import PEOPLE, people_examples
-from askance.experiments.measured.polarity import FAULT, asked_both_ways
+from askance.experiments.people.polarity import FAULT, asked_both_ways
 from askance.models.base import Request
 from askance.prompts.checklist import load_checklist
 from askance.prompts.examples import Example

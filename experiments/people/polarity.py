@@ -1,6 +1,6 @@
 """Whether it helps to ask for the fault: the same three things asked both ways, held against people's scores.
 
-Run ``python -m askance.experiments.measured.polarity --people DIR --model MODEL`` (some 720 verdicts on long texts a data
+Run ``python -m askance.experiments.people.polarity --people DIR --model MODEL`` (some 720 verdicts on long texts a data
 set). The data are not part of this project: ``DIR`` holds their files. Both ways are asked of the same outputs; figures are
 Spearman with people, intervals are drawn by whole documents, and the share of yes says how readily the judge agrees.
 """
@@ -24,7 +24,7 @@ from ...stats.correlation import Column, correlate, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
 from ...stats.resampling import Resampling, Vector
 from ..command_line import RESULTS, machine, says_errors, write_result
-from .learned_questions import MODEL, PEOPLE, people_examples
+from ..measured.learned_questions import MODEL, PEOPLE, people_examples
 
 RESULT = RESULTS / "polarity.json"
 FAULT = "_fault"
