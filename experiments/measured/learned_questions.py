@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...evaluation.progress import Silent
 from ...memory.result_file import RunRecord
@@ -21,8 +21,9 @@ from ...memory.run_directory import RunDirectory
 from ...optimizer.modes import align
 from ...optimizer.runner import run_job
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
+from ...prompts.examples import load_examples
 from ..command_line import RESULTS, says_errors, write_result
+from ..datasets.registry import load_rated
 
 MADE_UP = Path(__file__).parents[1] / "made_up"
 DATA = {
@@ -30,23 +31,10 @@ DATA = {
     **{name: MADE_UP / name for name in ("release_notes", "front_desk", "news_summaries")},
 }
 
-
-class People(NamedTuple):
-    """People's scores, which are not part of this project, and what is asked about them."""
-
-    file: str
-    folder: Path
-    """Prompt and checklist: one neutral question on one dimension."""
-
-
-PEOPLE = {
-    name: People(file, Path(__file__).parents[1] / "people" / name)
-    for name, file in {
-        "qags": "qags_cnndm.jsonl",
-        "topical_chat": "topical_chat.jsonl",
-        "summeval": "summeval_6systems.jsonl",
-    }.items()
-}
+PEOPLE = {"qags": "qags_cnndm.jsonl", "topical_chat": "topical_chat.jsonl", "summeval": "summeval_6systems.jsonl"}
+"""Files with people's scores, which are not part of this project."""
+ASKED = Path(__file__).parents[1] / "people"
+"""Prompt and checklist of each of them in a folder of its name: one neutral question on one dimension."""
 RESULT = RESULTS / "learned_questions.json"
 MODEL = "local/qwen2.5-coder-1.5b-instruct"
 SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 3, "explain": "never"}
@@ -55,32 +43,14 @@ EXAMPLES = 150
 """How many of people's scores are used: as many as there are made-up ones."""
 
 
-def people_examples(data: str, people: Path, count: int) -> list[Example]:
-    """The first examples with people's scores; those that share their input are of one document.
-
-    Args:
-        data: A name of :data:`PEOPLE`.
-        people: Directory of the files.
-        count: How many.
-
-    Raises:
-        InputError: The file is not there, or is none.
-    """
-    examples = load_examples(people / PEOPLE[data].file, limit=count)
-    documents = {each.input: f"document {number}" for number, each in enumerate(examples)}
-    return [
-        each.model_copy(update={"metadata": each.metadata | {"document": documents[each.input]}}) for each in examples
-    ]
-
-
 def one_run(
     data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any], people: Path | None = None
 ) -> dict[str, Any]:
     """One run, as a line of the result."""
     if data in PEOPLE:
         if people is None:
-            raise InputError(f"--data {data} needs --people DIR, the directory of {PEOPLE[data].file}.")
-        folder, examples = PEOPLE[data].folder, people_examples(data, people, EXAMPLES)
+            raise InputError(f"--data {data} needs --people DIR, the directory of {PEOPLE[data]}.")
+        folder, examples = ASKED / data, load_rated(data, people / PEOPLE[data])[:EXAMPLES]
     else:
         folder = DATA[data]
         examples = list(load_examples(folder / "examples.jsonl"))

@@ -11,20 +11,23 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
+from ...evaluation.scoring import yes_rates
+from ...evaluation.verdict_table import tabulate
 from ...models.base import Model
 from ...prompts.checklist import Checklist, load_checklist
-from ...prompts.examples import Example
-from ...stats.correlation import Column, correlate, statistic_dict
+from ...prompts.examples import Example, documents
+from ...prompts.rows import column
+from ...stats.correlation import correlate, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
 from ...stats.resampling import Resampling, Vector
 from ..command_line import RESULTS, machine, says_errors, write_result
-from ..measured.learned_questions import MODEL, PEOPLE, people_examples
+from ..datasets.registry import load_rated
+from ..measured.learned_questions import ASKED, MODEL, PEOPLE
 
 RESULT = RESULTS / "polarity.json"
 FAULT = "_fault"
@@ -44,34 +47,25 @@ def asked_both_ways(
         options: Settings of ``evaluate``.
     """
     found = evaluate(examples, checklist=pairs, prompt=prompt, model=model, explain="never", **options)
-    place = {each.id: number for number, each in enumerate(examples)}
-    said = {each.id: np.full(len(examples), np.nan) for each in pairs.questions}
-    for verdict in found.verdicts:
-        if verdict.p_yes is not None:
-            said[verdict.question][place[verdict.example]] = verdict.p_yes
-    worth = {
-        each.id: each.p_good(1.0) * said[each.id] + each.p_good(0.0) * (1 - said[each.id]) for each in pairs.questions
-    }
-    people = [fmean(each.human[pairs.questions[0].dimension]) for each in examples]
-    resampling = Resampling(groups=[str(each.metadata["document"]) for each in examples])
+    table = tabulate(examples, pairs, found.verdicts).scores(soft=True)
+    worth = dict(zip((each.id for each in pairs.questions), table.T, strict=True))
+    yes = yes_rates(found.verdicts)
+    people = [each.human_score(pairs.questions[0].dimension) for each in examples]
+    resampling = Resampling(documents(examples))
 
     def row(good: Vector, fault: Vector) -> dict[str, Any]:
-        good_column, fault_column, both = (_column(each) for each in (good, fault, (good + fault) / 2))
-        return {
-            "good": _figure(good_column, people, resampling),
-            "fault": _figure(fault_column, people, resampling),
-            "both": _figure(both, people, resampling),
-            "fault_less_good": difference_dict(paired_difference(good_column, fault_column, people, resampling)),
-        }
+        asked = {"good": good, "fault": fault, "both": (good + fault) / 2}
+        figures = {way: statistic_dict(correlate(each, people, resampling).spearman) for way, each in asked.items()}
+        return {**figures, "fault_less_good": difference_dict(paired_difference(good, fault, people, resampling))}
 
     names = [each.id for each in pairs.questions if not each.id.endswith(FAULT)]
     return {
         "examples": len(examples),
-        "documents": len({str(each.metadata["document"]) for each in examples}),
+        "documents": len(set(documents(examples) or column(examples, "id"))),
         "pairs": {
             name: {
                 "asked": [pairs.question(name).text, pairs.question(f"{name}{FAULT}").text],
-                "share_of_yes": [round(float(np.nanmean(said[each] > 0.5)), 3) for each in (name, f"{name}{FAULT}")],
+                "share_of_yes": [round(yes[each], 3) for each in (name, f"{name}{FAULT}")],
                 **row(worth[name], worth[f"{name}{FAULT}"]),
             }
             for name in names
@@ -80,14 +74,6 @@ def asked_both_ways(
         "calls": found.budget.calls,
         "tokens": found.budget.tokens,
     }
-
-
-def _column(values: Vector) -> list[float | None]:
-    return [None if value != value else float(value) for value in values]
-
-
-def _figure(scores: Column, people: Column, resampling: Resampling) -> dict[str, Any]:
-    return statistic_dict(correlate(scores, people, resampling).spearman)
 
 
 @says_errors
@@ -101,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     for data in given.data:
-        folder, examples = PEOPLE[data].folder, people_examples(data, given.people, given.examples)
+        folder, examples = ASKED / data, load_rated(data, given.people / PEOPLE[data])[: given.examples]
         row = asked_both_ways(examples, load_checklist(folder / "pairs.yaml"), folder / "prompt.md", given.model)
         known = json.loads(given.output.read_text()) if given.output.is_file() else {"models": {}}
         known["models"].setdefault(given.model, {})[data] = row

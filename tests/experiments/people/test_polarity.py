@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from askance.experiments.measured.learned_questions import PEOPLE, people_examples
+from askance.experiments.datasets.registry import load_rated
+from askance.experiments.measured.learned_questions import ASKED, PEOPLE
 from askance.experiments.people.polarity import FAULT, asked_both_ways
 from askance.models.base import Request
 from askance.prompts.checklist import load_checklist
-from askance.prompts.examples import Example
+from askance.prompts.examples import Example, documents
 from askance.testing import ScriptedModel
 
 
 @pytest.mark.parametrize("data", list(PEOPLE))
 def test_a_judge_that_agrees_with_all_is_told_apart_by_the_faults(data: str, tmp_path: Path) -> None:
-    folder = PEOPLE[data].folder
+    folder = ASKED / data
     pairs = load_checklist(folder / "pairs.yaml")
     names = [each.id for each in pairs.questions if not each.id.endswith(FAULT)]
     assert [each.id for each in pairs.questions] == [f"{name}{end}" for name in names for end in ("", FAULT)]
@@ -57,8 +58,8 @@ SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 @pytest.mark.parametrize("data", list(PEOPLE))
 def test_outputs_that_share_their_input_are_of_one_document(data: str) -> None:
-    if not (SHARED / PEOPLE[data].file).is_file():
-        pytest.skip(f"needs {PEOPLE[data].file}, people's scores that are not part of this project")
-    examples = people_examples(data, SHARED, 60)
-    inputs, named = {each.input for each in examples}, {each.metadata["document"] for each in examples}
+    if not (SHARED / PEOPLE[data]).is_file():
+        pytest.skip(f"needs {PEOPLE[data]}, people's scores that are not part of this project")
+    examples = load_rated(data, SHARED / PEOPLE[data])[:60]
+    inputs, named = {each.input for each in examples}, set(documents(examples) or [each.id for each in examples])
     assert len(examples) == 60 and len(inputs) == len(named)
