@@ -319,7 +319,7 @@ def _without_other_texts(text: str) -> str:
             return text
         if left:
             kept.append("".join(left))
-        elif kept and _HEADING.fullmatch(kept[-1]):
+        elif kept and _is_heading(kept[-1]):
             kept.pop()
     found = "".join(kept)
     if found != text:
@@ -333,11 +333,16 @@ def _without_lines(lines: Sequence[str]) -> list[str]:
     for line in lines:
         shown = set(placeholders_of(line))
         if shown and shown <= _OTHER_TEXTS:
-            if kept and _HEADING.fullmatch(kept[-1]) and line.strip().startswith("{"):
+            if kept and _is_heading(kept[-1]) and line.strip().startswith("{"):
                 kept.pop()
         else:
             kept.append(line)
     return kept
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a line or paragraph only says what follows; one that shows a text itself is none."""
+    return _HEADING.fullmatch(text) is not None and not placeholders_of(text)
 
 
 def _answer_format(text: str) -> list[str]:

@@ -101,6 +101,12 @@ def test_a_protected_part_goes_as_a_whole_or_not_at_all() -> None:
     assert left(within) == "<!-- protect -->\nReply: {output}\n<!-- /protect -->\n\n{question}"
 
 
+@pytest.mark.parametrize("heading", ["# The reply: {output}", "**{output}**", "Of {output}:"])
+def test_a_heading_that_shows_the_output_stays(heading: str) -> None:
+    assert left(f"{heading}\n{{input}}\n{{question}}") == f"{heading}\n{{question}}"
+    assert left(f"{heading}\n\n{{input}}\n\n{{question}}") == f"{heading}\n\n{{question}}"
+
+
 def test_whether_there_is_more_than_the_output_to_be_left_out() -> None:
     both, alone = [Example(id="1", input="a", output="b")], [Example(id="1", input="", output="b")]
     assert Prompt("Judge.").can_show_less_of(both), "the texts follow it"
