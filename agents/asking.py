@@ -110,13 +110,13 @@ class Ask:
     def request(self) -> Request:
         """The request; it has the key that was computed without building it."""
         about = (self.questions[0], self.example) if self.wants_a_word else None
-        return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing.prefix, about)
+        return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
         """The request that asks again, once, saying what was wrong."""
         complaint = render("answer_again", problem=problem, format=form)
         messages = [*self.messages, ("assistant", answer.text or "(nothing)"), ("user", complaint)]
-        return make_request(identity, messages, self.parameters, self.replicate, prefix=self.framing.prefix)
+        return make_request(identity, messages, self.parameters, self.replicate, framing=self.framing)
 
 
 class Asking(Protocol):

@@ -203,7 +203,7 @@ class Evaluator:
         ]
         parameters = replace(ask.parameters, max_tokens=REASON_TOKENS)
         request: Request = make_request(
-            self.model.identity, messages, parameters, verdict.replicate, prefix=ask.framing.prefix
+            self.model.identity, messages, parameters, verdict.replicate, framing=ask.framing
         )
         answer = await self.gateway.ask(self.role, self.model, request)
         return " ".join(answer.text.split())

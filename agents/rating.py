@@ -117,7 +117,7 @@ class Rater:
         for replicate in range(judging.samples if sampled else 1):
             top = TOP_LOGPROBS if provenance == "logprob" else 0
             parameters = Parameters(TOKENS, temperature, judging.seed + replicate, top)
-            yield make_request(self.model.identity, messages, parameters, replicate, prefix=framing.prefix)
+            yield make_request(self.model.identity, messages, parameters, replicate, framing=framing)
 
     def _block(self, rate: ToRate) -> str:
         levels = str(self.levels)

@@ -14,6 +14,7 @@ from ..prompts.errors import AskanceError
 if TYPE_CHECKING:
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
+    from ..prompts.prompt import Framing
 
 Message = tuple[str, str]
 """Role and content."""
@@ -49,12 +50,17 @@ class Request:
     parameters: Parameters
     replicate: int
     key: bytes
-    prefix: str = field(default="", compare=False)
-    """What the other requests on the same example begin with too, for a server that can keep what it has read; no part
-    of what is sent. Empty where nothing is known of it."""
+    framing: Framing | None = field(default=None, compare=False)
+    """What the other requests on the same example have too, for a server that can keep what it has read; no part of what
+    is sent. None where nothing is known of it."""
     about: tuple[Question, Example] | None = field(default=None, compare=False)
     """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of the
     messages."""
+
+    @property
+    def prefix(self) -> str:
+        """What the other requests on the same example begin with too; empty where nothing is known of it."""
+        return "" if self.framing is None else self.framing.prefix
 
 
 class RequestKey:
@@ -81,11 +87,16 @@ class RequestKey:
 
 
 def make_request(
-    identity: str, messages: Sequence[Message], parameters: Parameters, replicate: int = 0, *, prefix: str = ""
+    identity: str,
+    messages: Sequence[Message],
+    parameters: Parameters,
+    replicate: int = 0,
+    *,
+    framing: Framing | None = None,
 ) -> Request:
     """A request with its key; ``identity`` is the model's."""
     key = RequestKey(identity, parameters, replicate, messages).key("")
-    return Request(tuple(messages), parameters, replicate, key, prefix)
+    return Request(tuple(messages), parameters, replicate, key, framing)
 
 
 class Answer(NamedTuple):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,16 @@ from .embedded import available_threads
 from .files import cache_directory
 from .prices import FREE
 
+if TYPE_CHECKING:
+    from ..prompts.prompt import Framing
+
 Block = list[NDArray[Any]]
 """Keys and values that a block's tokens left in every layer."""
-BLOCK = 64
-"""Tokens that are read, and kept, together: examples that begin with the same long instructions share their blocks."""
+BLOCK = 512
+"""Tokens that are read, and kept, together, at most."""
+OPENING, TEXT = 16, 64
+"""Tokens from which on a prompt's fixed text, and one text of an example, is kept as a block of its own: each block is one more way
+of the weights through the processor, as long as that of some twenty tokens."""
 CONTEXT = 4096
 """Tokens that a prompt may have, as for `askance.models.embedded`."""
 CACHE_MIB = 2048
@@ -40,12 +46,12 @@ CACHE_MIB = 2048
 class Reader(Protocol):
     """Reads prompts of one model."""
 
-    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
-        """The prompt's tokens, and how many of them belong to what other prompts begin with too."""
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+        """The prompt's tokens, and after how many of them it may part from other prompts, in order."""
         ...
 
-    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
-        """Log-probability of each token of the vocabulary after these, whose first ``shared`` are kept for later."""
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        """Log-probability of each token of the vocabulary after these, which are kept in blocks that end at ``ends``."""
         ...
 
     def text(self, token: int) -> str:
@@ -96,15 +102,31 @@ class OpenVinoModel:
     def _read(self, request: Request) -> Answer:
         if self._reader is None:
             self._reader = load_reader(self.name, self._path, self._sha256)
-        tokens, shared = self._reader.tokens(request.messages, request.prefix)
+        tokens, ends = self._reader.tokens(request.messages, request.framing)
         if len(tokens) >= CONTEXT:
             raise ModelError(f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}.")
-        logprobs = self._reader.next_token(tokens, shared)
+        logprobs = self._reader.next_token(tokens, blocks(ends))
         likeliest = _likeliest(logprobs, max(request.parameters.top_logprobs, 1))
         top = [{"token": self._reader.text(each), "logprob": float(logprobs[each])} for each in likeliest]
         content = [{"token": top[0]["token"], "top_logprobs": top}]
         kept = read_logprobs({"content": content}) if request.parameters.top_logprobs else None
         return Answer(str(top[0]["token"]), kept, len(tokens), 1, 0.0, finish="length")
+
+
+def blocks(ends: Sequence[int]) -> list[int]:
+    """Where the blocks end that are kept of a prompt which may part from others at ``ends``.
+
+    It depends on the prompt alone. A place is left out where so little comes after the one before, or before the last, that
+    reading it again is faster than one more block.
+    """
+    kept: list[int] = []
+    done = 0
+    for place, end in enumerate(ends):
+        long_enough = end - done >= (TEXT if place else OPENING) and ends[-1] - end >= OPENING
+        if end == ends[-1] or long_enough:
+            kept += [*range(done + BLOCK, end, BLOCK), end]
+            done = end
+    return [each for each in kept if each]
 
 
 def _likeliest(logprobs: NDArray[np.float32], count: int) -> list[int]:
@@ -183,19 +205,24 @@ class _OpenVinoReader:
         self._blocks: OrderedDict[bytes, Block] = OrderedDict()
         self._bytes = 0
 
-    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
         history = [{"role": role, "content": content} for role, content in messages]
         text = self._tokenizer.apply_chat_template(history, add_generation_prompt=True)
         whole = self._encode(text)
-        place = text.find(prefix.strip()) if prefix.strip() else -1
-        if place < 0:
-            return whole, 0
-        begin = self._encode(text[: place + len(prefix.strip())])
-        shared = next((i for i, pair in enumerate(zip(begin, whole, strict=False)) if pair[0] != pair[1]), len(begin))
-        return whole, min(shared, len(whole) - 1)
+        shown = "" if framing is None else framing.before.strip()
+        place = text.find(shown)
+        if framing is None or not shown or place < 0:
+            return whole, []
+        place -= framing.before.find(shown)  # the template may take white space away
+        ends = [self._shared(whole, text[: place + end]) for end in (*framing.ends, len(framing.before.rstrip()))]
+        return whole, sorted({min(end, len(whole) - 1) for end in ends})
 
-    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
-        ends = [*range(BLOCK, shared, BLOCK), shared] if shared else []
+    def _shared(self, tokens: Sequence[int], beginning: str) -> int:
+        """With how many of these tokens a text begins: what follows it may be one token with its last characters."""
+        begin = self._encode(beginning)
+        return next((i for i, pair in enumerate(zip(begin, tokens, strict=False)) if pair[0] != pair[1]), len(begin))
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         keys = [blake2b(np.asarray(tokens[:end], np.int64).tobytes(), digest_size=16).digest() for end in ends]
         known = 0
         while known < len(keys) and keys[known] in self._blocks:
@@ -209,8 +236,8 @@ class _OpenVinoReader:
             self._infer(tokens[start:end], start)
             self._keep(key, start)
             start = end
-        for begin in range(start, len(tokens), 8 * BLOCK):
-            held = self._infer(tokens[begin : begin + 8 * BLOCK], begin)
+        for begin in range(start, len(tokens), BLOCK):
+            held = self._infer(tokens[begin : begin + BLOCK], begin)
         logits = np.array(self._head.infer([held])[0], np.float32).ravel()
         return logits - np.float32(np.log(np.exp(logits - logits.max()).sum()) + logits.max())
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 
 from .checklist import Sees
@@ -19,7 +20,7 @@ from .lessons import Edit
 from .rows import read_text
 from .shown import Shows, shown_text
 from .templates import FencedText
-from .text import BRACES, fence, fill, placeholders_of
+from .text import BRACES, fence, fill, placeholders_of, texts_end_at
 
 PLACEHOLDERS = ("input", "context", "output", "reference", "question")
 GENERATOR_PLACEHOLDERS = ("input", "context")
@@ -214,6 +215,8 @@ class Framing:
     system: str | None
     before: str
     after: str
+    ends: tuple[int, ...] = ()
+    """Where ``before`` stops being the same for other examples: where its fixed text ends, and each text of the example."""
 
     @property
     def prefix(self) -> str:
@@ -244,13 +247,13 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
         shown += ["output"] if example.output is not None else []
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
-        return Framing(system=system, before="\n".join(parts) + "\n", after="")
+        ends = tuple(accumulate((len(part) + 1 for part in parts), initial=0))
+        return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends)
     start = f"{cases}\n\n" if cases else ""
     fenced = {name: fence(texts[name]) for name in prompt.placeholders if name in texts}
-    if prompt.around_question is None:
-        return Framing(system=None, before=start + fill(prompt.text, fenced) + "\n\n", after="")
-    before, after = prompt.around_question
-    return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced))
+    before, after = prompt.around_question or (prompt.text + "\n\n", "")
+    ends = tuple(len(start) + place for place in texts_end_at(before, fenced))
+    return Framing(system=None, before=start + fill(before, fenced), after=fill(after, fenced), ends=ends)
 
 
 def load_generator_prompt(source: str | Path | Prompt) -> Prompt:

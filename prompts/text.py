@@ -157,6 +157,13 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 
 
+def texts_end_at(text: str, values: Mapping[str, str]) -> list[int]:
+    """Where in the filled text the first value begins, and where each one ends; one that is empty does not count."""
+    shown = [match for match in BRACES.finditer(text) if match[2] and values[match[2]]]
+    cuts = [shown[0].start(), *(match.end() for match in shown)] if shown else []
+    return [len(fill(text[:cut], values)) for cut in cuts]
+
+
 def placeholders_of(text: str) -> list[str]:
     """Names in single braces, in order, each as often as it is there."""
     return [match[2] for match in BRACES.finditer(text) if match[2]]

@@ -20,6 +20,7 @@ from askance.models.base import Parameters, make_request
 from askance.models.cluster import ray_pool
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError
+from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, ServerReply, StandInServer
 from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, results_in, without_costs, write_inputs
 
@@ -260,7 +261,12 @@ async def test_an_example_is_asked_on_one_worker_and_new_ones_go_where_least_is_
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(ray_pool.RayPool, "_choose", note)
                 asks = [
-                    make_request(model.identity, [("user", f"{each}: {question}")], Parameters(5), prefix=each)
+                    make_request(
+                        model.identity,
+                        [("user", f"{each}: {question}")],
+                        Parameters(5),
+                        framing=Framing(None, each, ""),
+                    )
                     for each in examples
                     for question in range(3)
                 ]

@@ -11,6 +11,7 @@ from askance.models.base import Parameters, Request, make_request
 from askance.models.embedded import EmbeddedServerPool, ServerSettings
 from askance.models.kept_prefixes import TwoSlots
 from askance.models.resolve import EmbeddedModel
+from askance.prompts.prompt import Framing
 from askance.testing import StandInServer
 
 
@@ -44,7 +45,7 @@ class Served(EmbeddedServerPool):
 
 
 def request(prefix: str, question: str = "?") -> Request:
-    return make_request("m", [("user", prefix + question)], Parameters(1), prefix=prefix)
+    return make_request("m", [("user", prefix + question)], Parameters(1), framing=Framing(None, prefix, ""))
 
 
 class Recorder:

@@ -17,13 +17,14 @@ from askance.models.cluster.node_worker import NodeWorker
 from askance.models.cluster.ray_pool import RayPool
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
+from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, StandInServer
 
 ASKED = Parameters(5, 0.0, 7, 5, {"type": "object", "properties": {"kinds": {"type": "array"}}})
 
 
 def request(text: str) -> Request:
-    return make_request("openai/m", [("system", "Judge."), ("user", text)], ASKED, prefix="Judge.")
+    return make_request("openai/m", [("system", "Judge."), ("user", text)], ASKED, framing=Framing("Judge.", "", ""))
 
 
 @asynccontextmanager

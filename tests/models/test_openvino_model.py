@@ -11,10 +11,12 @@ import pytest
 
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
-from askance.models.openvino_model import BLOCK, CONTEXT, OpenVinoModel, load_reader
+from askance.models.openvino_model import BLOCK, CONTEXT, OPENING, TEXT, OpenVinoModel, blocks, load_reader
 from askance.models.probabilities import p_yes_at
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.examples import Example
+from askance.prompts.prompt import Framing, Prompt, frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +45,11 @@ class Writer:
 class Words:
     """Reads words in place of tokens; likes yes the better, the more words there are."""
 
-    def tokens(self, messages: Sequence[Message], prefix: str) -> tuple[list[int], int]:
-        return [0] * len(messages[-1][1].split()), len(prefix.split())
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+        return [0] * len(messages[-1][1].split()), [] if framing is None else [len(framing.before.split())]
 
-    def next_token(self, tokens: Sequence[int], shared: int) -> NDArray[np.float32]:
-        logits = np.array([len(tokens), 1.0, shared], np.float32)
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        logits = np.array([len(tokens), 1.0, max(ends, default=0)], np.float32)
         return logits - np.float32(np.log(np.exp(logits).sum()))
 
     def text(self, token: int) -> str:
@@ -58,19 +60,37 @@ def model_with(reader: Words, writer: Writer) -> OpenVinoModel:
     return OpenVinoModel("openvino/m", Path("m.gguf"), "0", writer, reader)
 
 
-def asking(text: str, parameters: Parameters = VERDICT, prefix: str = "") -> Request:
-    return make_request("openvino:0", [("user", text)], parameters, prefix=prefix)
+def asking(text: str, parameters: Parameters = VERDICT, framing: Framing | None = None) -> Request:
+    return make_request("openvino:0", [("user", text)], parameters, framing=framing)
 
 
 async def test_a_verdict_is_read_and_has_its_probabilities() -> None:
     writer = Writer()
     model = model_with(Words(), writer)
-    answer = await model.answer(asking("a b c d", prefix="a b"))
+    answer = await model.answer(asking("a b c d", framing=Framing(None, "a b", "")))
     assert (answer.text, answer.prompt_tokens, answer.completion_tokens, answer.cost_usd) == (" yes", 4, 1, 0.0)
     assert answer.logprobs is not None
     assert p_yes_at(answer.logprobs[0][1]) == pytest.approx(np.exp(4) / (np.exp(4) + np.exp(1)), abs=1e-4)
     assert not writer.asked
     await model.close()
+
+
+@pytest.mark.parametrize(
+    ("ends", "kept"),
+    [
+        ([], []),
+        ([0], []),
+        ([50, 62, 90, 92], [50, 92]),  # a mail of 12 tokens, and two after the reply
+        ([OPENING - 1, OPENING + 20], [OPENING + 20]),
+        (
+            [50, 50 + TEXT, 60 + TEXT + OPENING],
+            [50, 50 + TEXT, 60 + TEXT + OPENING],
+        ),  # an article, for its next summary
+        ([2 * BLOCK + 1], [BLOCK, 2 * BLOCK, 2 * BLOCK + 1]),
+    ],
+)
+def test_what_is_worth_a_block_of_its_own(ends: list[int], kept: list[int]) -> None:
+    assert blocks(ends) == kept
 
 
 @pytest.mark.parametrize(
@@ -135,7 +155,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
     head = "Answer the question about the reply with yes or no. " * 9
     examples = [f"{head}\n\nReply: the bicycle number {n} will be ready on Monday.\n\n" for n in range(3)]
     requests = [
-        asking(example + question, prefix=example)
+        asking(example + question, framing=Framing(None, example, "", (len(head),)))
         for example in examples
         for question in ("Is a day named?", "Is it rude?")
     ]
@@ -145,7 +165,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
         for request in order:
             answer = await model.answer(request)
             assert answers.setdefault(request.key, answer) == answer
-            assert answer.prompt_tokens > 2 * BLOCK
+            assert answer.prompt_tokens > 2 * TEXT
         assert (await model.answer(order[0])) == answers[order[0].key]
         await model.close()
     async with Models() as models:  # llama.cpp, with the same weights
@@ -155,3 +175,21 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
     assert ours.prompt_tokens == theirs.prompt_tokens
     assert ours.logprobs is not None and theirs.logprobs is not None
     assert {token for token, _ in theirs.logprobs[0][1][:3]} <= {token for token, _ in ours.logprobs[0][1][:5]}
+
+
+@needs_openvino
+def test_with_a_system_message_too_it_is_known_what_prompts_share(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+    reader = load_reader("openvino/m", weights, "0")
+    prompt = Prompt("Judge with care.")
+    assert not prompt.placeholders
+    read = []
+    for text, question in (("a bell", "Is it short?"), ("a bell", "Is it rude?"), ("two bells", "Is it short?")):
+        framing = frame(prompt, Example(id="1", input="a ring of something", output=text))
+        system = framing.system or ""
+        read.append(reader.tokens([("system", system), ("user", framing.before + question)], framing))
+    (first, ends), (second, _), (third, _) = read
+    assert first[: ends[-1]] == second[: ends[-1]] and first[ends[-1] :] != second[ends[-1] :]
+    assert first[: ends[1]] == third[: ends[1]] and ends[0] < ends[1] < ends[-1]

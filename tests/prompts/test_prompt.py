@@ -244,3 +244,17 @@ def test_a_prompt_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     for name, said in [("nowhere", "no such prompt"), ("latin", "UTF-8"), (".", "cannot be read"), ("bad", "'input'")]:
         with pytest.raises(InputError, match=said):
             load_prompt(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{so}} Mail: {input}\nReply: {output}\nWeigh it well. {question}", "Judge {output} by {input}", ""]
+)
+def test_it_is_known_where_prompts_on_other_examples_part(text: str) -> None:
+    example, other = (Example(id=str(n), input=f"mail {n}", output=f"{n} reply") for n in (1, 2))
+    framing, beside = (frame(Prompt(text), each) for each in (example, other))
+    same = framing.before[: framing.ends[0]]
+    assert beside.before.startswith(same) and framing.ends[0] == beside.ends[0]
+    assert len(framing.ends) == 3 and framing.before != beside.before
+    assert not any(each.input in same or str(each.output) in same for each in (example, other))
+    for end, shown in zip(framing.ends[1:], ("output", "input") if "by" in text else ("input", "output"), strict=True):
+        assert getattr(example, shown) in framing.before[:end]
