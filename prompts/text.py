@@ -159,9 +159,16 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def texts_end_at(text: str, values: Mapping[str, str]) -> list[int]:
     """Where in the filled text the first value begins, and where each one ends; one that is empty does not count."""
-    shown = [match for match in BRACES.finditer(text) if match[2] and values[match[2]]]
-    cuts = [shown[0].start(), *(match.end() for match in shown)] if shown else []
-    return [len(fill(text[:cut], values)) for cut in cuts]
+    ends: list[int] = []
+    grown = 0  # by how much the text is longer so far
+    for match in BRACES.finditer(text):
+        value = "" if match[1] else values[match[2]]
+        if value and not ends:
+            ends.append(match.start() + grown)
+        grown += len(value) - len(match[0]) if match[2] else -2
+        if value:
+            ends.append(match.end() + grown)
+    return ends
 
 
 def placeholders_of(text: str) -> list[str]:
