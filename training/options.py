@@ -59,7 +59,8 @@ class TrainOptions(GatewayOptions):
         "rationale", description="Whether a scorer with rationales writes one before each answer, or answers at once."
     )
     precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="Of training; bfloat16 is faster on processors with such instructions."
+        "float32",
+        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such instructions.",
     )
     gguf: bool = Field(
         False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."

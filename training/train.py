@@ -224,7 +224,12 @@ class TrainJob:
         settings, mixture = self.settings, self.mixture
         shown.phase("loading the base")
         network = start_network(
-            self.base, levels=settings.levels, longest=settings.longest, seed=settings.seed, rank=settings.lora_rank
+            self.base,
+            levels=settings.levels,
+            longest=settings.longest,
+            seed=settings.seed,
+            rank=settings.lora_rank,
+            precision=settings.precision,
         )
         cut, most = check_lengths(mixture, network, self._rationale_room)
         remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
@@ -292,6 +297,7 @@ class TrainJob:
             base_weights=network.base_weights,
             levels=settings.levels,
             longest=network.longest,
+            precision=network.precision,
             rationale_tokens=answers,
             slope=slope,
             shift=shift,

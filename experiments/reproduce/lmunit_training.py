@@ -8,6 +8,10 @@ On people's scores (``topical_chat``, ``qags``, ``summeval``) every document is 
 are standardised within their fold before they are put together, as each fold has its own scorer. Beside the scorers stand
 the base before training, the length of the output, and UniEval's published scores where the file has them.
 
+With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the questions on everything, with all of its input,
+and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation with people, and what
+a verdict takes of the processor, is said.
+
 ``simulated`` distils a judge of the simulated world (:class:`askance.testing.SimulatedWorld`; nothing in it is real) that
 answers four questions on each of many outputs; people rated some of those that are trained on.
 """
@@ -21,7 +25,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -32,11 +38,13 @@ from ...models.trained.network import Network, open_network, start_network
 from ...models.trained.scored_text import scored_text
 from ...models.trained.scorer_file import read_scorer
 from ...prompts.checklist import Checklist, Question
-from ...prompts.errors import InputError
+from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
-from ...stats.correlation import correlate, correlations_dict
+from ...prompts.verdicts import Verdict
+from ...stats.correlation import correlate, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
-from ...stats.resampling import Resampling
+from ...stats.kernels import correlation_kernel
+from ...stats.resampling import Kernel, Resampling, bootstrapped
 from ...testing import SimulatedJudge, SimulatedWorld
 from ...training.measured import ScorerReader
 from ...training.train import DEFAULT_BASE, train
@@ -51,6 +59,9 @@ ARMS = {
     "all three": (1.0, 1.0, 1.0),
 }
 ALL = "all three"
+TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
+"""What scorers learn from beside a teacher, with all three losses."""
+THE_TEACHER = "the judge"
 ASKED = {
     "topical_chat": {
         "naturalness": "Is the response natural, like something a person would say?",
@@ -106,7 +117,10 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     documents = sorted({each.metadata["document"] for each in examples})
     random.Random(0).shuffle(documents)
     number = {each: place for place, each in enumerate(documents)}
-    arms = {name: ARMS[name] for name in given.arms}
+    teacher = (
+        None if given.teacher is None else judged_by(given.teacher, load_rated(given.dataset, given.data), checklist)
+    )
+    arms = [*given.arms] if teacher is None else [TAUGHT, RATED_ALONE, BOTH]
     said: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
     trainings = []
     for fold in range(min(given.folds, given.only or given.folds)):
@@ -114,9 +128,11 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         test = [each for each in divided if each.metadata["split"] == "test"]
         base = start_network(find_base(given.base), levels=given.levels, longest=given.longest, seed=fold, rank=1)
         said["the base, untrained"] |= read_apart(base, test, checklist)
-        for name, weights in arms.items():
+        for name in arms:
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
-            found = _train(given, divided, checklist, folder, fold, weights).data
+            learned = [_unrated(each) for each in divided] if name == TAUGHT else divided
+            verdicts = None if teacher is None or name == RATED_ALONE else teacher.verdicts
+            found = _train(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
             said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist)
             trainings.append({"scorer": name, "fold": fold, **_training(found)})
     tested = [each for each in examples if each.id in said["the base, untrained"]]
@@ -125,9 +141,43 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         said["UniEval (T5), published"] = {
             each.id: {name: each.metadata[PUBLISHED][name] for name in names} for each in tested
         }
-    return {"dataset": given.dataset, "examples": len(tested), "trainings": trainings} | _beside_people(
-        said, tested, names, list(arms)
-    )
+    found = {"dataset": given.dataset, "examples": len(tested), "trainings": trainings}
+    if teacher is None:
+        return found | _beside_people(said, tested, names, ALL if ALL in arms else None)
+    said[THE_TEACHER] = {each.id: teacher.said[each.id] for each in tested}
+    beside = _beside_people(said, tested, names, TAUGHT)
+    return found | beside | {"teacher": teacher.took, "kept": _kept(said, arms, tested, names)}
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A judge's verdicts on a data set."""
+
+    verdicts: Sequence[Verdict]
+    said: dict[str, dict[str, float]]
+    """P(yes) by example and question's dimension."""
+    took: Mapping[str, Any]
+    """What its verdicts took of the processor."""
+
+
+def judged_by(model: str, examples: Sequence[Example], checklist: Checklist) -> Teacher:
+    """The verdicts of a judge that runs in this process on all examples; answers that are in the store are not asked again.
+
+    Raises:
+        AskanceError: A verdict is missing.
+    """
+    began = process_time()
+    judged = evaluate(examples, checklist=checklist, model=model, progress=False)
+    seconds = process_time() - began
+    dimension = {each.id: each.dimension for each in checklist.questions}
+    said: dict[str, dict[str, float]] = {each.id: {} for each in examples}
+    for verdict in judged.verdicts:
+        if verdict.p_yes is None:
+            raise AskanceError(f"{model} gives no P(yes) of question {verdict.question} on example {verdict.example}.")
+        said[verdict.example][dimension[verdict.question]] = verdict.p_yes
+    bought = len(judged.verdicts) - judged.budget.cached_calls
+    took = {"model": model, "verdicts": len(judged.verdicts), "bought": bought}
+    return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
 
 
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
@@ -146,7 +196,7 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         kept = found["test"]["people"]
         rows.append(
             {"scorer": name, **kept["scorer"], "kept": kept["scorer"]["spearman"] / kept["teacher"]["spearman"]}
-            | {"verdicts": found["test"]["verdicts"], "calibration": found["calibration"], **_training(found)}
+            | {"verdicts": found["test"].get("verdicts"), "calibration": found["calibration"], **_training(found)}
         )
     return {"simulated": True, "outputs": given.size, "teacher": kept["teacher"], "rows": rows}
 
@@ -206,6 +256,11 @@ def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
     return example.model_copy(update={"metadata": {**example.metadata, "split": part}})
 
 
+def _unrated(example: Example) -> Example:
+    """Without people's scores where it is learned from."""
+    return example if example.metadata["split"] == "test" else example.model_copy(update={"human": {}})
+
+
 def _part_rated(example: Example, document: int) -> Example:
     """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
     part = ("validation", "test", *4 * ("development",))[document % 6]
@@ -257,44 +312,89 @@ def _beside_people(
     said: Mapping[str, Mapping[str, Mapping[str, float]]],
     examples: Sequence[Example],
     names: Sequence[str],
-    arms: Sequence[str],
+    ours: str | None,
 ) -> dict[str, Any]:
-    """Correlations of each with people, by dimension and of the means; and how far all three losses are ahead of others."""
-    resampling = Resampling([each.metadata["document"] for each in examples])
-
-    def column(scores: Mapping[str, Mapping[str, float]], name: str) -> list[float]:
-        if name != WHOLE:
-            return [scores[each.id][name] for each in examples]
-        table = np.array([[scores[each.id][name] for name in names] for each in examples])
-        spread = table.std(axis=0)
-        standard: list[float] = ((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).mean(axis=1).tolist()
-        return standard
-
-    wanted = {each.id: {name: float(each.human_score(name) or 0.0) for name in names} for each in examples}
+    """Correlations of each with people, by dimension and of the means; and how far ``ours`` is ahead of others."""
+    resampling = _by_document(examples)
     columns = [WHOLE, *names] if len(names) > 1 else list(names)
+    wanted = _wanted(examples, names)
     rows = [
         {"scorer": who}
         | {
-            name: correlations_dict(correlate(column(scores, name), column(wanted, name), resampling))
+            name: correlations_dict(
+                correlate(_column(scores, name, examples, names), _column(wanted, name, examples, names), resampling)
+            )
             for name in columns
         }
         for who, scores in said.items()
     ]
-    whole = columns[0]
+    if ours is None:
+        return {"rows": rows}
+    people, mine = (_column(each, columns[0], examples, names) for each in (wanted, said[ours]))
     gains = {
         other: difference_dict(
-            paired_difference(column(said[other], whole), column(said[ALL], whole), column(wanted, whole), resampling)
+            paired_difference(_column(said[other], columns[0], examples, names), mine, people, resampling)
         )
-        for other in (said if ALL in arms else ())
-        if other != ALL
+        for other in said
+        if other != ours
     }
-    return {"rows": rows, f"{ALL} beyond": gains}
+    return {"rows": rows, f"{ours} beyond": gains}
+
+
+def _kept(
+    said: Mapping[str, Mapping[str, Mapping[str, float]]],
+    arms: Sequence[str],
+    examples: Sequence[Example],
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """What scorers keep of the teacher: their Spearman with people over its own, and their Spearman with it."""
+    resampling, whole = _by_document(examples), WHOLE if len(names) > 1 else names[0]
+    people, theirs = (
+        np.array(_column(each, whole, examples, names)) for each in (_wanted(examples, names), said[THE_TEACHER])
+    )
+    found = {}
+    for name in arms:
+        mine = np.array(_column(said[name], whole, examples, names))
+        kernels = [correlation_kernel("spearman", each, people) for each in (mine, theirs)]
+        share = ratio_of(*kernels)
+        found[name] = {
+            "share_of_spearman": statistic_dict(bootstrapped(share, np.ones(len(examples), bool), resampling)),
+            "with_the_judge": correlations_dict(correlate(mine, theirs, resampling)),
+        }
+    return found
+
+
+def ratio_of(above: Kernel, below: Kernel) -> Kernel:
+    """One statistic over another of the same resample."""
+    return lambda drawn: above(drawn) / below(drawn)
+
+
+def _by_document(examples: Sequence[Example]) -> Resampling:
+    return Resampling([each.metadata["document"] for each in examples])
+
+
+def _wanted(examples: Sequence[Example], names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """People's scores by example and dimension."""
+    return {each.id: {name: float(each.human_score(name) or 0.0) for name in names} for each in examples}
+
+
+def _column(
+    scores: Mapping[str, Mapping[str, float]], name: str, examples: Sequence[Example], names: Sequence[str]
+) -> list[float]:
+    """Scores on a dimension, or the mean of all dimensions, each standardised."""
+    if name != WHOLE:
+        return [scores[each.id][name] for each in examples]
+    table = np.array([[scores[each.id][name] for name in names] for each in examples])
+    spread = table.std(axis=0)
+    standard: list[float] = ((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).mean(axis=1).tolist()
+    return standard
 
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("dataset", choices=[*ASKED, "simulated"])
     made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
+    made.add_argument("--teacher", metavar="MODEL", help="distil this judge, which runs in this process (openvino/...)")
     made.add_argument("--base", default=DEFAULT_BASE)
     made.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     made.add_argument("--folds", type=int, default=3)

@@ -42,6 +42,7 @@ class CausalNetwork:
     """
 
     kind: Final = "causal"
+    precision = None
 
     def __init__(self, model: Any, tokenizer: Any, longest: int, base_weights: str) -> None:
         """``model`` is that of peft, ``tokenizer`` that of transformers; ``longest`` is in tokens."""

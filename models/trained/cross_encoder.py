@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...prompts.errors import InputError
 from .torch_tools import by_length, device, load, quiet, torch_library
@@ -25,22 +25,24 @@ class CrossEncoder:
     kind: Final = "cross-encoder"
     base_weights = None
 
-    def __init__(self, model: Any, tokenizer: Any, longest: int) -> None:
+    def __init__(self, model: Any, tokenizer: Any, longest: int, precision: Literal["bfloat16"] | None = None) -> None:
         """``model`` and ``tokenizer`` are those of transformers; ``longest`` is in tokens."""
-        self.device = device()
+        self.device, self.precision = device(), precision
         self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
         self._torch = torch_library()
         self.training(False)
 
     @classmethod
-    def start(cls, base: Base, *, levels: int, longest: int, seed: int) -> CrossEncoder:
+    def start(
+        cls, base: Base, *, levels: int, longest: int, seed: int, precision: Literal["bfloat16"] | None
+    ) -> CrossEncoder:
         """See :func:`~.network.start_network`."""
         torch_library().manual_seed(seed)
         model, tokenizer = _load(base.place, base.name, num_labels=levels, ignore_mismatched_sizes=True)
         most = getattr(model.config, "max_position_embeddings", longest)
         if longest > most:
             raise InputError(f"--longest {longest}: the base {base.name} reads {most} tokens at most.")
-        return cls(model, tokenizer, longest)
+        return cls(model, tokenizer, longest, precision)
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> CrossEncoder:
@@ -50,7 +52,7 @@ class CrossEncoder:
             raise InputError(
                 f"{folder}: the weights tell {model.config.num_labels} levels apart, scorer.json says {file.levels}."
             )
-        return cls(model, tokenizer, file.longest)
+        return cls(model, tokenizer, file.longest, file.precision)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
@@ -76,7 +78,8 @@ class CrossEncoder:
             padding=True,
             return_tensors="pt",
         ).to(self.device)
-        with self._torch.set_grad_enabled(self._model.training):
+        torch, halves = self._torch, self.precision == "bfloat16"
+        with torch.set_grad_enabled(self._model.training), torch.autocast(self.device, torch.bfloat16, enabled=halves):
             return self._model(**given).logits.float()
 
     def parameters(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,11 @@ class Network(Protocol):
     @property
     def kind(self) -> NetworkKind:
         """Which network it is."""
+        ...
+
+    @property
+    def precision(self) -> Literal["bfloat16"] | None:
+        """What it reads in, as in :class:`~.scorer_file.ScorerFile`."""
         ...
 
     @property
@@ -63,10 +68,19 @@ class Network(Protocol):
         ...
 
 
-def start_network(base: Base, *, levels: int, longest: int, seed: int, rank: int) -> Network:
+def start_network(
+    base: Base,
+    *,
+    levels: int,
+    longest: int,
+    seed: int,
+    rank: int,
+    precision: Literal["float32", "bfloat16"] = "float32",
+) -> Network:
     """A network that is to be trained, whose new numbers come from the seed.
 
     It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or yes.
+    An encoder reads in the precision named.
 
     Raises:
         InputError: The base is none that can be trained. MissingExtraError: A package is missing.
@@ -77,7 +91,9 @@ def start_network(base: Base, *, levels: int, longest: int, seed: int, rank: int
         return CausalNetwork.start(base, longest=longest, seed=seed, rank=rank)
     from .cross_encoder import CrossEncoder
 
-    return CrossEncoder.start(base, levels=levels, longest=longest, seed=seed)
+    return CrossEncoder.start(
+        base, levels=levels, longest=longest, seed=seed, precision=None if precision == "float32" else precision
+    )
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:

@@ -40,6 +40,8 @@ class ScorerFile(BaseModel):
     """Score levels that it tells apart; 2 are no and yes."""
     longest: int = Field(ge=16)
     """Tokens that it reads at most."""
+    precision: Literal["bfloat16"] | None = None
+    """What an encoder reads in; None is single precision."""
     rationale_tokens: int | None = Field(None, ge=4)
     """Tokens at most of the rationale that it writes before each answer; None: it answers at once."""
     slope: float = Field(1.0, gt=0)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.evaluate import evaluate
+from askance.models.trained.network import open_network
+from askance.models.trained.scored_text import scored_text
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.errors import AskanceError, InputError
 from askance.training import train as training
@@ -20,7 +22,7 @@ from askance.training.trainer import schedule
 
 from .conftest import CHECKLIST, SMALL, made, options, p_yes, said
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 
@@ -210,6 +212,22 @@ def test_what_cannot_be_trained_is_said(tiny_base: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(training, "ROOM", 1e12)
     with pytest.raises(AskanceError, match="GB on this disk"):
         go()
+
+
+def test_an_encoder_trained_in_bfloat16_reads_so_and_alone_as_in_a_batch(tiny_base: Path, tmp_path: Path) -> None:
+    examples = made(60)
+    given = SMALL | {"epochs": 1, "precision": "bfloat16"}
+    place = tmp_path / "s"
+    train(examples, checklist=CHECKLIST, output=place, base=str(tiny_base), verdicts=said(examples), **given)
+    file = read_scorer(place)
+    assert file.precision == "bfloat16"
+    assert file.identity != file.model_copy(update={"precision": None}).identity
+    texts = [scored_text(question, each) for each in examples[:20] for question in CHECKLIST.questions]
+    network = open_network(place, file)
+    together = network.levels(texts)
+    assert together.equal(torch.cat([network.levels([each]) for each in texts]))
+    whole = open_network(place, file.model_copy(update={"precision": None})).levels(texts)
+    assert 0 < float((whole - together).abs().max()) < 0.05
 
 
 def test_texts_that_are_cut_are_said_with_their_share(tiny_base: Path, tmp_path: Path) -> None:
