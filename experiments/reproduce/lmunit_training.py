@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
+from ...models.base import Model
 from ...models.trained.bases import find_base
 from ...models.trained.network import Network, open_network, start_network
 from ...models.trained.scored_text import scored_text
@@ -160,7 +161,7 @@ class Teacher:
     """What its verdicts took of the processor."""
 
 
-def judged_by(model: str, examples: Sequence[Example], checklist: Checklist) -> Teacher:
+def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checklist) -> Teacher:
     """The verdicts of a judge that runs in this process on all examples; answers that are in the store are not asked again.
 
     Raises:
@@ -173,10 +174,12 @@ def judged_by(model: str, examples: Sequence[Example], checklist: Checklist) -> 
     said: dict[str, dict[str, float]] = {each.id: {} for each in examples}
     for verdict in judged.verdicts:
         if verdict.p_yes is None:
-            raise AskanceError(f"{model} gives no P(yes) of question {verdict.question} on example {verdict.example}.")
+            raise AskanceError(
+                f"{judged.model} gives no P(yes) of question {verdict.question} on example {verdict.example}."
+            )
         said[verdict.example][dimension[verdict.question]] = verdict.p_yes
     bought = len(judged.verdicts) - judged.budget.cached_calls
-    took = {"model": model, "verdicts": len(judged.verdicts), "bought": bought}
+    took = {"model": judged.model, "verdicts": len(judged.verdicts), "bought": bought}
     return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from askance.experiments.reproduce import lmunit_training
 from askance.experiments.reproduce.lmunit_training import ARMS, nearest
+from askance.models.base import Request
 from askance.prompts.errors import InputError
+from askance.testing.scripted import ScriptedModel
 
 from ...training.conftest import tiny_base
 
@@ -75,6 +77,37 @@ def test_every_document_is_tested_on_once_by_a_scorer_that_did_not_learn_from_it
     assert rows["UniEval (T5), published"]["mean"]["spearman"] == pytest.approx(1)
     assert {*found["all three beyond"]} == {*rows} - {"all three"}
     assert {each["fold"] for each in found["trainings"]} == {0, 1}
+
+
+def test_a_judge_is_distilled_beside_people_and_what_is_kept_is_said(
+    data: Path, tmp_path: Path, tiny_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    learned: list[tuple[int, bool]] = []
+    train = lmunit_training.train
+
+    def watched(examples: Any, **settings: Any) -> Any:
+        learned.append((sum(bool(each.human) for each in examples), settings["verdicts"] is not None))
+        return train(examples, **settings)
+
+    monkeypatch.setattr(lmunit_training, "train", watched)
+
+    def says(request: Request) -> float:
+        """Of good outputs yes; surer the higher their number, so that no two are alike."""
+        output = request.about[1].output if request.about else ""
+        return (0.6 if "good" in output else 0.1) + int(output.split()[-1]) / 200
+
+    words = ["topical_chat", "--data", str(data), "--base", str(tiny_base), "--folds", "2", "--teacher", "stands/in"]
+    given = lmunit_training._parser().parse_args([*words, *SMALL])
+    given.teacher = ScriptedModel(says)
+    found = lmunit_training.people(given, tmp_path / "scorers")
+    assert learned == 2 * [(24, True), (48, False), (48, True)]  # people's scores of test alone, all, all
+    assert found["teacher"]["verdicts"] == 48 * 4 and found["teacher"]["cpu_ms_a_verdict"] > 0
+    assert {*found["kept"]} == {"the judge's verdicts", "people's scores", "both"}
+    rows = {row["scorer"]: row["mean"]["spearman"] for row in found["rows"]}
+    for name, each in found["kept"].items():
+        assert each["share_of_spearman"]["value"] == pytest.approx(rows[name] / rows["the judge"])
+    assert "the judge" in found["the judge's verdicts beyond"]
 
 
 def test_a_simulated_judge_is_distilled_and_its_share_is_said(tmp_path: Path, tiny_base: Path) -> None:
