@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
+from ...evaluation.scoring import score_examples
 from ...models.base import Model
 from ...models.trained.bases import find_base
 from ...models.trained.network import Network, open_network, start_network
@@ -47,7 +48,8 @@ from ...stats.differences import difference_dict, paired_difference
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, Resampling, bootstrapped
 from ...testing import SimulatedJudge, SimulatedWorld
-from ...training.measured import ScorerReader
+from ...testing.simulated import DIMENSION
+from ...training.measured import ScorerReader, verdicts_of
 from ...training.train import DEFAULT_BASE, train
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
@@ -192,16 +194,32 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
     judged = evaluate(examples, checklist=world.checklist, model=SimulatedJudge(world, perfect=True), no_cache=True)
     divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
-    rows = []
+    test = [each for each in divided if each.metadata["split"] == "test"]
+    rows, scores = [], {}
     for name in given.arms:
         folder = place / f"simulated-{given.size}-{given.seed}-{name.replace(' ', '-')}"
         found = _train(given, divided, world.checklist, folder, given.seed, ARMS[name], judged.verdicts).data
-        kept = found["test"]["people"]
+        kept, file = found["test"]["people"], read_scorer(folder)
         rows.append(
             {"scorer": name, **kept["scorer"], "kept": kept["scorer"]["spearman"] / kept["teacher"]["spearman"]}
             | {"verdicts": found["test"].get("verdicts"), "calibration": found["calibration"], **_training(found)}
         )
-    return {"simulated": True, "outputs": given.size, "teacher": kept["teacher"], "rows": rows}
+        verdicts = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
+        scores[name] = [each.overall for each in score_examples(test, world.checklist, verdicts)]
+    ahead = {}
+    if ALL in scores:
+        people, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
+        ahead = {
+            f"{ALL} beyond": {
+                other: {
+                    what: difference_dict(paired_difference(said, scores[ALL], wanted, _by_document(test)))
+                    for what, wanted in (("people", people), ("truth", truth))
+                }
+                for other, said in scores.items()
+                if other != ALL
+            }
+        }
+    return {"simulated": True, "outputs": given.size, "teacher": kept["teacher"], "rows": rows, **ahead}
 
 
 def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:

@@ -112,9 +112,23 @@ def test_a_judge_is_distilled_beside_people_and_what_is_kept_is_said(
 
 def test_a_simulated_judge_is_distilled_and_its_share_is_said(tmp_path: Path, tiny_base: Path) -> None:
     pytest.importorskip("torch")
-    found = run(tmp_path, "simulated", "--size", "120", "--base", str(tiny_base), "--arms", "cross-entropy")
+    found = run(
+        tmp_path,
+        "simulated",
+        "--size",
+        "120",
+        "--base",
+        str(tiny_base),
+        "--arms",
+        "cross-entropy",
+        "preference",
+        "all three",
+    )
     assert found["simulated"] is True and found["teacher"]["spearman"] > 0.3
-    (row,) = found["rows"]
+    row, alone, _ = found["rows"]
+    assert alone["verdicts"] is None  # it learned from pairs alone
+    assert {*found["all three beyond"]} == {"cross-entropy", "preference"}
+    assert {*found["all three beyond"]["preference"]} == {"people", "truth"}
     assert row["kept"] == pytest.approx(row["spearman"] / found["teacher"]["spearman"])
     assert row["training_items"]["verdict"] > 200
 
