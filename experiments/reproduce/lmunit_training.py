@@ -99,7 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         place = given.folder or Path(scratch)
         result = simulated(given, place) if given.dataset == "simulated" else people(given, place)
-    words = [each.rpartition("/")[2] for each in (sys.argv[1:] if arguments is None else arguments)]
+    words = [
+        each.rpartition("/")[2] if each.startswith("/") else each
+        for each in (sys.argv[1:] if arguments is None else arguments)
+    ]
     command = f"python -m askance.experiments.reproduce.lmunit_training {' '.join(words)}"
     write_result(given.output, {"command": command, **result})
     return 0
@@ -148,7 +151,7 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     if teacher is None:
         return found | _beside_people(said, tested, names, ALL if ALL in arms else None)
     said[THE_TEACHER] = {each.id: teacher.said[each.id] for each in tested}
-    beside = _beside_people(said, tested, names, TAUGHT)
+    beside = _beside_people(said, tested, names, BOTH)
     return found | beside | {"teacher": teacher.took, "kept": _kept(said, arms, tested, names)}
 
 
@@ -180,7 +183,7 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
                 f"{judged.model} gives no P(yes) of question {verdict.question} on example {verdict.example}."
             )
         said[verdict.example][dimension[verdict.question]] = verdict.p_yes
-    bought = len(judged.verdicts) - judged.budget.cached_calls
+    bought = judged.budget.calls
     took = {"model": judged.model, "verdicts": len(judged.verdicts), "bought": bought}
     return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
 
