@@ -2,7 +2,8 @@
 
 Run ``python -m askance.experiments.measured.learned_questions --data release_notes --seed 0`` (the embedded 1.5B model judges and
 writes; some ten minutes a run on two cores). Each run is ``align --update questions --max-iterations 3`` from one neutral
-question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``) have none. Every run adds its line to the result file.
+question; ``--arm without`` leaves the comments out, and people's scores (``--data qags --people DIR``) have none; ``--more`` takes 300 outputs in place of
+150. Every run adds its line to the result file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...memory.run_directory import RunDirectory
 from ...optimizer.modes import align
 from ...optimizer.runner import run_job
 from ...prompts.errors import InputError
-from ...prompts.examples import load_examples
+from ...prompts.examples import Example, load_examples
 from ..command_line import RESULTS, says_errors, write_result
 from ..datasets.registry import load_rated
 
@@ -40,20 +41,40 @@ MODEL = "local/qwen2.5-coder-1.5b-instruct"
 SETTINGS: dict[str, Any] = {"update": "questions", "max_iterations": 3, "explain": "never"}
 ARMS = ("with", "without")
 EXAMPLES = 150
-"""How many of people's scores are used: as many as there are made-up ones."""
+"""Outputs of a run: as many as ``examples.jsonl`` has."""
+MORE = "more_examples.jsonl"
+"""Beside ``examples.jsonl``: as many again, written like those."""
 
 
-def one_run(
-    data: str, seed: int, arm: str, model: str, directory: Path, settings: dict[str, Any], people: Path | None = None
-) -> dict[str, Any]:
-    """One run, as a line of the result."""
+def examples_of(data: str, people: Path | None, *, more: bool) -> tuple[Path, list[Example]]:
+    """The folder of prompt and checklist, and the outputs.
+
+    Raises:
+        InputError: People's scores are asked for and nobody says where they are, or more outputs where there are none.
+    """
     if data in PEOPLE:
         if people is None:
             raise InputError(f"--data {data} needs --people DIR, the directory of {PEOPLE[data]}.")
-        folder, examples = ASKED / data, load_rated(data, people / PEOPLE[data])[:EXAMPLES]
-    else:
-        folder = DATA[data]
-        examples = list(load_examples(folder / "examples.jsonl"))
+        return ASKED / data, load_rated(data, people / PEOPLE[data])[: 2 * EXAMPLES if more else EXAMPLES]
+    examples = list(load_examples(DATA[data] / "examples.jsonl"))
+    if more:
+        examples += load_examples(DATA[data] / MORE)
+    return DATA[data], examples
+
+
+def one_run(
+    data: str,
+    seed: int,
+    arm: str,
+    model: str,
+    directory: Path,
+    settings: dict[str, Any],
+    people: Path | None = None,
+    *,
+    more: bool = False,
+) -> dict[str, Any]:
+    """One run, as a line of the result."""
+    folder, examples = examples_of(data, people, more=more)
     if arm == "without":
         examples = [each.model_copy(update={"comment": ()}) for each in examples]
     chosen = SETTINGS | settings | {"seed": seed, "no_cache": True}  # calls are counted
@@ -65,6 +86,7 @@ def one_run(
         "data": data,
         "seed": seed,
         "arm": arm,
+        "outputs": len(examples),
         "model": model,
         "settings": settings,
         "minutes": round(minutes, 1),
@@ -120,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--people", type=Path, help="directory of the files with people's scores, for those data sets")
     parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--arm", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--more", action="store_true", help=f"twice as many outputs, those of {MORE} too")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings of align")
     parser.add_argument(
@@ -131,12 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for arm in given.arm:
         for seed in given.seed:
             for data in given.data:
-                extra = "".join(f"-{name}-{value}" for name, value in sorted(settings.items()))
-                row = one_run(
-                    data, seed, arm, given.model, given.runs / f"{data}-{seed}-{arm}{extra}", settings, given.people
-                )
+                extra = "".join(f"-{name}-{value}" for name, value in sorted(settings.items())) + "-more" * given.more
+                place = given.runs / f"{data}-{seed}-{arm}{extra}"
+                row = one_run(data, seed, arm, given.model, place, settings, given.people, more=given.more)
                 known = json.loads(given.output.read_text()) if given.output.is_file() else {"runs": []}
-                same = ("data", "seed", "arm", "model", "settings")
+                same = ("data", "seed", "arm", "outputs", "model", "settings")
                 others = [each for each in known["runs"] if any(each[name] != row[name] for name in same)]
                 command = f"python -m {__spec__.name} --runs DIR"
                 write_result(given.output, {"command": command, "runs": [*others, row]})
