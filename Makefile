@@ -29,7 +29,7 @@ PROMPTFOO_PLACE := .promptfoo
 NODE_BIN := $(CURDIR)/$(PROMPTFOO_PLACE)/node_modules/.bin
 NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit --no-fund --loglevel=error
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
-	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_beside_peers.py tests/models/test_litellm_model.py
+	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_peers_beside.py tests/models/test_litellm_model.py
 
 .PHONY: help demo test test-bridges test-promptfoo test-postgres test-ray test-train lint types check docs lock clean
 

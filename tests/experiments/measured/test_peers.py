@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.measured import peers
-from askance.experiments.measured.peer_client import TOOLS
-from askance.experiments.measured.peer_runs import PACKAGES
+from askance.experiments.measured.peers import __main__ as peers
+from askance.experiments.measured.peers.client import TOOLS
+from askance.experiments.measured.peers.runs import PACKAGES
 from askance.prompts.errors import AskanceError
 
 

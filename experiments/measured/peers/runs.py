@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.compare.run_difference import side_of_run
-from ...memory.run_directory import RunDirectory
-from ...prompts.errors import AskanceError, InputError
-from ...stats.correlation import correlate
-from ...stats.differences import difference_dict, label_difference, paired_difference
-from ...stats.pass_fail import area_under_curve
-from ...stats.resampling import Resampling
+from ....evaluation.compare.run_difference import side_of_run
+from ....memory.run_directory import RunDirectory
+from ....prompts.errors import AskanceError, InputError
+from ....stats.correlation import correlate
+from ....stats.differences import difference_dict, label_difference, paired_difference
+from ....stats.pass_fail import area_under_curve
+from ....stats.resampling import Resampling
 from .counting_server import LEARN, TEST, CountingServer
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def peer_row(
     Args:
         about: What the row says of it first.
         start: Its run on the judge to start from.
-        found: Its run, as of :func:`~askance.experiments.measured.peer_runs.peer_run`.
+        found: Its run, as of :func:`~askance.experiments.measured.peers.runs.peer_run`.
         labels: 1 for pass and 0 for fail, by id of a test example.
     """
     return {

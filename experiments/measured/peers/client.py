@@ -1,6 +1,6 @@
 """Calls of one tool's own client. Stands alone: an environment with that tool runs it, without askance.
 
-``python peer_client.py TOOL ADDRESS CALLS AT_ONCE`` asks an OpenAI-compatible server that often and prints one JSON object: seconds and
+``python client.py TOOL ADDRESS CALLS AT_ONCE`` asks an OpenAI-compatible server that often and prints one JSON object: seconds and
 processor seconds of the calls, processor seconds of the import, peak memory, answers, and the size of everything installed.
 """
 

@@ -21,9 +21,9 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from ...prompts.errors import AskanceError
-from ..command_line import RESULTS, machine, says_errors, write_result
-from .overhead_processes import (
+from ....prompts.errors import AskanceError
+from ...command_line import RESULTS, machine, says_errors, write_result
+from ..overhead_processes import (
     CHECKLIST,
     CONCURRENCY,
     EXAMPLES,
@@ -36,10 +36,10 @@ from .overhead_processes import (
     stand_in,
     write_data,
 )
-from .peer_runs import environment
+from .runs import environment
 
 RESULT = RESULTS / "peers.json"
-CLIENT = Path(__file__).with_name("peer_client.py")
+CLIENT = Path(__file__).with_name("client.py")
 TOOLS = ("aiohttp", "openai", "litellm", "dspy", "deepeval", "autorubric", "autochecklist")
 OURS = "askance, with its store"
 COLUMNS = ("cpu_ms_a_call", "import_cpu_s", "peak_mb", "installed_mb")
@@ -80,9 +80,9 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
                     rows[name].append(measured(command, calls))
                 except AskanceError as error:  # the others are still worth their minutes
                     failed[name] = str(error)
-            rows[OURS].append(measured([sys.executable, "-m", __spec__.name, "--ours", url, str(calls)], calls))
+            rows[OURS].append(measured([sys.executable, "-m", __spec__.parent, "--ours", url, str(calls)], calls))
     return {
-        "command": f"python -m {__spec__.name} --directory DIR --calls {calls} --runs {runs}",
+        "command": f"python -m {__spec__.parent} --directory DIR --calls {calls} --runs {runs}",
         "machine": machine(),
         "calls": calls,
         "at_once": CONCURRENCY,
@@ -102,7 +102,7 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
 def ours(url: str, calls: int) -> dict[str, Any]:
     """The figures of askance in this process: an evaluation with a new store, of examples that are read from a file."""
     before = time.process_time()
-    import_module("...evaluation.evaluate", __package__)
+    import_module("....evaluation.evaluate", __package__)
     import_cpu_s = time.process_time() - before
     spent, answered = 0.0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -168,7 +168,7 @@ def as_text(result: dict[str, Any]) -> str:
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the environments, measure, print the table, write the result."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.parent}", description=__doc__)
     parser.add_argument("--directory", type=Path, help="where the environments are made and kept")
     parser.add_argument("--calls", type=int, default=2_000, help="a run, a multiple of 10 (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="of each (default: %(default)s)")

@@ -1,6 +1,6 @@
 """What other tools make of the same comments: MLflow's MemAlign, GEPA and SIMBA, and AutoChecklist, beside a run of ours.
 
-Run ``python -m askance.experiments.measured.beside_peers --directory DIR --ours RUN_DIR``. Each peer learns from what a run of
+Run ``python -m askance.experiments.measured.peers.beside --directory DIR --ours RUN_DIR``. Each peer learns from what a run of
 ``align`` on the made-up release notes may see (development and validation, labels and comments) and judges its test, by the same embedded
 model, behind a server that counts every call. Each has an environment of its own in DIR, made with pip where it is not there; a run
 that was stopped goes on where it was, and one that is finished is read. Every peer has its own defaults; ``--set gepa.max_metric_calls=120``
@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...models.download import pull
-from ...models.embedded import EmbeddedServer, ServerSettings
-from ...models.embedded_models import RegisteredModel, resolve
-from ...optimizer.job import split_examples
-from ...optimizer.modes import align
-from ...optimizer.modes.judge import strata_of_people
-from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
-from ..command_line import RESULTS, says_errors, write_result
-from .learned_questions import DATA, MODEL
-from .peer_runs import HERE, OURS, START, against_ours, environment, our_row, peer_row, peer_run
+from ....models.download import pull
+from ....models.embedded import EmbeddedServer, ServerSettings
+from ....models.embedded_models import RegisteredModel, resolve
+from ....optimizer.job import split_examples
+from ....optimizer.modes import align
+from ....optimizer.modes.judge import strata_of_people
+from ....prompts.errors import InputError
+from ....prompts.examples import Example, load_examples
+from ...command_line import RESULTS, says_errors, write_result
+from ..learned_questions import DATA, MODEL
+from .runs import HERE, OURS, START, against_ours, environment, our_row, peer_row, peer_run
 
 logger = logging.getLogger(__name__)
 RESULT = RESULTS / "beside_peers.json"
@@ -166,7 +166,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; rows of other peers in the result file stay."""
-    parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.beside_peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m askance.experiments.measured.peers.beside", description=__doc__)
     parser.add_argument("--peer", nargs="*", choices=list(PEERS), default=list(PEERS), help="none: our row alone")
     parser.add_argument("--directory", type=Path, required=True, help="of environments and runs")
     parser.add_argument("--ours", type=Path, help="a finished run of align on the same data and seed")

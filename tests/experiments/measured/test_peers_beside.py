@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.run_difference import side_of_run
-from askance.experiments.measured import peer_runs
-from askance.experiments.measured.beside_peers import INSTRUCTIONS, PEERS, Task, settings_of, task_file, task_of
-from askance.experiments.measured.counting_server import MOST_TOKENS, CountingServer, busy_seconds
-from askance.experiments.measured.peer_runs import (
+from askance.experiments.measured.peers import runs as peer_runs
+from askance.experiments.measured.peers.beside import INSTRUCTIONS, PEERS, Task, settings_of, task_file, task_of
+from askance.experiments.measured.peers.counting_server import MOST_TOKENS, CountingServer, busy_seconds
+from askance.experiments.measured.peers.runs import (
     HERE,
     against_ours,
     difference,

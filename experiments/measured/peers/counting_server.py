@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...memory.embedders import Embedder, embedder
-from ...prompts.errors import InputError
+from ....memory.embedders import Embedder, embedder
+from ....prompts.errors import InputError
 
 LEARN = "learn"
 """The phase in which a tool samples as it likes; in every other one an answer is the likeliest, where the tool names no temperature."""
