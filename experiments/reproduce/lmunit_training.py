@@ -13,7 +13,8 @@ and the scorers learn from its verdicts alone, from people alone, and from both.
 a verdict takes of the processor, is said.
 
 ``simulated`` distils a judge of the simulated world (:class:`askance.testing.SimulatedWorld`; nothing in it is real) that
-answers four questions on each of many outputs; people rated some of those that are trained on.
+answers four questions on each of many outputs; people rated some of those that are trained on. With ``--errors`` the judge
+does not see some faults and takes harmless things for faults, so that its verdicts alone teach the wrong thing.
 """
 
 from __future__ import annotations
@@ -195,12 +196,13 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     for count, row in enumerate(world.rows):
         document = f"Article [a{count // TO_A_DOCUMENT:05d}]."
         examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
-    judged = evaluate(examples, checklist=world.checklist, model=SimulatedJudge(world, perfect=True), no_cache=True)
+    judge = SimulatedJudge(world, perfect=not given.errors)
+    judged = evaluate(examples, checklist=world.checklist, model=judge, no_cache=True)
     divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
     test = [each for each in divided if each.metadata["split"] == "test"]
     rows, scores = [], {}
     for name in given.arms:
-        folder = place / f"simulated-{given.size}-{given.seed}-{name.replace(' ', '-')}"
+        folder = place / f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{name.replace(' ', '-')}"
         found = _train(given, divided, world.checklist, folder, given.seed, ARMS[name], judged.verdicts).data
         kept, file = found["test"]["people"], read_scorer(folder)
         rows.append(
@@ -222,7 +224,8 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
                 if other != ALL
             }
         }
-    return {"simulated": True, "outputs": given.size, "teacher": kept["teacher"], "rows": rows, **ahead}
+    about = {"simulated": True, "judge": judge.name, "outputs": given.size, "teacher": kept["teacher"]}
+    return {**about, "rows": rows, **ahead}
 
 
 def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
@@ -425,6 +428,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--only", type=int, help="train for the first so many folds")
     made.add_argument("--size", type=int, default=3000, help="simulated outputs")
     made.add_argument("--seed", type=int, default=0, help="of the simulated world")
+    made.add_argument("--errors", action="store_true", help="the simulated judge has errors")
     made.add_argument("--folder", type=Path, help="keep the scorers there; what is there is not trained again")
     made.add_argument("--epochs", type=int, default=3)
     made.add_argument("--batch-size", type=int, default=25)

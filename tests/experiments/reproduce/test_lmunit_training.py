@@ -124,13 +124,22 @@ def test_a_simulated_judge_is_distilled_and_its_share_is_said(tmp_path: Path, ti
         "preference",
         "all three",
     )
-    assert found["simulated"] is True and found["teacher"]["spearman"] > 0.3
+    assert found["simulated"] is True and found["judge"] == "simulated/perfect"
+    assert found["teacher"]["spearman"] > 0.3
     row, alone, _ = found["rows"]
     assert alone["verdicts"] is None  # it learned from pairs alone
     assert {*found["all three beyond"]} == {"cross-entropy", "preference"}
     assert {*found["all three beyond"]["preference"]} == {"people", "truth"}
     assert row["kept"] == pytest.approx(row["spearman"] / found["teacher"]["spearman"])
     assert row["training_items"]["verdict"] > 200
+
+
+def test_a_simulated_judge_may_have_errors(tmp_path: Path, tiny_base: Path) -> None:
+    pytest.importorskip("torch")
+    given = ("simulated", "--size", "120", "--base", str(tiny_base), "--arms", "preference")
+    right, wrong = run(tmp_path, *given), run(tmp_path, *given, "--errors")
+    assert wrong["judge"] == "simulated/judge"
+    assert wrong["teacher"]["spearman"] < right["teacher"]["spearman"] - 0.1
 
 
 def test_the_sentences_nearest_to_an_output_are_kept_in_their_order() -> None:
