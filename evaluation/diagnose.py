@@ -247,7 +247,7 @@ def _of_given(
     settings: DiagnoseOptions,
 ) -> Diagnosis:
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
-    whole = load_examples(data, fields=settings.field, labels=settings.labels).without_texts()
+    whole = load_examples(data, fields=settings.field, labels=settings.labels)
     examples = whole[: settings.limit]
     questions = load_questions(checklist, examples, settings)
     given = given_verdicts(verdicts, whole, questions, model, prompt)

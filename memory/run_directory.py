@@ -18,7 +18,7 @@ from ..prompts.errors import AskanceError, InputError, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
-from ..prompts.rows import read_text, validate_row, write_whole
+from ..prompts.rows import read_text, remove_partial, validate_row, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..prompts.yaml_files import read_yaml
 from .journal import Journal
@@ -164,18 +164,20 @@ class RunDirectory:
         return examples, load_checklist(checklist) if checklist.exists() else None, prompts
 
     def lock(self) -> AbstractContextManager[object]:
-        """Take this run for this process, until the context ends.
+        """Take this run for this process, until the context ends; halves of files that a killed one left are removed.
 
         Raises:
             AskanceError: Another process has it.
         """
         self._make()
         try:
-            return self._lock.acquire()
+            taken = self._lock.acquire()
         except Timeout:
             raise AskanceError(f"{self.path}: another process is working on this run.") from None
         except OSError as error:
             raise AskanceError(f"{self.path}: cannot be written ({error.strerror}).") from None
+        remove_partial(self.path)
+        return taken
 
     def journal(self) -> Journal:
         """The run's journal."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import marshal
+import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from io import FileIO
 from operator import itemgetter
 from pathlib import Path
+from struct import Struct
+from threading import Lock
 from typing import Annotated, Any, overload
 
 from pydantic import (
@@ -34,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 PLACES = 3
 """Rows that were left out, as a warning names them."""
+IN_MEMORY = 4 * 2**20
+"""Bytes of texts that are held before they go to a file: those of some three thousand examples."""
 
 
 def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -143,14 +149,65 @@ def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
 
 
 _FIELDS = tuple(Example.model_fields)
-_pack = itemgetter(*_FIELDS[1:-1])
-"""What a row holds, after a number for the fields that were given: all but the id and the comments."""
-_PLACES = {field: place for place, field in enumerate(_FIELDS) if 0 < place < len(_FIELDS) - 1}
+_TEXTS, _OTHERS = _FIELDS[1:5], _FIELDS[5:-1]
+"""What is long and rarely wanted, and what is short; the id and the comments are held apart."""
+_texts, _others = itemgetter(*_TEXTS), itemgetter(*_OTHERS)
+_PLACES = {field: place for place, field in enumerate(_OTHERS)}
+_HEAD = Struct("<BQI")
+"""Before what is short: a number for the fields that were given, and where the texts are and how long."""
 _set = object.__setattr__
 
 
+class SpilledBytes:
+    """A run of bytes that only grows; most of a long one is in a temporary file that nobody else sees.
+
+    Where that file cannot be written, as on a full disk, all of it stays in memory.
+    """
+
+    def __init__(self, in_memory: int) -> None:
+        """There is nothing in it; ``in_memory``: bytes that are held before they are written."""
+        self._held = bytearray()
+        self._written = 0
+        self._file: FileIO | None = None
+        self._most = in_memory
+        self._turn = Lock()
+
+    def append(self, more: bytes) -> int:
+        """Take more; returns where it begins."""
+        start = self._written + len(self._held)
+        self._held += more
+        if len(self._held) >= self._most:
+            self._spill()
+        return start
+
+    def read(self, start: int, length: int) -> bytes:
+        """What was taken there, from any thread."""
+        if start >= self._written:
+            return bytes(self._held[start - self._written : start - self._written + length])
+        assert self._file is not None
+        with self._turn:
+            self._file.seek(start)
+            return self._file.read(length)
+
+    def _spill(self) -> None:
+        try:
+            with self._turn:
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
+                self._file.seek(self._written)
+                left = memoryview(self._held)
+                while left:
+                    left = left[self._file.write(left) :]
+        except OSError as error:
+            logger.debug("Texts stay in memory: %s", error)
+            self._most *= 2
+            return
+        self._written += len(self._held)
+        self._held = bytearray()
+
+
 class ExampleTable(Sequence[Example]):
-    """Examples in one run of bytes: some 100 bytes each beside their texts, where an :class:`Example` takes 700 to 1,400.
+    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700 to 1,400.
 
     It is read as a list of examples would be; each is made when it is asked for. What is asked of all of them is a
     ``column``.
@@ -159,6 +216,7 @@ class ExampleTable(Sequence[Example]):
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         self._ids: list[str] = []
         self._data = bytearray()
+        self._texts = SpilledBytes(IN_MEMORY)
         self._starts = array("q")
         self._whole: list[Example] = []
         self._given: list[set[str]] = []
@@ -173,13 +231,14 @@ class ExampleTable(Sequence[Example]):
         try:
             if example.comment or type(example) is not Example:
                 raise ValueError
-            row = marshal.dumps((self._given.index(given), *_pack(vars(example))))
+            fields = vars(example)
+            others, texts = marshal.dumps(_others(fields)), marshal.dumps(_texts(fields))
         except ValueError:
             self._whole.append(example)
             self._starts.append(-len(self._whole))
         else:
             self._starts.append(len(self._data))
-            self._data += row
+            self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + others
 
     def only(self, places: Iterable[int]) -> ExampleTable:
         """Those at these places, in this order."""
@@ -190,24 +249,24 @@ class ExampleTable(Sequence[Example]):
             part._starts.append(self._starts[place])
         return part
 
-    def without_texts(self) -> ExampleTable:
-        """The same examples with an empty input and no other text, for what reads none."""
-        nothing = {"input": "", "output": None, "context": None, "reference": None}
-        return ExampleTable(each.model_copy(update=nothing) for each in self)
-
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one an example."""
         if field == "id":
             return iter(self._ids)
-        place = _PLACES.get(field)
+        read, place = (self._long, _TEXTS.index(field)) if field in _TEXTS else (self._short, _PLACES.get(field))
         return (
-            getattr(self._whole[-1 - start], field) if start < 0 else () if place is None else self._row(start)[place]
+            getattr(self._whole[-1 - start], field) if start < 0 else () if place is None else read(start)[place]
             for start in self._starts
         )
 
-    def _row(self, start: int) -> tuple[Any, ...]:
-        row: tuple[Any, ...] = marshal.loads(memoryview(self._data)[start:])
-        return row
+    def _short(self, start: int) -> tuple[Any, ...]:
+        others: tuple[Any, ...] = marshal.loads(memoryview(self._data)[start + _HEAD.size :])
+        return others
+
+    def _long(self, start: int) -> tuple[str | None, ...]:
+        _, place, length = _HEAD.unpack_from(self._data, start)
+        texts: tuple[str | None, ...] = marshal.loads(self._texts.read(place, length))
+        return texts
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -221,9 +280,10 @@ class ExampleTable(Sequence[Example]):
             return self.only(range(*place.indices(len(self))))
         if (start := self._starts[place]) < 0:
             return self._whole[-1 - start]
-        given, *values = self._row(start)
+        given, *_ = _HEAD.unpack_from(self._data, start)
+        values = (self._ids[place], *self._long(start), *self._short(start), ())
         example = Example.__new__(Example)  # as model_construct does, which takes three times as long
-        _set(example, "__dict__", dict(zip(_FIELDS, (self._ids[place], *values, ()), strict=True)))
+        _set(example, "__dict__", dict(zip(_FIELDS, values, strict=True)))
         _set(example, "__pydantic_fields_set__", self._given[given])
         _set(example, "__pydantic_extra__", None)
         _set(example, "__pydantic_private__", None)

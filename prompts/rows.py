@@ -36,6 +36,8 @@ from .tables import (
 Record = TypeVar("Record", bound=BaseModel)
 
 DEVICES = Path("/dev")
+PARTIAL = ".part"
+"""Ends the name of a file that is being written; a process's number comes before it."""
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
@@ -55,6 +57,14 @@ def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
     with whole_file(path) as out:
         for part in [text] if isinstance(text, str) else text:
             out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what killed processes have left of files that they were writing, in a folder where no other process writes now."""
+    for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
+        if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
+            with suppress(OSError):
+                left.unlink()
 
 
 @contextmanager
@@ -80,7 +90,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise AskanceError(f"{file}: cannot be written ({error.strerror}).") from None
         return
-    partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.part")  # others may write it, too
+    partial = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}{PARTIAL}")  # others may write it, too
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as out:

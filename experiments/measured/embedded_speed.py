@@ -41,7 +41,7 @@ REPEATS = 5
 
 
 @dataclass(frozen=True)
-class Reading:
+class PromptRead:
     """What the server says of one answer."""
 
     sent: int
@@ -60,12 +60,12 @@ class TimedModel(EmbeddedModel):
     def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
         """As of the class above."""
         super().__init__(name, path, sha256, servers, timeout)
-        self.readings: list[Reading] = []
+        self.readings: list[PromptRead] = []
 
     def _read(self, payload: bytes, request: Request) -> Answer:
         answer = super()._read(payload, request)
         took = json.loads(payload)["timings"]
-        self.readings.append(Reading(answer.prompt_tokens, took["prompt_n"], took["prompt_ms"], time.monotonic()))
+        self.readings.append(PromptRead(answer.prompt_tokens, took["prompt_n"], took["prompt_ms"], time.monotonic()))
         return answer
 
 
@@ -82,7 +82,7 @@ def bench(binary: Path, path: Path, threads: int, tokens: int, depth: int = 0) -
     return float(json.loads(done.stdout)[0]["avg_ts"])
 
 
-def beside(readings: Sequence[Reading], binary: Path | None, path: Path, threads: int) -> dict[str, Any]:
+def beside(readings: Sequence[PromptRead], binary: Path | None, path: Path, threads: int) -> dict[str, Any]:
     """What an example took, and what it would take by llama-bench's figures.
 
     Args:

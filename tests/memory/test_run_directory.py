@@ -177,6 +177,18 @@ def test_a_file_that_says_this_already_is_left_alone(run: RunDirectory) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_halves_of_files_that_a_killed_process_left_are_removed(run: RunDirectory) -> None:
+    folder = run.path / "verdicts"
+    folder.mkdir(parents=True)
+    left, under_way, mine = (
+        folder / name for name in ("scores.jsonl.1-2.part", f"a.jsonl.{os.getpid()}-2.part", "a.part")
+    )
+    for each in (left, under_way, mine):
+        each.write_text("{")
+    with run.lock():
+        assert [each.exists() for each in (left, under_way, mine)] == [False, True, True]
+
+
 def test_only_one_at_a_time_has_the_lock(run: RunDirectory) -> None:
     with run.lock(), pytest.raises(AskanceError, match="another process"):
         RunDirectory(run.path).lock()

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import csv
+import errno
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from askance.prompts import examples
 from askance.prompts.errors import InputError, did_you_mean
-from askance.prompts.examples import Example, ExampleTable, human_dimensions, load_examples
+from askance.prompts.examples import Example, ExampleTable, SpilledBytes, human_dimensions, load_examples
 from askance.prompts.field_map import parse_field_map
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
@@ -278,6 +281,36 @@ def test_a_field_map_is_read_from_pairs() -> None:
         parse_field_map(["output"])
 
 
+def test_texts_of_many_examples_are_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examples, "IN_MEMORY", 200)
+    many = [Example(id=str(n), input=f"né {n} " * n, output=f"out {n}", context="c" * n) for n in range(60)]
+    table = ExampleTable(many)
+    assert table == many == table[:]
+    assert list(table.column("context")) == [each.context for each in many]
+    assert [table[place] for place in (59, 0, 31)] == [many[place] for place in (59, 0, 31)]
+    table.append(many[7].model_copy(update={"id": "more"}))
+    assert (table[60].input, table[3]) == (many[7].input, many[3])
+
+
+def test_texts_stay_in_memory_where_no_file_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Full(io.FileIO):
+        """A file on a disk with room for 30 bytes."""
+
+        def write(self, data: Any) -> int:
+            if (room := 30 - self.tell()) <= 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(bytes(data)[:room])
+
+    def none(**_: Any) -> io.FileIO:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    for make in (lambda **_: Full(tmp_path / "full", "w+"), none):
+        monkeypatch.setattr(examples.tempfile, "TemporaryFile", make)
+        held = SpilledBytes(12)
+        places = [held.append(f"{number:04d}".encode()) for number in range(20)]
+        assert [held.read(place, 4) for place in places] == [f"{number:04d}".encode() for number in range(20)]
+
+
 def test_a_table_of_examples_is_read_as_the_list_of_them() -> None:
     many = [
         Example(id="é", input="in", output="out \N{SNOWMAN}", metadata={"document": 1, "tags": ["a", None]}),
@@ -296,8 +329,3 @@ def test_a_table_of_examples_is_read_as_the_list_of_them() -> None:
     assert table.only([3, 0]) == [many[3], many[0]]
     for field in Example.model_fields:
         assert list(table.column(field)) == [getattr(each, field) for each in many]
-    bare = table.without_texts()
-    assert {(each.input, each.output, each.context, each.reference) for each in bare} == {("", None, None, None)}
-    assert [(each.id, each.human, each.metadata) for each in bare] == [
-        (each.id, each.human, each.metadata) for each in many
-    ]

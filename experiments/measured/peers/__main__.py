@@ -38,6 +38,7 @@ from ..overhead_processes import (
 )
 from .runs import environment
 
+PACKAGE = __package__ or ""
 RESULT = RESULTS / "peers.json"
 CLIENT = Path(__file__).with_name("client.py")
 TOOLS = ("aiohttp", "openai", "litellm", "dspy", "deepeval", "autorubric", "autochecklist")
@@ -80,9 +81,9 @@ def run(pythons: Mapping[str, Path], calls: int, runs: int) -> dict[str, Any]:
                     rows[name].append(measured(command, calls))
                 except AskanceError as error:  # the others are still worth their minutes
                     failed[name] = str(error)
-            rows[OURS].append(measured([sys.executable, "-m", __spec__.parent, "--ours", url, str(calls)], calls))
+            rows[OURS].append(measured([sys.executable, "-m", PACKAGE, "--ours", url, str(calls)], calls))
     return {
-        "command": f"python -m {__spec__.parent} --directory DIR --calls {calls} --runs {runs}",
+        "command": f"python -m {PACKAGE} --directory DIR --calls {calls} --runs {runs}",
         "machine": machine(),
         "calls": calls,
         "at_once": CONCURRENCY,
@@ -168,7 +169,7 @@ def as_text(result: dict[str, Any]) -> str:
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the environments, measure, print the table, write the result."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.parent}", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"python -m {PACKAGE}", description=__doc__)
     parser.add_argument("--directory", type=Path, help="where the environments are made and kept")
     parser.add_argument("--calls", type=int, default=2_000, help="a run, a multiple of 10 (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="of each (default: %(default)s)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.experiments.measured.embedded_speed import Reading, beside, main
+from askance.experiments.measured.embedded_speed import PromptRead, beside, main
 from askance.prompts.errors import AskanceError
 
 BENCH = """#!{python}
@@ -17,10 +17,10 @@ assert given["-t"] == "2" and given["-m"] == "model.gguf"
 print(json.dumps([{{"avg_ts": 50.0 if given["-d"] == "0" else 20.0}}]))
 """
 READ = [
-    Reading(300, 20, 1.0, at=10.0),  # of an example before, and not counted
-    Reading(300, 300, 6000.0, at=16.5),
-    Reading(310, 20, 1000.0, at=17.6),
-    Reading(310, 40, 2000.0, at=20.0),
+    PromptRead(300, 20, 1.0, at=10.0),  # of an example before, and not counted
+    PromptRead(300, 300, 6000.0, at=16.5),
+    PromptRead(310, 20, 1000.0, at=17.6),
+    PromptRead(310, 40, 2000.0, at=20.0),
 ]
 
 
