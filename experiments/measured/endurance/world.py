@@ -17,7 +17,7 @@ from typing import Any
 from ....testing import ServerReply, completion
 
 CONCURRENCY = 4
-"""Calls of each model at once: so many may be in flight when a process is killed."""
+"""Calls at once: so many may be in flight when a process is killed."""
 EXAMPLES, PAIRS = 60, 30
 _WORDS = ["short", "clear", "polite", "exact", "warm", "plain", "honest", "careful", "brief", "kind"]
 _RUN = ("--max-iterations", "2", "--resamples", "200", "--alpha", "0.3", "--embedder", "words", "--yes")
@@ -42,8 +42,7 @@ class Work:
     @property
     def in_flight(self) -> int:
         """Calls that a kill may cost twice: a batch is found again, so of it there is only what was asked directly."""
-        models = {each for each in self.arguments if each.startswith("openai/")}
-        return 1 if self.in_batches else len(models) * CONCURRENCY
+        return 1 if self.in_batches else CONCURRENCY
 
 
 _JUDGE = ("examples.jsonl", *_QUESTIONS, "--model", "openai/judge")
