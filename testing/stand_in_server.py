@@ -13,6 +13,10 @@ ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
 
 
+TURNS = 50
+"""A request needs some five."""
+
+
 class StandInServer:
     """An OpenAI-compatible server on loopback, in a thread of its own, that answers from a function.
 
@@ -49,6 +53,14 @@ class StandInServer:
         if self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+
+    def settle(self) -> None:
+        """Wait until what has reached this machine's sockets is taken in; requests of a process that is dead may still be there."""
+        asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
+
+    async def _turns(self) -> None:
+        for _ in range(TURNS):  # of the loop, each of which takes in what is there: connections, requests, their bodies
+            await asyncio.sleep(0)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

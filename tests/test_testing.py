@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import doctest
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -151,3 +152,16 @@ async def test_an_endpoint_that_takes_no_connection_refuses_it_and_keeps_its_por
             await asyncio.sleep(0.4)
         server.share = 0.0
         assert (await asyncio.to_thread(post, server.url, BODY))[0] == 200
+
+
+def test_a_server_that_has_settled_has_taken_in_what_a_dead_process_sent() -> None:
+    body = json.dumps({"model": "judge", "messages": [{"role": "user", "content": "x" * 100_000}]})
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with StandInServer(lambda _: 0.5) as server:
+        address = ("127.0.0.1", int(server.url.split(":")[2].split("/")[0]))
+        for times in range(1, 6):
+            for _ in range(4):
+                with socket.create_connection(address) as sender:
+                    sender.sendall((head + body).encode())
+            server.settle()
+            assert len(server.bodies) == 4 * times

@@ -41,6 +41,7 @@ def killed(work: Work, kills: int, folder: Path, commands: CommandRunner, seed: 
             while (
                 last := _run(arguments, place, commands, till, _moment(chance, row["calls"], ended) if wanted else None)
             ).code == -9:
+                server.settle()  # what the dead process had sent is its own, not the next one's
                 row["kills"] += 1
                 wanted -= 1
                 till.begin()
