@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
-from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples, mean_rating
+from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
 from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
@@ -216,7 +216,9 @@ def diagnose(
     if model is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
     job = prepare(data, checklist, model, prompt, options)
-    unrated = [example.model_copy(update={"human": {}}) for example in job.examples]  # nothing is correlated there
+    unrated = ExampleTable(
+        each.model_copy(update={"human": {}}) for each in job.examples
+    )  # nothing is correlated there
     found = replace(job, examples=unrated).run(watcher, progress)
     done = diagnose_verdicts(job.examples, job.checklist, found.verdicts, pairs=settings.pairs)
     return replace(done, budget=found.budget)
