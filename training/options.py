@@ -42,6 +42,11 @@ class TrainOptions(GatewayOptions):
     rating_pairs: bool = Field(
         True, description="Make preference pairs of ratings too: two outputs for one document, one rated higher."
     )
+    trust_verdicts: bool = Field(
+        False,
+        description="Learn from --verdicts in any case; else they are left out where people's scores of validation say that "
+        "people alone teach more.",
+    )
     contrasts: int = Field(
         0, ge=0, description="Questions with an input each for which --writer writes outputs that pass and that fail."
     )

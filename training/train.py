@@ -35,6 +35,7 @@ from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
 from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
 from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
 from .trainer import Trainer
+from .trust import compared, people_alone, rated_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
     from .mixture import Mixture
     from .trainer import LossCurve
 
-CHECKPOINTS, DPO = "checkpoints", "dpo"
-"""Folder within the scorer's, gone when it is done, and the one in that of the training on rationales."""
+CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"
+"""Folder within the scorer's, gone when it is done, and those in it of the training on rationales and of that on people's scores alone."""
 DEFAULT_BASE = "minilm"
 PROMPT_FILE = "prompt.md"
 ROOM = 6
@@ -223,25 +224,22 @@ class TrainJob:
     def _trained(self, shown: Watcher) -> tuple[Network, TrainResult]:
         settings, mixture = self.settings, self.mixture
         shown.phase("loading the base")
-        network = start_network(
-            self.base,
-            levels=settings.levels,
-            longest=settings.longest,
-            seed=settings.seed,
-            rank=settings.lora_rank,
-            precision=settings.precision,
-        )
+        network = self._started()
         cut, most = check_lengths(mixture, network, self._rationale_room)
         remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
         for each in remarks:
             shown.say(f"Note: {each}.")
-        _check_room(self.output, network, trainings=1 if self.writing is None else 2)
         groups = groups_of(self.examples, self.preferences)
-        tested = self._tested(groups)
+        tested = self._whole("test", groups)
+        rated = rated_validation(self._whole("validation", groups), self.checklist, mixture)
+        alone = people_alone(mixture, len(rated), settings)
+        _check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
         base = verdicts_of(ScorerReader(network, _text_of(self.prompt)), tested, self.checklist)
         folder = self.output / CHECKPOINTS
-        objective = ScoreObjective(network, mixture.training, mixture.validation, settings)
-        curve = Trainer(objective, groups, settings, folder, self.fingerprint).run(shown)
+        curve, trust = self._learned(network, mixture, groups, shown), None
+        if alone is not None:
+            kept = self._held_against_people(network, curve, alone, rated, groups, shown)
+            network, curve, mixture, trust = kept
         reasons = None
         if self.writing is not None:
             places, causal = (self.output / RATIONALES_FILE, folder / DPO), cast("CausalNetwork", network)
@@ -249,7 +247,8 @@ class TrainJob:
             if "reason" in reasons:
                 shown.say(f"Note: {dpo_left_out(reasons)}.")
         shown.phase("looking at test")
-        result = self._measured(network, curve, reasons, tested, base, remarks, {"share": cut, "longest": most})
+        cut_off = {"share": cut, "longest": most}
+        result = self._measured(network, curve, mixture, trust, reasons, tested, base, remarks, cut_off)
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return network, result
@@ -264,18 +263,63 @@ class TrainJob:
         assert self.base.file is not None
         write_gguf(self.base.file, network.merged(), self.output / GGUF_FILE)
 
-    def _tested(self, groups: Mapping[str, str]) -> list[Example]:
-        """The test examples; those that must not be divided are one document."""
+    def _started(self) -> Network:
+        """The base, as it is before training."""
+        settings = self.settings
+        return start_network(
+            self.base,
+            levels=settings.levels,
+            longest=settings.longest,
+            seed=settings.seed,
+            rank=settings.lora_rank,
+            precision=settings.precision,
+        )
+
+    def _learned(
+        self, network: Network, mixture: Mixture, groups: Mapping[str, str], shown: Watcher, within: str = ""
+    ) -> LossCurve:
+        """Train a network; ``within`` the checkpoints is the folder of its own."""
+        objective = ScoreObjective(network, mixture.training, mixture.validation, self.settings)
+        return Trainer(objective, groups, self.settings, self.output / CHECKPOINTS / within, self.fingerprint).run(
+            shown
+        )
+
+    def _held_against_people(
+        self,
+        network: Network,
+        curve: LossCurve,
+        alone: Mixture,
+        rated: Sequence[Example],
+        groups: Mapping[str, str],
+        shown: Watcher,
+    ) -> tuple[Network, LossCurve, Mixture, dict[str, Any]]:
+        """A network that learned from people alone beside this one; what is kept of both, and why."""
+        shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
+        other = self._started()
+        learned = self._learned(other, alone, groups, shown, PEOPLE)
+        both, people = (
+            verdicts_of(ScorerReader(each, _text_of(self.prompt)), rated, self.checklist) for each in (network, other)
+        )
+        found = compared(both, people, rated, self.checklist, self.settings)
+        found["cpu_seconds"] = learned.cpu_seconds if found["kept"] == "both" else curve.cpu_seconds
+        if found["kept"] == "both":
+            return network, curve, self.mixture, found
+        return other, learned, alone, found
+
+    def _whole(self, part: str, groups: Mapping[str, str]) -> list[Example]:
+        """The examples of a part; those that must not be divided are one document."""
         return [
             each.model_copy(update={"metadata": {**each.metadata, "document": groups[each.id]}})
             for each in self.examples
-            if self.mixture.part_of[each.id] == "test"
+            if self.mixture.part_of[each.id] == part
         ]
 
     def _measured(
         self,
         network: Network,
         curve: LossCurve,
+        learned: Mixture,
+        trust: Mapping[str, Any] | None,
         reasons: Mapping[str, Any] | None,
         tested: Sequence[Example],
         base: VerdictColumns,
@@ -287,7 +331,7 @@ class TrainJob:
         text_of, most = _text_of(self.prompt), settings.rationale_tokens
         answers = most if settings.rationales and settings.answer_with == "rationale" else None
         reader = ScorerReader(network, text_of, answers)
-        slope, shift, why = fit_calibration(reader, mixture.validation)
+        slope, shift, why = fit_calibration(reader, learned.validation)
         network.save(self.output)
         if self.prompt is not None:
             write_whole(self.output / PROMPT_FILE, self.prompt.text)
@@ -313,7 +357,7 @@ class TrainJob:
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
         took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
-        trained_in = curve.cpu_seconds + (reasons["cpu_seconds"] if reasons is not None else 0.0)
+        trained_in = curve.cpu_seconds + sum(each["cpu_seconds"] for each in (trust, reasons) if each is not None)
         return TrainResult(
             {
                 "schema": SCHEMA,
@@ -325,6 +369,7 @@ class TrainJob:
                 "cut": dict(cut),
                 "remarks": list(remarks),
                 "curve": curve.to_dict(),
+                **({} if trust is None else {"trust": trust}),
                 **({} if reasons is None else {"rationales": reasons}),
                 "test": figures,
                 "calibration": calibration,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluation.shown import Shown, View, correlation_figures
 from ..models.budget import count
-from ..prompts.words import Figure
+from ..prompts.words import Figure, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,6 +63,13 @@ class TrainResult(Shown):
                 f"Of {made['pairs']} pairs of outputs that {made['writer']} wrote, {made['kept']} are ordered by {made['judge']} as "
                 f"they were meant and were learned from ({made['unusable']} of {made['outputs']} outputs could not be used, "
                 f"{made['repeated']} were there already)."
+            )
+        if (trust := data.get("trust")) is not None:
+            did, way = ("left out", "without") if trust["kept"] == "people" else ("learned from", "with")
+            one, other = (trust["people"], trust["both"]) if way == "without" else (trust["both"], trust["people"])
+            yield (
+                f"Its teacher's verdicts were {did}: {way} them it agrees with people on {trust['n']} outputs of validation by "
+                f"{number(one)}, and by {number(other)} {'with' if way == 'without' else 'without'} them (Spearman)."
             )
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:

@@ -13,7 +13,7 @@ and the scorers learn from its verdicts alone, from people alone, and from both.
 a verdict takes of the processor, is said.
 
 ``simulated`` distils a judge of the simulated world (:class:`askance.testing.SimulatedWorld`; nothing in it is real) that
-answers four questions on each of many outputs; people rated some of those that are trained on. With ``--errors`` the judge
+answers four questions on each of many outputs; people rated some of those that are trained on, from which alone a scorer learns, too. With ``--errors`` the judge
 does not see some faults and takes harmless things for faults, so that its verdicts alone teach the wrong thing.
 """
 
@@ -63,6 +63,8 @@ ARMS = {
     "all three": (1.0, 1.0, 1.0),
 }
 ALL = "all three"
+ALONE = "all three, people alone"
+"""Beside a simulated judge: without its verdicts."""
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
 """What scorers learn from beside a teacher, with all three losses."""
 THE_TEACHER = "the judge"
@@ -200,31 +202,35 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     judged = evaluate(examples, checklist=world.checklist, model=judge, no_cache=True)
     divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
     test = [each for each in divided if each.metadata["split"] == "test"]
-    rows, scores = [], {}
-    for name in given.arms:
+    rows: list[dict[str, Any]] = []
+    scores: dict[str, list[float | None]] = {}
+    teacher: Mapping[str, Any] = {}
+    for name in [*given.arms, ALONE]:
         folder = place / f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{name.replace(' ', '-')}"
-        found = _train(given, divided, world.checklist, folder, given.seed, ARMS[name], judged.verdicts).data
-        kept, file = found["test"]["people"], read_scorer(folder)
+        verdicts, weights = (None, ARMS[ALL]) if name == ALONE else (judged.verdicts, ARMS[name])
+        found = _train(given, divided, world.checklist, folder, given.seed, weights, verdicts).data
+        people, file = found["test"]["people"], read_scorer(folder)
+        teacher = people.get("teacher", teacher)
         rows.append(
-            {"scorer": name, **kept["scorer"], "kept": kept["scorer"]["spearman"] / kept["teacher"]["spearman"]}
+            {"scorer": name, **people["scorer"], "kept": people["scorer"]["spearman"] / teacher["spearman"]}
             | {"verdicts": found["test"].get("verdicts"), "calibration": found["calibration"], **_training(found)}
         )
-        verdicts = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
-        scores[name] = [each.overall for each in score_examples(test, world.checklist, verdicts)]
+        said = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
+        scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
     ahead = {}
     if ALL in scores:
-        people, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
+        rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
         ahead = {
             f"{ALL} beyond": {
                 other: {
-                    what: difference_dict(paired_difference(said, scores[ALL], wanted, _by_document(test)))
-                    for what, wanted in (("people", people), ("truth", truth))
+                    what: difference_dict(paired_difference(other_scores, scores[ALL], wanted, _by_document(test)))
+                    for what, wanted in (("people", rated), ("truth", truth))
                 }
-                for other, said in scores.items()
+                for other, other_scores in scores.items()
                 if other != ALL
             }
         }
-    about = {"simulated": True, "judge": judge.name, "outputs": given.size, "teacher": kept["teacher"]}
+    about = {"simulated": True, "judge": judge.name, "outputs": given.size, "teacher": teacher}
     return {**about, "rows": rows, **ahead}
 
 
@@ -315,6 +321,7 @@ def _train(
         verdicts=verdicts,
         seed=seed,
         loss_weights=weights,
+        trust_verdicts=True,  # with and without them is compared here
         **settings,
     )
 
