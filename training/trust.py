@@ -39,11 +39,11 @@ def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture
     Args:
         mixture: Everything.
         rated: Outputs of validation that people scored.
-        options: Say whether verdicts are trusted in any case.
+        options: Say whether verdicts are trusted in any case; where rationales are drawn they are, as those are about what they say, too.
     """
     taught = any(each.source == "verdicts" for each in mixture.training)
     parts = {part: tuple(each for each in mixture.part(part) if each.source != "verdicts") for part in PARTS}
-    if options.trust_verdicts or not taught or rated < FEWEST_RATED:
+    if options.trust_verdicts or options.rationales or not taught or rated < FEWEST_RATED:
         return None
     if len(parts["training"]) < FEWEST or not parts["validation"]:
         return None
