@@ -207,6 +207,8 @@ def _of_the_mixture(data: Mapping[str, Any]) -> str:
     if mixture["without_answer"]:
         said.append(f"{count(mixture['without_answer'], 'verdict')} had no answer.")
     said += [each for each in TrainResult(data).view().lines if " pairs of outputs that " in each]
+    if data.get("trust", {}).get("kept") == "people":
+        said.append("The weights that were kept learned from none of the verdicts.")
     longest = data["options"]["longest"]
     said.append(
         f"{percent(cut['share'], 1)} of the texts are cut at {longest} tokens (the longest has {cut['longest']:,})."

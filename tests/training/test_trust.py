@@ -11,6 +11,7 @@ from askance.models.trained.scored_text import scored_text
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict, VerdictColumns
+from askance.report.scorer import render_scorer
 from askance.training.train import train
 from askance.training.trained import TrainResult
 
@@ -54,6 +55,8 @@ def test_a_teacher_that_people_disagree_with_is_not_learned_from(distrusted: Tra
     people = distrusted.data["test"]["people"]
     assert people["scorer"]["spearman"] > 0.6 > 0 > people["teacher"]["spearman"]
     assert "Its teacher's verdicts were left out: without them it agrees with people on 60 outputs" in str(distrusted)
+    page = render_scorer(distrusted.data, "train.json")
+    assert "Its teacher&#39;s verdicts were left out" in page and "learned from none of the verdicts" in page
     assert distrusted.data["price"]["training_cpu_seconds"] == pytest.approx(
         distrusted.data["curve"]["cpu_seconds"] + trust["cpu_seconds"]
     )
