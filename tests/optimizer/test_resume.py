@@ -483,8 +483,21 @@ def test_an_interrupt_ends_with_a_sentence_and_code_130_and_the_run_can_be_resum
     assert asked_before < len(killer.answered)
 
 
-def test_an_interrupt_ends_a_run_that_was_started_inside_a_running_event_loop(world: Any, tmp_path: Path) -> None:
+ALONE = "ASKANCE_TEST_ALONE"
+"""Set in the process in which the next test interrupts itself: after thousands of tests in one process, what they have left is hit, too."""
+
+
+def test_an_interrupt_ends_a_run_that_was_started_inside_a_running_event_loop(
+    world: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """As in a notebook: the work runs in a thread, which must be over before the store is closed."""
+    if ALONE not in os.environ:
+        command = [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", f"{__file__}::{request.node.name}"]
+        done = subprocess.run(
+            command, env=os.environ | {ALONE: "1"}, cwd=request.config.rootpath, capture_output=True, text=True
+        )
+        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+        return
     model = world.model(
         "world/target", lambda request: os.kill(os.getpid(), signal.SIGINT) if count(model) == 20 else None
     )
