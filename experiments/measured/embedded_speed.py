@@ -2,7 +2,7 @@
 
 Run ``python -m askance.experiments.measured.embedded_speed --data qags_cnndm.jsonl --llama-bench BINARY`` on idle processors (some ten
 minutes on two cores). Five questions are asked of each of some articles with their summaries. Tokens *computed* are those that
-the server had not read before, by its own timings; those that were sent are three times as many. ``llama-bench`` (built from llama.cpp's
+the server had not read before, by its own timings; those that were sent are some four times as many. ``llama-bench`` (built from llama.cpp's
 sources, ``cmake --build . --target llama-bench``) then reads as many tokens at once, at the same depth, as the first question on an example takes and as
 a later one does: what an example would take if nothing but the reading took time.
 """
