@@ -67,7 +67,8 @@ HEADINGS = {
     "How questions are chosen": "choice sample sampling clusters answer_levels answers estimate "
     "correction per_token halves ranking_resamples",
     "How weights are learned": "pooling pair_share swap",
-    "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades precision lora_rank gguf",
+    "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades trust_verdicts precision "
+    "lora_rank gguf",
     "Rationales of a scorer": "rationales rationale_tokens rationales_from answer_with",
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
