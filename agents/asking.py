@@ -381,6 +381,8 @@ def explanation_in(fields: Mapping[str, Any]) -> str | None:
 
 def _told_below(text: str) -> str | None:
     """What stands below a first line that is yes or no: the reason, where a judge gives one unasked."""
+    if "\n" not in text:
+        return None
     first, _, rest = text.strip().partition("\n")
     return rest.strip() or None if spelling(first) is not None else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
@@ -42,8 +42,14 @@ def answer_of(row: Row) -> Answer:
     tokens = None
     if logprobs is not None:
         decoded = from_json(logprobs) if isinstance(logprobs, str) else json.loads(_stored(logprobs))
-        tokens = tuple([(token, tuple(zip(flat[::2], flat[1::2], strict=True))) for token, flat in decoded])
+        tokens = tuple([(token, _pairs(flat)) for token, flat in decoded])
     return Answer(_stored(text), tokens, sent, written, None if isinstance(cost, str) else cost, finish)
+
+
+def _pairs(flat: list[Any]) -> tuple[tuple[str, float], ...]:
+    """Each two that follow each other as one."""
+    each = iter(flat)
+    return tuple(zip(each, each, strict=True))
 
 
 class KeptAnswers(Mapping[bytes, Answer]):
@@ -54,6 +60,11 @@ class KeptAnswers(Mapping[bytes, Answer]):
 
     def __getitem__(self, key: bytes) -> Answer:
         return answer_of(self._rows[key])
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        """As of any mapping, without the exception that its own :meth:`get` waits for."""
+        row = self._rows.get(key)
+        return default if row is None else answer_of(row)
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows

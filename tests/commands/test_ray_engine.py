@@ -19,10 +19,11 @@ from askance import __version__
 from askance.models.base import Parameters, make_request
 from askance.models.cluster import ray_pool
 from askance.models.session import ModelOptions, session
+from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import AskanceError
 from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, ServerReply, StandInServer
-from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, results_in, without_costs, write_inputs
+from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, without_costs, write_inputs
 
 os.environ.update(ray_pool.QUIET)
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-ray")
@@ -110,20 +111,52 @@ def test_a_command_comes_to_the_same(
     assert all(each == asked[0] for each in asked[1:])
 
 
+RUNS = ("migrate", "align", "tune")
+LOOP = ("--embedder", "words", "--resamples", "200", "--accept-level", "0.2", "--max-iterations", "1", "--yes")
+
+
+def arguments_of(mode: str, world: Any, letters: Any, folder: Path) -> tuple[Any, list[str]]:
+    """The world of a run, and its command line without engine, endpoint and directory."""
+    if mode == "tune":
+        folder.mkdir()
+        (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in letters.rows))
+        (folder / "checklist.yaml").write_text(dump_checklist(letters.checklist))
+        (folder / "prompt.md").write_text(letters.prompt.text)
+        models = ["--generator", "openai/writer", "--judge", "openai/judge"]
+        files = [str(folder / "data.jsonl"), "--checklist", str(folder / "checklist.yaml")]
+        return letters, ["tune", *files, "--prompt", str(folder / "prompt.md"), *models, *LOOP]
+    arguments = world.write(folder)
+    if mode == "migrate":
+        return world, ["migrate", *arguments, "--max-iterations", "1", "--yes"]
+    models = ["--model", "openai/target", "--prompt", str(folder / "prompt.md")]
+    return world, ["align", *arguments[:3], *models, "--no-trial", "--no-prune", "--update", "edits", *LOOP]
+
+
+def written_by(run: Path) -> dict[str, bytes]:
+    """What a run came to, by the name of the file."""
+    folders = [folder for name in ("verdicts", "prompts", "outputs") if (folder := run / name).is_dir()]
+    names = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
+    files = [path for folder in folders for path in folder.iterdir()] + [run / name for name in names]
+    return {path.name: path.read_bytes() for path in files if path.exists()}
+
+
+@pytest.mark.parametrize("mode", RUNS)
 def test_a_run_comes_to_the_same_and_is_not_bought_again(
-    cli: Callable[..., Any], world: Any, sandbox: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Callable[..., Any], world: Any, letters: Any, sandbox: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    arguments = world.write(sandbox / "files")
-    with StandInServer(world.serve) as server:
+    asked, arguments = arguments_of(mode, world, letters, sandbox / "files")
+    with StandInServer(asked.serve) as server:
         for name, engine in (("direct", ()), ("ray", ray_with(2))):
             monkeypatch.setenv("ASKANCE_CACHE", str(sandbox / name))
-            begin = ("migrate", *arguments, "--api-base", server.url, "--run", name, "--max-iterations", 1, "--yes")
-            done = cli(*begin, *engine)
+            done = cli(*arguments, "--api-base", server.url, "--run", name, *engine)
             assert done.code == 0, done.err
         bought = len(server.bodies)
         again = cli("resume", "ray", *ray_with(4))
         assert again.code == 0 and len(server.bodies) == bought
-    assert results_in(sandbox / "ray") == results_in(sandbox / "direct")
+    results = written_by(sandbox / "direct")
+    assert len(results) > 8 and "result.json" in results
+    assert json.loads(results["result.json"])["iterations"] == 1
+    assert written_by(sandbox / "ray") == results
 
 
 # --- killed -----------------------------------------------------------------------------------------------------------
