@@ -12,9 +12,7 @@ With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the 
 and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation with people, and what
 a verdict takes of the processor, is said.
 
-``simulated`` distils a judge of the simulated world (:class:`askance.testing.SimulatedWorld`; nothing in it is real) that
-answers four questions on each of many outputs; people rated some of those that are trained on, from which alone a scorer learns, too. With ``--errors`` the judge
-does not see some faults and takes harmless things for faults, so that its verdicts alone teach the wrong thing.
+``simulated`` is in ``lmunit_simulated.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ import random
 import re
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +31,6 @@ from typing import Any
 import numpy as np
 
 from ...evaluation.evaluate import evaluate
-from ...evaluation.scoring import score_examples
 from ...models.base import Model
 from ...models.trained.bases import find_base
 from ...models.trained.network import Network, open_network, start_network
@@ -47,24 +43,15 @@ from ...prompts.verdicts import Verdict
 from ...stats.correlation import correlate, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
 from ...stats.kernels import correlation_kernel
-from ...stats.resampling import Kernel, Resampling, bootstrapped
-from ...testing import SimulatedJudge, SimulatedWorld
-from ...testing.simulated import DIMENSION
-from ...training.measured import ScorerReader, verdicts_of
-from ...training.train import DEFAULT_BASE, train
+from ...stats.resampling import Kernel, bootstrapped
+from ...training.measured import ScorerReader
+from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from .common import DIMENSIONS, PUBLISHED
+from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
+from .lmunit_simulated import ERRORS, simulated
 
-ARMS = {
-    "cross-entropy": (1.0, 0.0, 0.0),
-    "squared error": (0.0, 1.0, 0.0),
-    "preference": (0.0, 0.0, 1.0),
-    "all three": (1.0, 1.0, 1.0),
-}
-ALL = "all three"
-ALONE = "all three, people alone"
-"""Beside a simulated judge: without its verdicts."""
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
 """What scorers learn from beside a teacher, with all three losses."""
 THE_TEACHER = "the judge"
@@ -89,10 +76,6 @@ TURN, FACT, ARTICLE = 15, 15, 30
 last turn and the fact."""
 WHOLE = "mean"
 """The mean over the dimensions."""
-RATED = 0.2
-"""Share of the simulated outputs for training that people rated."""
-TO_A_DOCUMENT = 3
-"""Simulated outputs for one article."""
 
 
 @says_errors
@@ -141,9 +124,9 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
             learned = [_unrated(each) for each in divided] if name == TAUGHT else divided
             verdicts = None if teacher is None or name == RATED_ALONE else teacher.verdicts
-            found = _train(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
+            found = train_scorer(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
             said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist)
-            trainings.append({"scorer": name, "fold": fold, **_training(found)})
+            trainings.append({"scorer": name, "fold": fold, **training_of(found)})
     tested = [each for each in examples if each.id in said["the base, untrained"]]
     said["length of the output"] = {each.id: dict.fromkeys(names, float(len(each.output or ""))) for each in tested}
     if all(each.metadata.get(PUBLISHED) for each in tested):
@@ -189,49 +172,6 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
     bought = judged.budget.calls
     took = {"model": judged.model, "verdicts": len(judged.verdicts), "bought": bought}
     return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
-
-
-def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """A simulated judge distilled: the scorer's and its teacher's correlation with simulated people."""
-    world = SimulatedWorld(size=given.size, seed=given.seed)
-    examples = []
-    for count, row in enumerate(world.rows):
-        document = f"Article [a{count // TO_A_DOCUMENT:05d}]."
-        examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
-    judge = SimulatedJudge(world, perfect=not given.errors)
-    judged = evaluate(examples, checklist=world.checklist, model=judge, no_cache=True)
-    divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
-    test = [each for each in divided if each.metadata["split"] == "test"]
-    rows: list[dict[str, Any]] = []
-    scores: dict[str, list[float | None]] = {}
-    teacher: Mapping[str, Any] = {}
-    for name in [*given.arms, ALONE]:
-        folder = place / f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{name.replace(' ', '-')}"
-        verdicts, weights = (None, ARMS[ALL]) if name == ALONE else (judged.verdicts, ARMS[name])
-        found = _train(given, divided, world.checklist, folder, given.seed, weights, verdicts).data
-        people, file = found["test"]["people"], read_scorer(folder)
-        teacher = people.get("teacher", teacher)
-        rows.append(
-            {"scorer": name, **people["scorer"], "kept": people["scorer"]["spearman"] / teacher["spearman"]}
-            | {"verdicts": found["test"].get("verdicts"), "calibration": found["calibration"], **_training(found)}
-        )
-        said = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
-        scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
-    ahead = {}
-    if ALL in scores:
-        rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
-        ahead = {
-            f"{ALL} beyond": {
-                other: {
-                    what: difference_dict(paired_difference(other_scores, scores[ALL], wanted, _by_document(test)))
-                    for what, wanted in (("people", rated), ("truth", truth))
-                }
-                for other, other_scores in scores.items()
-                if other != ALL
-            }
-        }
-    about = {"simulated": True, "judge": judge.name, "outputs": given.size, "teacher": teacher}
-    return {**about, "rows": rows, **ahead}
 
 
 def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
@@ -294,54 +234,6 @@ def _unrated(example: Example) -> Example:
     return example if example.metadata["split"] == "test" else example.model_copy(update={"human": {}})
 
 
-def _part_rated(example: Example, document: int) -> Example:
-    """Without its id in the text. A sixth of the documents is validation and a sixth test; people rated a share of the others."""
-    part = ("validation", "test", *4 * ("development",))[document % 6]
-    unrated = part == "development" and document // 6 % round(1 / RATED) != 0
-    shown = {"output": (example.output or "").split(": ")[1], "metadata": {**example.metadata, "split": part}}
-    return example.model_copy(update=shown | ({"human": {}} if unrated else {}))
-
-
-def _train(
-    given: argparse.Namespace,
-    examples: Sequence[Example],
-    checklist: Checklist,
-    folder: Path,
-    seed: int,
-    weights: tuple[float, float, float],
-    verdicts: Any = None,
-) -> Any:
-    names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
-    settings = {name: getattr(given, name) for name in names}
-    return train(
-        examples,
-        checklist=checklist,
-        output=folder,
-        base=given.base,
-        verdicts=verdicts,
-        seed=seed,
-        loss_weights=weights,
-        trust_verdicts=True,  # with and without them is compared here
-        **settings,
-    )
-
-
-def _training(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a training took, and how it went on validation."""
-    curve, items = found["curve"], Counter[str]()
-    for row in found["mixture"]["rows"]:
-        items[row["kind"]] += row["training"]
-    return {
-        "training_items": dict(items),
-        "cpu_seconds": curve["cpu_seconds"],
-        "cpu_ms_a_verdict": found["speed"]["cpu_ms"],
-        "mean_tokens": found["speed"]["mean_tokens"],
-        "cut_share": found["cut"]["share"],
-        "best_epoch": curve["best_epoch"],
-        "validation": [each["loss"] for each in curve["validation"]],
-    }
-
-
 def _beside_people(
     said: Mapping[str, Mapping[str, Mapping[str, float]]],
     examples: Sequence[Example],
@@ -349,7 +241,7 @@ def _beside_people(
     ours: str | None,
 ) -> dict[str, Any]:
     """Correlations of each with people, by dimension and of the means; and how far ``ours`` is ahead of others."""
-    resampling = _by_document(examples)
+    resampling = by_document(examples)
     columns = [WHOLE, *names] if len(names) > 1 else list(names)
     wanted = _wanted(examples, names)
     rows = [
@@ -382,7 +274,7 @@ def _kept(
     names: Sequence[str],
 ) -> dict[str, Any]:
     """What scorers keep of the teacher: their Spearman with people over its own, and their Spearman with it."""
-    resampling, whole = _by_document(examples), WHOLE if len(names) > 1 else names[0]
+    resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
     people, theirs = (
         np.array(_column(each, whole, examples, names)) for each in (_wanted(examples, names), said[THE_TEACHER])
     )
@@ -401,10 +293,6 @@ def _kept(
 def ratio_of(above: Kernel, below: Kernel) -> Kernel:
     """One statistic over another of the same resample."""
     return lambda drawn: above(drawn) / below(drawn)
-
-
-def _by_document(examples: Sequence[Example]) -> Resampling:
-    return Resampling([each.metadata["document"] for each in examples])
 
 
 def _wanted(examples: Sequence[Example], names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -435,7 +323,15 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--only", type=int, help="train for the first so many folds")
     made.add_argument("--size", type=int, default=3000, help="simulated outputs")
     made.add_argument("--seed", type=int, default=0, help="of the simulated world")
-    made.add_argument("--errors", action="store_true", help="the simulated judge has errors")
+    made.add_argument(
+        "--errors",
+        nargs="*",
+        type=int,
+        metavar="N",
+        help="the simulated judge has errors: kinds of faults that it does not see, and kinds of harmless things that it takes "
+        "for faults; default: {} {}".format(*ERRORS),
+    )
+    made.add_argument("--pairs", type=int, default=0, help="pairs of further outputs that simulated people compared")
     made.add_argument("--folder", type=Path, help="keep the scorers there; what is there is not trained again")
     made.add_argument("--epochs", type=int, default=3)
     made.add_argument("--batch-size", type=int, default=25)

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.reproduce import lmunit_training
-from askance.experiments.reproduce.lmunit_training import ARMS, nearest
+from askance.experiments.reproduce import lmunit_scorers, lmunit_training
+from askance.experiments.reproduce.lmunit_scorers import ARMS
+from askance.experiments.reproduce.lmunit_simulated import compared
+from askance.experiments.reproduce.lmunit_training import nearest
 from askance.models.base import Request
 from askance.prompts.errors import InputError
+from askance.testing import SimulatedWorld
 from askance.testing.scripted import ScriptedModel
 
 from ...training.conftest import tiny_base
@@ -55,13 +58,13 @@ def test_every_document_is_tested_on_once_by_a_scorer_that_did_not_learn_from_it
 ) -> None:
     pytest.importorskip("torch")
     seen: list[dict[str, str]] = []
-    train = lmunit_training.train
+    train = lmunit_scorers.train
 
     def watched(examples: Any, **settings: Any) -> Any:
         seen.append({each.id: each.metadata["split"] for each in examples})
         return train(examples, **settings)
 
-    monkeypatch.setattr(lmunit_training, "train", watched)
+    monkeypatch.setattr(lmunit_scorers, "train", watched)
     given = ["topical_chat", "--data", str(data), "--base", str(tiny_base), "--folds", "2"]
     found = run(tmp_path, *given, "--arms", "preference", "all three")
     assert found["command"].startswith("python -m askance.experiments.reproduce.lmunit_training topical_chat --data")
@@ -84,13 +87,13 @@ def test_a_judge_is_distilled_beside_people_and_what_is_kept_is_said(
 ) -> None:
     pytest.importorskip("torch")
     learned: list[tuple[int, bool]] = []
-    train = lmunit_training.train
+    train = lmunit_scorers.train
 
     def watched(examples: Any, **settings: Any) -> Any:
         learned.append((sum(bool(each.human) for each in examples), settings["verdicts"] is not None))
         return train(examples, **settings)
 
-    monkeypatch.setattr(lmunit_training, "train", watched)
+    monkeypatch.setattr(lmunit_scorers, "train", watched)
 
     def says(request: Request) -> float:
         """Of good outputs yes; surer the higher their number, so that no two are alike."""
@@ -141,6 +144,28 @@ def test_a_simulated_judge_may_have_errors(tmp_path: Path, tiny_base: Path) -> N
     right, wrong = run(tmp_path, *given), run(tmp_path, *given, "--errors")
     assert wrong["judge"] == "simulated/judge"
     assert wrong["teacher"]["spearman"] < right["teacher"]["spearman"]
+
+
+def test_people_compare_outputs_that_nobody_judged(tmp_path: Path, tiny_base: Path) -> None:
+    world = SimulatedWorld(size=12)
+    pairs = compared(world, 30)
+    assert len({each["input"] for each in pairs}) == 30 and not {each["input"] for each in pairs} & {
+        each["input"] for each in world.rows
+    }
+    better = [each for each in pairs if each["preferred"] != "tie"]
+    fewer = [len(each["output_a"]) - len(each["output_b"]) for each in better if each["preferred"] == "a"]
+    assert len(better) > 20 and sum(fewer) < 0, "what is better has fewer faults, and says less"
+    pytest.importorskip("torch")
+    small = ("simulated", "--size", "120", "--base", str(tiny_base), "--arms", "cross-entropy", "preference")
+    found = run(tmp_path, *small, "--errors", "2", "0", "--pairs", "30")
+    assert (found["unseen"], found["punished"], found["pairs"]) == (2, 0, 30)
+    said, compared_too, _ = (each["training_items"] for each in found["rows"])
+    assert compared_too["preference"] > 0 and said["verdict"] > 200
+
+
+def test_errors_are_none_or_two_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lmunit_training.main(["simulated", "--errors", "3"]) == 2
+    assert "--errors takes two numbers" in capsys.readouterr().err
 
 
 def test_the_sentences_nearest_to_an_output_are_kept_in_their_order() -> None:
