@@ -105,7 +105,8 @@ def fit_accepted(
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
     (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find. Centre
-    and spread are those of z on the outputs whose wanted score is at least the mean one. So what a
+    and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``; verdicts on others
+    are not needed. So what a
     question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
     that looks for one fault among many is no reason to praise the outputs that lack it. Unlike Platt's, the slope does
     not shrink where a fault is rare. With fewer than 4 accepted outputs a question keeps a = 1 and b = 0.
@@ -147,21 +148,25 @@ def _fit(
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
         scores = [targets.wanted[example].get(dimension) for example in ids]
         wanted = np.array([np.nan if each is None else each for each in scores], dtype=np.float64)
+        rated = wanted[~np.isnan(wanted)]
+        usual = float(rated.mean()) if len(rated) else np.nan
         there = ~np.isnan(said[place]) & ~np.isnan(wanted)
         beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
         others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
-        fit = fit_one(_Column(p_good, wanted[there], -others if question.is_fault else others, dimension))
+        fit = fit_one(_Column(p_good, wanted[there], usual, -others if question.is_fault else others, dimension))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a question is fitted on; each of shape (n,)."""
+    """What a question is fitted on; vectors of shape (n,), one number an example with a verdict and a wanted score."""
 
     p_good: Vector
     wanted: Vector
+    usual: float
+    """Mean wanted score of all examples, those without a verdict among them; NaN where nobody rated any."""
     others: Vector
     """Mean log-odds of yes to all other questions, or of no where no is the good answer; NaN where one is missing."""
     dimension: str
@@ -220,7 +225,7 @@ def _platt(column: _Column) -> QuestionCalibration:
 
 def _accepted(column: _Column) -> QuestionCalibration:
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
-    fine = wanted >= wanted.mean() if len(wanted) else np.zeros(0, dtype=bool)
+    fine = wanted >= column.usual
     if (few := np.count_nonzero(fine)) < FEWEST_ACCEPTED:
         reason = f"only {few} accepted outputs have a verdict and a wanted score on '{dimension}'"
         return QuestionCalibration(

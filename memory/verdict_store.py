@@ -218,7 +218,8 @@ class VerdictStore:
 
     def get(self, key: bytes) -> Answer | None:
         """One answer, or None."""
-        return self.get_many([key]).get(key)
+        found: Answer | None = self.get_many([key]).get(key)
+        return found
 
     def put(self, key: bytes, answer: Answer) -> None:
         """Keep an answer, which is then no longer claimed; it is on disk when this returns, also in the shared store

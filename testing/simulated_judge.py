@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -32,9 +32,12 @@ from .simulated_texts import (
 )
 
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
+REASON = "Its words decide."
 _EXPLAIN = "what in the output decides"
 _RULE_FIELDS = {"answer_no_if": True, "answer_yes_even_if": False}
 _SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
+_TOGETHER = re.compile(r"^\[([\w-]+)\] (?=Question: )", re.MULTILINE)
+_BLANK = "\n\n"
 _ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 
@@ -95,12 +98,25 @@ class SimulatedJudge:
         if reply is not None:
             return as_answer(reply, request)
         if _EXPLAIN in request.messages[-1][1]:
-            return as_answer("Its words decide.", request)
+            return as_answer(REASON, request)
+        if "[" in request.messages[-1][1] and _TOGETHER.search(request.messages[-1][1]):
+            return self._all_of(request, fields)
         asked = read_request(request)
         p_yes = self.p_yes(asked)
         if "explanation" in fields:
             return _explained(p_yes, request)
         return as_answer(p_yes, request)
+
+    def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
+        """The answers to several questions: each as if it were asked alone."""
+        *before, (role, content) = request.messages
+        opening, *blocks = _TOGETHER.split(content)
+        answers = {}
+        for name, question in zip(blocks[::2], blocks[1::2], strict=True):
+            alone = replace(request, messages=(*before, (role, f"{opening}{question.split(_BLANK)[0]}")))
+            answers[name] = self.p_yes(read_request(alone))
+        explained = all("properties" in each for each in fields.values())
+        return _in_json({name: answers[name] for name in fields}, request, explained=explained)
 
     def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""
@@ -130,7 +146,7 @@ def read_request(request: Request) -> JudgeRequest:
 def _explained(p_yes: float, request: Request) -> Answer:
     """The verdict with its explanation in JSON; the token of the verdict carries its log-probabilities."""
     word = "yes" if p_yes >= 0.5 else "no"
-    text = json.dumps({"answer": word, "explanation": "Its words decide."})
+    text = json.dumps({"answer": word, "explanation": REASON})
     whole = as_answer(text, request)
     if not request.parameters.top_logprobs:
         return whole
@@ -143,6 +159,22 @@ def _explained(p_yes: float, request: Request) -> Answer:
         (text[start + len(word) :], ()),
     )
     return Answer(text, logprobs, whole.prompt_tokens, whole.completion_tokens)
+
+
+def _in_json(p_yes: Mapping[str, float], request: Request, *, explained: bool) -> Answer:
+    """Verdicts as a JSON object; the token of each carries its log-probabilities."""
+    tokens: list[TokenProbabilities] = []
+    before, after = (
+        ('{"answer": "', f'", {json.dumps("explanation")}: {json.dumps(REASON)}}}') if explained else ('"', '"')
+    )
+    for name, each in p_yes.items():
+        bounded = min(max(each, 1e-6), 1 - 1e-6)
+        both = (("yes", round(log(bounded), 4)), ("no", round(log(1 - bounded), 4)))
+        opening = f"{', ' if tokens else '{'}{json.dumps(name)}: {before}"
+        tokens += [(opening, ()), ("yes" if each >= 0.5 else "no", both), (after, ())]
+    tokens.append(("}", ()))
+    whole = as_answer("".join(text for text, _ in tokens), request)
+    return whole._replace(logprobs=tuple(tokens) if request.parameters.top_logprobs else None)
 
 
 def help_out(world: SimulatedWorld, request: Request, fields: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from askance.agents.asking import BatchedAsking, EachAsking
 from askance.models.base import Answer, Parameters, Request, make_request
+from askance.prompts.examples import Example
 from askance.testing import SimulatedJudge, SimulatedWorld
 from askance.testing.simulated_judge import help_out
 from askance.testing.simulated_questions import VAGUE, read_learned
@@ -157,6 +159,24 @@ async def test_an_explained_verdict_carries_the_probability_of_the_plain_one() -
     assert plain.logprobs and explained.logprobs
     assert json.loads(explained.text)["answer"] == plain.text.lower()
     assert p_yes_of_field(explained.logprobs, "answer") is not None
+
+
+@pytest.mark.parametrize("explained", [False, True])
+async def test_questions_that_are_asked_together_are_answered_as_each_alone(explained: bool) -> None:
+    judge, example = SimulatedJudge(WORLD), Example.model_validate(WORLD.rows[3])
+
+    def asking(**more: Any) -> dict[str, Any]:
+        given = {"prompt": WORLD.prompt, "questions": WORLD.checklist.questions, "explained": explained}
+        return given | {"logprobs": True, "temperature": 0.0, "seed": 1} | more
+
+    [together] = BatchedAsking(**asking(order_seed=1)).asks(judge.identity, example, 0, 0)
+    found = BatchedAsking(**asking(order_seed=1)).read(together, await judge.answer(together.request()))
+    each = EachAsking(**asking())
+    for ask in each.asks(judge.identity, example, 0, 0):
+        [(name, alone)] = each.read(ask, await judge.answer(ask.request())).items()
+        assert alone.p_yes is not None and found[name].p_yes == pytest.approx(alone.p_yes, abs=0.25)
+        assert found[name].explanation == alone.explanation
+    assert len({reading.p_yes for reading in found.values()}) > 1
 
 
 def note_case(sign: str, number: int) -> str:

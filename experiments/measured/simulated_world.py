@@ -19,6 +19,7 @@ prompt mostly overlooked (``UNSEEN``). It was not changed after its results.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +97,7 @@ ARMS: dict[str, Arm] = {
     "auto, nothing to learn": Arm(options=LEARNING, world=NOTHING),
     "house rules: edits": Arm(world={**COMMENTED, **UNSEEN}),
     "house rules: auto": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN}),
+    "house rules: auto, batched": Arm(options={**LEARNING, "mode": "batched"}, world={**COMMENTED, **UNSEEN}, seeds=40),
     "house rules: auto, no comments": Arm(options=LEARNING, world={**LABELLED, **UNSEEN}),
     "house rules: auto, useless comments": Arm(options=LEARNING, world={**USELESS, **UNSEEN}),
     "house rules: auto, nothing to learn": Arm(options=LEARNING, world={**UNSEEN, **NOTHING}),
@@ -143,6 +145,8 @@ class Run:
     """Those of them that the untouched test took; Algorithm 1 has none."""
     exhaustive: int | None
     """Calls of Algorithm 1 in five rounds, counted on a run of it in the same world; None where that was not run."""
+    exhaustive_batched: int | None
+    """The same where it asks all questions on an example in one call, counted beside runs that do so."""
     cpu_s: float
 
 
@@ -157,9 +161,9 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
         job = _job(arm, world)
         result = run_job(job, RunDirectory(Path(folder)), Silent(), [events.append]).require_coverage()
         seconds = time.process_time() - began
-        test_calls = sum(
-            len(file.read_text(encoding="utf-8").splitlines()) for file in Path(folder).glob("verdicts/*-test.jsonl")
-        )
+        tests = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("verdicts/*-test.jsonl")]
+        batched = job.options.judging.mode == "batched"
+        test_calls = sum(len({json.loads(row)["example"] for row in rows} if batched else rows) for rows in tests)
         texts = {int(file.name[:3]): file.read_text(encoding="utf-8") for file in Path(folder).glob("prompts/*.md")}
         judge = load_judge(folder)
     decided = [each for each in events if isinstance(each, VersionDecided)]
@@ -195,15 +199,20 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
         calls=found["calls"],
         test_calls=test_calls,
         exhaustive=exhaustive_calls(arm.mode, world) if count else None,
+        exhaustive_batched=exhaustive_calls(arm.mode, world, "batched") if count and batched else None,
         cpu_s=seconds,
     )
 
 
 @cache
-def exhaustive_calls(mode: str, world: SimulatedWorld) -> int:
-    """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``)."""
+def exhaustive_calls(mode: str, world: SimulatedWorld, asking: str = "each") -> int:
+    """Calls of the papers' Algorithm 1 in a world, counted on a run of it (``algorithm_1.py``).
+
+    ``asking``: ``each`` question in a call of its own, as in the paper (BinEval §3.2), or ``batched``.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        return count_calls(_job(Arm(mode, exhaustive_options(mode)), world), RunDirectory(Path(folder)))
+        arm = Arm(mode, exhaustive_options(mode) | {"mode": asking})
+        return count_calls(_job(arm, world), RunDirectory(Path(folder)))
 
 
 def exhaustive_options(mode: str) -> dict[str, Any]:
@@ -235,6 +244,7 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
     accepted = sum(run.accepted for run in runs)
     counted = [run.exhaustive for run in runs if run.exhaustive is not None]
     exhaustive = fmean(counted) if counted else None
+    together = [run.exhaustive_batched for run in runs if run.exhaustive_batched is not None]
     return {
         "runs": len(runs),
         "share_of_errors_fixed": _ratio(sum(run.fixed for run in runs), sum(run.errors for run in runs)),
@@ -260,6 +270,7 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "calls": fmean(run.calls for run in runs),
         "test_calls": fmean(run.test_calls for run in runs),
         "exhaustive_calls": exhaustive,
+        "exhaustive_calls_batched": fmean(together) if together else None,
         "calls_of_exhaustive": exhaustive and fmean(run.calls for run in runs) / exhaustive,
         "calls_outside_test_of_exhaustive": exhaustive
         and fmean(run.calls - run.test_calls for run in runs) / exhaustive,

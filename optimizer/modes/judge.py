@@ -31,6 +31,7 @@ from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
+from ..questions.together import Groups
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version
 from ..trial import Screening
@@ -213,7 +214,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, every, events, options.max_questions, parts=2)
+    both = Chooser(subject, targets, every, events, options.max_questions, 2, _groups(options))
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 
@@ -237,8 +238,13 @@ def _finder(
         read,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    chooser = Chooser(subject, targets, examples, events, most)
+    chooser = Chooser(subject, targets, examples, events, most, groups=_groups(options))
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
+
+
+def _groups(options: LoopOptions) -> tuple[Groups, Groups] | None:
+    """Who is asked with whom, where several questions are a call."""
+    return (Groups(), Groups()) if options.judging.mode == "batched" else None
 
 
 def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:

@@ -71,7 +71,7 @@ def usual_calls(
     *,
     most: int,
     rounds: int,
-    asked: int,
+    asked: float,
     views: int = 1,
     before: Collection[tuple[str, str]] = (),
 ) -> float | None:

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from ...evaluation.scoring import Targets
     from ...prompts.checklist import Question, Sees
     from ...prompts.examples import Example
+    from ...prompts.verdicts import Verdict
     from ..events import Teller
     from ..subject import Draft, Observation, Subject
     from .candidates import Standing
     from .racing import Sides
+    from .together import Groups
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 VIEWS: tuple[Sees, Sees] = ("all", "output")
@@ -88,6 +90,8 @@ class Chooser:
     """Questions that may join in one round."""
     parts: int = 1
     """Parts of the examples that candidates are made of."""
+    groups: tuple[Groups, Groups] | None = None
+    """Who is asked with whom at first, and in the race; None where each question is a call of its own."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[Learned] = field(default_factory=list, init=False)
@@ -124,8 +128,10 @@ class Chooser:
                 break
             examples = [each for each in self.examples if part is None or each.id in part]
             self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(left)} questions")
-            whole = await self._judge(best, {name: named[name] for name in left}, examples)
-            told = yes_logits(whole.verdicts)  # a part need not hold the outputs that a question comes from
+            racing = {name: named[name] for name in left}
+            asked = [racing] if self.groups is None else self.groups[1].holding(racing, named)
+            told = await self._judge(best, [(each, examples) for each in asked])
+            # a part need not hold the outputs that a question comes from
             logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
             found |= {name: self._standing(name, named[name], logits, sides) for name in left}
             ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
@@ -183,8 +189,15 @@ class Chooser:
         draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
         if not chosen.candidates and best.calibration is None:
             return draft  # as its verdicts are taken as they are, its prompt can still be edited
-        whole = await self.subject.observe(draft, self.examples, self.events.advance)
-        return replace(draft, calibration=fit_accepted(whole.verdicts, self.examples, checklist, self.targets))
+        wanted = {each.id: self.targets.wanted[each.id] for each in self.examples}
+        fine = {
+            name
+            for dimension in self.targets.dimensions
+            for name in sides_of({each: of[dimension] for each, of in wanted.items() if dimension in of})[0]
+        }
+        accepted = [each for each in self.examples if each.id in fine]
+        told = await self.subject.observe(draft, accepted, self.events.advance)
+        return replace(draft, calibration=fit_accepted(told.verdicts, self.examples, checklist, self.targets))
 
     async def _first_look(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
@@ -196,18 +209,19 @@ class Chooser:
             found = []
             for sees in VIEWS:
                 shown = {name: replace(named[name], sees=sees) for name in some}
-                logits = await self._own_cases(best, shown, sides)
+                logits = await self._own_cases(best, shown, sides, named)
                 found.append({name: self._standing(name, each, logits, sides) for name, each in shown.items()})
             sees = VIEWS[better_alone(*found)]
             named = {name: replace(each, sees=sees) for name, each in named.items()}
-        return named, await self._own_cases(best, named, sides)
+        return named, await self._own_cases(best, named, sides, named)
 
     async def _own_cases(
-        self, best: Draft, named: Mapping[str, Candidate], sides: Sides
+        self, best: Draft, named: Mapping[str, Candidate], sides: Sides, waiting: Mapping[str, Candidate]
     ) -> dict[str, dict[str, float]]:
         """Log-odds of yes on some accepted outputs, and on those that each candidate comes from, or on the least liked.
 
-        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of.
+        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are those that will
+        be asked so, too.
         """
         fine = {each for both in sides.values() for each in both[0][:SCREENED]}
         of_case: dict[str, dict[str, Candidate]] = {}
@@ -215,17 +229,27 @@ class Chooser:
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 of_case.setdefault(each, {})[name] = candidate
-        seen = [await self._judge(best, named, [each for each in self.examples if each.id in fine])]
-        for case in self.examples:  # one after the other: what was read of an example is kept for its questions
-            if case.id in of_case:
-                seen.append(await self._judge(best, of_case[case.id], [case]))
-        return yes_logits(verdict for some in seen for verdict in some.verdicts)
+        if self.groups is None:  # one example after the other: what was read of it is kept for its questions
+            asks = [(named, fine), *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case)]
+        else:
+            asks = [
+                (group, fine | {case for case, some in of_case.items() if some.keys() & group.keys()})
+                for group in self.groups[0].holding(named, waiting)
+            ]
+        parts = [(asked, [each for each in self.examples if each.id in ids]) for asked, ids in asks]
+        return await self._judge(best, parts)
 
-    async def _judge(self, best: Draft, named: Mapping[str, Candidate], examples: Sequence[Example]) -> Observation:
-        questions = tuple(as_question(each, name, "yes") for name, each in named.items())
-        checklist = best.questions.model_copy(update={"questions": questions, "section_weights": {}})
-        asked = replace(best, checklist=checklist, calibration=None, origins={})
-        return await self.subject.observe(asked, examples, self.events.advance)
+    async def _judge(
+        self, best: Draft, asks: Sequence[tuple[Mapping[str, Candidate], Sequence[Example]]]
+    ) -> dict[str, dict[str, float]]:
+        """Log-odds of yes by candidate and example; some candidates are asked of some examples, one after the other."""
+        verdicts: list[Verdict] = []
+        for named, examples in asks:
+            questions = tuple(as_question(each, name, "yes") for name, each in named.items())
+            checklist = best.questions.model_copy(update={"questions": questions, "section_weights": {}})
+            asked = replace(best, checklist=checklist, calibration=None, origins={})
+            verdicts += (await self.subject.observe(asked, examples, self.events.advance)).verdicts
+        return yes_logits(verdicts)
 
     def _standing(
         self, name: str, candidate: Candidate, logits: Mapping[str, Mapping[str, float]], sides: Sides
