@@ -145,9 +145,9 @@ class Run:
     """Those of them that the untouched test took; Algorithm 1 has none."""
     exhaustive: int | None
     """Calls of Algorithm 1 in five rounds, counted on a run of it in the same world; None where that was not run."""
-    exhaustive_batched: int | None
-    """The same where it asks all questions on an example in one call, counted beside runs that do so."""
     cpu_s: float
+    exhaustive_batched: int | None = None
+    """The same where it asks all questions on an example in one call, counted beside runs that do so."""
 
 
 def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
