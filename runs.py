@@ -29,8 +29,6 @@ from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
-from .optimizer.questions.learner import FOLDS
-from .optimizer.questions.together import GROUP
 from .optimizer.runner import RunResult, run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.checklist import Checklist
@@ -240,9 +238,6 @@ LOOK, AGAIN, PRUNING = 1.3, 0.3, 0.7
 """Calls in units of a version's validation examples that an iteration takes for candidates (they are judged in steps, and
 dropped) and its development examples for judging them anew, and that pruning takes. From the runs of
 ``experiments/measured/simulated_world.py``; ``tests/test_dry_run.py`` holds the estimate against scripted runs."""
-PART_ASKED, JUDGED = 1.5, 0.5
-"""Where candidates are asked in groups: of a group's places those that are not wanted at the time, as a factor; and the share of the
-examples that the learned judges of all folds are asked of, accepted ones and those that test."""
 EDITS_AFTER = 1 / 3
 """Of the usual rounds of edits, what ``update`` auto is taken to try beside learning: all where no question joins, else none."""
 
@@ -353,9 +348,8 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
     halves = [splits.development, splits.validation]
     taught = halves if options.learn_from == "both" else halves[:1]
     tests = len(splits.test) + (0 if len(taught) == len(halves) else len(splits.validation))
-    together = options.mode == "batched"
-    asked = a_version if together else ceil(a_version / len(job.questions.questions))
-    judged = a_version * sum(map(len, taught)) * (1 + FOLDS * len(taught) if len(taught) > 1 else 1) if together else 0
+    grouped = options.mode == "batched"
+    asked = a_version if grouped else ceil(a_version / len(job.questions.questions))
     again = (options.max_questions if options.memory is not None else 0) + (
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )
@@ -368,6 +362,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         dimensions=dimensions,
         waiting=again,
         asked=asked,
+        grouped=grouped,
         views=job.views,
     )
     usual = usual_calls(
@@ -376,8 +371,9 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
         human_targets(job.examples, job.questions, options.human_scale),
         most=options.max_questions,
         rounds=options.max_iterations,
-        asked=asked * PART_ASKED / GROUP if together else asked,
+        asked=asked,
+        grouped=grouped,
         views=job.views,
         before=job.earlier.comments_read(job.examples) if job.earlier else (),
     )
-    return most + judged, None if usual is None else usual + JUDGED * judged
+    return most, usual

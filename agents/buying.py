@@ -39,8 +39,9 @@ class VerdictBuyer:
             readings = self.asking.read(ask, answer)
         except ValueError:
             return None
-        said = [self._said(readings[each.id]) for each in ask.questions if each.id in readings]
-        return said if len(said) == len(ask.questions) else None
+        if len(readings) < len(ask.questions):
+            return None
+        return [self._said(readings[question.id]) for question in ask.questions]
 
     async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
         """What is said to each question of an ask, with one re-ask if its answer cannot be read; missing questions are asked alone.

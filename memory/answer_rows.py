@@ -61,11 +61,6 @@ class KeptAnswers(Mapping[bytes, Answer]):
     def __getitem__(self, key: bytes) -> Answer:
         return answer_of(self._rows[key])
 
-    def get(self, key: bytes, default: Any = None) -> Answer | Any:
-        """As of any mapping, without the exception that its own :meth:`get` waits for."""
-        row = self._rows.get(key)
-        return default if row is None else answer_of(row)
-
     def __contains__(self, key: object) -> bool:
         return key in self._rows
 

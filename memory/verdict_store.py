@@ -218,8 +218,7 @@ class VerdictStore:
 
     def get(self, key: bytes) -> Answer | None:
         """One answer, or None."""
-        found: Answer | None = self.get_many([key]).get(key)
-        return found
+        return self.get_many([key]).get(key)
 
     def put(self, key: bytes, answer: Answer) -> None:
         """Keep an answer, which is then no longer claimed; it is on disk when this returns, also in the shared store

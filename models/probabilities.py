@@ -83,14 +83,14 @@ def worth_keeping(alternatives: Sequence[tuple[str, float]]) -> Sequence[tuple[s
 def yes_no_mass(alternatives: Iterable[tuple[str, float]]) -> tuple[float, float]:
     """Summed probability of the spellings of yes and of no among a token's alternatives."""
     yes = no = 0.0
-    spelt = _SPELLINGS
     for token, logprob in alternatives:
-        kind = spelt[token]
-        if kind is not None:
-            if kind:
-                yes += exp(logprob)
-            else:
-                no += exp(logprob)
+        kind = _SPELLINGS[token]
+        if kind is None:
+            continue
+        if kind:
+            yes += exp(logprob)
+        else:
+            no += exp(logprob)
     return yes, no
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -99,7 +99,7 @@ class SimulatedJudge:
             return as_answer(reply, request)
         if _EXPLAIN in request.messages[-1][1]:
             return as_answer(REASON, request)
-        if "[" in request.messages[-1][1] and _TOGETHER.search(request.messages[-1][1]):
+        if _TOGETHER.search(request.messages[-1][1]):
             return self._all_of(request, fields)
         asked = read_request(request)
         p_yes = self.p_yes(asked)
@@ -113,10 +113,10 @@ class SimulatedJudge:
         opening, *blocks = _TOGETHER.split(content)
         answers = {}
         for name, question in zip(blocks[::2], blocks[1::2], strict=True):
-            alone = replace(request, messages=(*before, (role, f"{opening}{question.split(_BLANK)[0]}")))
+            alone = replace(request, messages=(*before, (role, f"{opening}{question.partition(_BLANK)[0]}")))
             answers[name] = self.p_yes(read_request(alone))
         explained = all("properties" in each for each in fields.values())
-        return _in_json({name: answers[name] for name in fields}, request, explained=explained)
+        return _together({name: answers[name] for name in fields}, request, explained=explained)
 
     def p_yes(self, asked: JudgeRequest) -> float:
         """P(yes) of one question on one example."""
@@ -144,37 +144,31 @@ def read_request(request: Request) -> JudgeRequest:
 
 
 def _explained(p_yes: float, request: Request) -> Answer:
-    """The verdict with its explanation in JSON; the token of the verdict carries its log-probabilities."""
-    word = "yes" if p_yes >= 0.5 else "no"
-    text = json.dumps({"answer": word, "explanation": REASON})
-    whole = as_answer(text, request)
-    if not request.parameters.top_logprobs:
-        return whole
-    start = text.index(word, len('{"answer"'))
+    """The verdict with its explanation in JSON."""
+    return _of_tokens(_verdict(p_yes, explained=True), request)
+
+
+def _together(p_yes: Mapping[str, float], request: Request, *, explained: bool) -> Answer:
+    """Verdicts as a JSON object."""
+    tokens: list[TokenProbabilities] = []
+    for name, each in p_yes.items():
+        tokens += [(f"{', ' if tokens else '{'}{json.dumps(name)}: ", ()), *_verdict(each, explained=explained)]
+    return _of_tokens([*tokens, ("}", ())], request)
+
+
+def _verdict(p_yes: float, *, explained: bool) -> list[TokenProbabilities]:
+    """A verdict as JSON, with or without its explanation; the token of the word carries its log-probabilities."""
     bounded = min(max(p_yes, 1e-6), 1 - 1e-6)
     both = (("yes", round(log(bounded), 4)), ("no", round(log(1 - bounded), 4)))
-    logprobs: tuple[TokenProbabilities, ...] = (
-        (text[:start], ()),
-        (word, both),
-        (text[start + len(word) :], ()),
-    )
-    return Answer(text, logprobs, whole.prompt_tokens, whole.completion_tokens)
+    word = ("yes" if p_yes >= 0.5 else "no", both)
+    if not explained:
+        return [('"', ()), word, ('"', ())]
+    return [('{"answer": "', ()), word, (f'", "explanation": {json.dumps(REASON)}}}', ())]
 
 
-def _in_json(p_yes: Mapping[str, float], request: Request, *, explained: bool) -> Answer:
-    """Verdicts as a JSON object; the token of each carries its log-probabilities."""
-    tokens: list[TokenProbabilities] = []
-    before, after = (
-        ('{"answer": "', f'", {json.dumps("explanation")}: {json.dumps(REASON)}}}') if explained else ('"', '"')
-    )
-    for name, each in p_yes.items():
-        bounded = min(max(each, 1e-6), 1 - 1e-6)
-        both = (("yes", round(log(bounded), 4)), ("no", round(log(1 - bounded), 4)))
-        opening = f"{', ' if tokens else '{'}{json.dumps(name)}: {before}"
-        tokens += [(opening, ()), ("yes" if each >= 0.5 else "no", both), (after, ())]
-    tokens.append(("}", ()))
+def _of_tokens(tokens: Sequence[TokenProbabilities], request: Request) -> Answer:
     whole = as_answer("".join(text for text, _ in tokens), request)
-    return whole._replace(logprobs=tuple(tokens) if request.parameters.top_logprobs else None)
+    return whole._replace(logprobs=tuple(tokens)) if request.parameters.top_logprobs else whole
 
 
 def help_out(world: SimulatedWorld, request: Request, fields: Mapping[str, Any]) -> str | None:

@@ -147,7 +147,7 @@ class Run:
     """Calls of Algorithm 1 in five rounds, counted on a run of it in the same world; None where that was not run."""
     cpu_s: float
     exhaustive_batched: int | None = None
-    """The same where it asks all questions on an example in one call, counted beside runs that do so."""
+    """Calls of Algorithm 1 where it asks all questions on an example in one call, counted beside runs that do so."""
 
 
 def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:

@@ -34,7 +34,7 @@ RATED = 0.2
 TO_A_DOCUMENT = 3
 """Simulated outputs for one article."""
 PAIRED = "p"
-"""What the ids of outputs that people compared begin with."""
+"""What the ids of pairs that people compared begin with, and those of their outputs."""
 ERRORS = (4, 2)
 """Kinds of faults that a judge with errors does not see, and kinds of harmless things that it takes for faults."""
 
@@ -49,7 +49,10 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
     blind, punished = errors
-    world = SimulatedWorld(size=given.size, seed=given.seed, blind=blind, punished=punished)
+    try:
+        world = SimulatedWorld(size=given.size, seed=given.seed, blind=blind, punished=punished)
+    except ValueError as error:
+        raise InputError(f"--errors {blind} {punished}: {error}.") from error
     examples = []
     for count, row in enumerate(world.rows):
         document = f"Article [a{count // TO_A_DOCUMENT:05d}]."
@@ -101,11 +104,12 @@ def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
         by = one["human"][DIMENSION] - other["human"][DIMENSION]
         rows.append(
             {
-                "id": f"p{number:05d}",
-                "input": f"Article [p{number:05d}].",
+                "id": f"{PAIRED}{number:05d}",
+                "input": f"Article [{PAIRED}{number:05d}].",
+                "output_a": _said(one["output"]),
+                "output_b": _said(other["output"]),
                 "preferred": "a" if by > 0 else "b" if by < 0 else "tie",
             }
-            | {"output_a": _said(one["output"]), "output_b": _said(other["output"])}
         )
     return rows
 

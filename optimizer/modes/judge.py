@@ -214,7 +214,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, every, events, options.max_questions, 2, _groups(options))
+    both = Chooser(subject, targets, every, events, options.max_questions, parts=2, groups=_groups(options))
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 

@@ -12,6 +12,7 @@ from .finder import ENOUGH_FOR_ONE
 from .learner import FOLDS
 from .proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
 from .racing import FEWEST_REJECTED, SCREENED, STEPS, left_after, places
+from .together import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,6 +24,9 @@ WIDER, CANDIDATES, CASES, ABLE = 1.3, 2.5, 9.0, 0.5
 """Calls for more general questions after each reading of a comment, different candidates that come of a comment, first examples
 that each is tried on, and the share of the candidates that are raced. A simulated model makes 1.2 to 1.7 candidates of a comment,
 a real one of 1.5B made 4.9: the third lies between them."""
+PART_ASKED, JUDGED = 1.5, 0.5
+"""Where candidates are asked in groups: calls for one in units of its share of the group's, as others of the group may not be wanted at the
+time; and the share of the examples that the judge of a fold is asked of, accepted ones and those that test."""
 SHARED = 1.5
 """Verdicts that the folds of a cross-fitted run ask for together, for each that one race on all examples would."""
 
@@ -36,6 +40,7 @@ def calls_at_most(
     dimensions: int,
     waiting: int,
     asked: int,
+    grouped: bool = False,
     views: int = 1,
 ) -> int:
     """Calls beyond which learning cannot go.
@@ -47,7 +52,8 @@ def calls_at_most(
         rounds: How often comments are read.
         dimensions: Rated dimensions.
         waiting: Candidates of earlier runs.
-        asked: Calls for one question on one example.
+        asked: Calls for one question on one example; of all questions of a group or a judge, where they are ``grouped``.
+        grouped: Whether several questions are a call: a learned judge is then asked anew.
         views: How a question may be asked: 2 where it may also see the output alone.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
@@ -60,8 +66,9 @@ def calls_at_most(
         candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
     first = min(SCREENED * dimensions + max(SCREENED, OWN_CASES), every)
     race = views * candidates * first + _raced(min(candidates, places(len(halves), most)), every, most, dimensions)
-    races = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
-    return ceil(writing + asked * min(races * race, views * candidates * every)) + asked * most * test
+    races = _judges(halves)
+    judged = asked * races * every if grouped else 0
+    return ceil(writing + asked * min(races * race, views * candidates * every)) + asked * most * test + judged
 
 
 def usual_calls(
@@ -71,7 +78,8 @@ def usual_calls(
     *,
     most: int,
     rounds: int,
-    asked: float,
+    asked: int,
+    grouped: bool = False,
     views: int = 1,
     before: Collection[tuple[str, str]] = (),
 ) -> float | None:
@@ -110,7 +118,16 @@ def usual_calls(
     tried = candidates + (views - 1) * min(COMPARED, candidates)
     verdicts = min(CASES * tried + shared * race, views * candidates * every)
     verdicts += min(most, len(texts)) * test
-    return (sum(len(remarks(text)) for text in texts) + beside) * (1 + WIDER) + described + asked * verdicts
+    of_verdict = asked * PART_ASKED / GROUP if grouped else asked
+    judged = JUDGED * asked * _judges(halves) * every if grouped else 0.0
+    return (
+        (sum(len(remarks(text)) for text in texts) + beside) * (1 + WIDER) + described + of_verdict * verdicts + judged
+    )
+
+
+def _judges(halves: Sequence[Sequence[Example]]) -> int:
+    """Judges that are learned: one to keep, and one for each fold."""
+    return 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
 
 
 def _raced(candidates: float, examples: int, most: int, dimensions: int, rejected: float = 1.0) -> float:

@@ -189,12 +189,8 @@ class Chooser:
         draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
         if not chosen.candidates and best.calibration is None:
             return draft  # as its verdicts are taken as they are, its prompt can still be edited
-        wanted = {each.id: self.targets.wanted[each.id] for each in self.examples}
-        fine = {
-            name
-            for dimension in self.targets.dimensions
-            for name in sides_of({each: of[dimension] for each, of in wanted.items() if dimension in of})[0]
-        }
+        both = (_sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
+        fine = {name for accepted, _ in both for name in accepted}
         accepted = [each for each in self.examples if each.id in fine]
         told = await self.subject.observe(draft, accepted, self.events.advance)
         return replace(draft, calibration=fit_accepted(told.verdicts, self.examples, checklist, self.targets))
@@ -320,10 +316,14 @@ def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[st
     """
     found = {}
     for dimension in targets.dimensions:
-        fine, poor = sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
+        fine, poor = _sides_on(dimension, examples, targets)
         if len(fine) >= FEWEST_ACCEPTED and poor:
             found[dimension] = fine, poor
     return found
+
+
+def _sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> tuple[list[str], list[str]]:
+    return sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import AskanceError
 from askance.prompts.prompt import Framing
 from askance.testing import ScriptedModel, ServerReply, StandInServer
-from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, without_costs, write_inputs
+from tests.commands.test_batch_engine import COMMANDS, JUDGE, answer, results_in, without_costs, write_inputs
 
 os.environ.update(ray_pool.QUIET)
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-ray")
@@ -132,14 +132,6 @@ def arguments_of(mode: str, world: Any, letters: Any, folder: Path) -> tuple[Any
     return world, ["align", *arguments[:3], *models, "--no-trial", "--no-prune", "--update", "edits", *LOOP]
 
 
-def written_by(run: Path) -> dict[str, bytes]:
-    """What a run came to, by the name of the file."""
-    folders = [folder for name in ("verdicts", "prompts", "outputs") if (folder := run / name).is_dir()]
-    names = ("result.json", "judge.yaml", "prompt.md", "changes.diff", "lessons.jsonl", "config.yaml")
-    files = [path for folder in folders for path in folder.iterdir()] + [run / name for name in names]
-    return {path.name: path.read_bytes() for path in files if path.exists()}
-
-
 @pytest.mark.parametrize("mode", RUNS)
 def test_a_run_comes_to_the_same_and_is_not_bought_again(
     cli: Callable[..., Any], world: Any, letters: Any, sandbox: Path, monkeypatch: pytest.MonkeyPatch, mode: str
@@ -153,10 +145,9 @@ def test_a_run_comes_to_the_same_and_is_not_bought_again(
         bought = len(server.bodies)
         again = cli("resume", "ray", *ray_with(4))
         assert again.code == 0 and len(server.bodies) == bought
-    results = written_by(sandbox / "direct")
-    assert len(results) > 8 and "result.json" in results
+    results = results_in(sandbox / "direct")
     assert json.loads(results["result.json"])["iterations"] == 1
-    assert written_by(sandbox / "ray") == results
+    assert results_in(sandbox / "ray") == results
 
 
 # --- killed -----------------------------------------------------------------------------------------------------------

@@ -220,4 +220,4 @@ def test_a_large_checklist_takes_no_time() -> None:
     rated = examples(n, lambda k: {"x": k % 5})
     began = time.process_time()
     diagnose_verdicts(rated, checklist(**dict.fromkeys(names, "x")), given)
-    assert time.process_time() - began < 1.5  # a tenth of it is usual
+    assert time.process_time() - began < 5  # .5 s on a fast processor, three times as much on a slow one

@@ -163,9 +163,10 @@ def test_people_compare_outputs_that_nobody_judged(tmp_path: Path, tiny_base: Pa
     assert compared_too["preference"] > 0 and said["verdict"] > 200
 
 
-def test_errors_are_none_or_two_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lmunit_training.main(["simulated", "--errors", "3"]) == 2
-    assert "--errors takes two numbers" in capsys.readouterr().err
+@pytest.mark.parametrize(("errors", "said"), [(["3"], "takes two numbers"), (["99", "0"], "99 0: blind must be")])
+def test_errors_are_none_or_two_numbers(capsys: pytest.CaptureFixture[str], errors: list[str], said: str) -> None:
+    assert lmunit_training.main(["simulated", "--errors", *errors]) == 2
+    assert f"--errors {said}" in capsys.readouterr().err
 
 
 def test_the_sentences_nearest_to_an_output_are_kept_in_their_order() -> None:

@@ -6,22 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import askance
+from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.models.base import Request
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.together import GROUP, Groups
 from askance.runs import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
-
-HOUSE_RULES: dict[str, Any] = {
-    "kinds": 1,
-    "blind": 4,
-    "punished": 0,
-    "fault_rate": 0.15,
-    "pass_fail": True,
-    "heeded": 0.23,
-}
-COMMENTED: dict[str, Any] = {"wrong_labels": 0.05, "comment_share": 2 / 3}
 
 
 def candidates(*names: str) -> dict[str, Candidate]:
@@ -64,7 +55,7 @@ class Asked(SimulatedJudge):
 
 def run(tmp_path: Path, mode: str) -> tuple[askance.RunResult, list[Request]]:
     """A run in a world of house rules, whose calls the estimate has to hold, and what was asked."""
-    world = SimulatedWorld(size=150, seed=1_000, **HOUSE_RULES, **COMMENTED)
+    world = SimulatedWorld(size=150, seed=1_000, **COMMENTED, **UNSEEN)
     judge = Asked(world)
     settings: dict[str, Any] = {
         "embedder": "words",
