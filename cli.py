@@ -50,7 +50,7 @@ FILES |= {each: f"learning.{each}" for each in ("train", "weigh")}
 """Files of the commands that are not where their names say."""
 
 COLLECTED = 50_000
-"""Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a tenth of the time
+"""Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a seventh of the time
 of reading stored answers, and found nothing."""
 
 
