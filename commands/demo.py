@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
-from ..models.openvino_model import reads_faster_here
+from ..models.openvino_model import converted, reads_faster_here
 from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
@@ -62,12 +62,15 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
         raise InputError("The demo runs on a registered model; see: askance models")
     provider = provider or ("openvino" if reads_faster_here() else "local")
     began = time.monotonic()
-    fetch(wanted)
+    path = fetch(wanted)
     fetched = time.monotonic() - began
     directory = run or {"align": "demo-run", "migrate": "demo-migrate"}[what]
     with as_file(files("askance.prompts") / "demo" / what) as folder, console(quiet) as watcher:
         job, said = _job(what, folder, f"{provider}/{wanted.name}")
         watcher.say(said)
+        if provider == "openvino":
+            watcher.phase("making the model ready for this processor (the first time)")
+            converted(f"{provider}/{wanted.name}", path, wanted.sha256)
         done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)

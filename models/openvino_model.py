@@ -12,8 +12,9 @@ import os
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -146,18 +147,37 @@ def reads_faster_here() -> bool:
 
 
 def load_reader(name: str, path: Path, sha256: str) -> Reader:
-    """The reader of a GGUF file, which is turned into OpenVINO's form the first time (about half a minute, as large as the file).
+    """The reader of a GGUF file, as :func:`converted` has it.
 
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
     """
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
+    folder = converted(name, path, sha256)
+    with _said_of(name, path, folder):
+        return _OpenVinoReader(openvino, genai, folder)
+
+
+def converted(name: str, path: Path, sha256: str) -> Path:
+    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the file).
+
+    Raises:
+        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
+    """
+    genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = cache_directory() / "openvino" / sha256
-    try:
+    with _said_of(name, path, folder):
         if not folder.is_dir():
             _convert(genai, path, folder)
-        return _OpenVinoReader(openvino, genai, folder)
+    return folder
+
+
+@contextmanager
+def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
+    """What OpenVINO fails with, in words that help."""
+    try:
+        yield
     except (RuntimeError, OSError) as error:
         first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise InputError(
