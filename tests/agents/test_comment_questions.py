@@ -35,6 +35,8 @@ def reader(kind: type, reply: str = "none") -> tuple[object, ScriptedModel]:
         ("Does the reply avoid prices?", []),
         ("Does the reply promise the bike for 5 o'clock?", []),
         ("Does the reply tell Tom about it?", []),
+        ("Does the reply say something?\nDoes the reply give the reader information about anything?", []),
+        ("Does the reply promise something?\nDoes the reply say when it is done?", 2),
         ('Does the reply say "we promise"?', []),
         ("Does the reply name a donor?", ["Does the reply name a donor?"]),
         ("Does the reply " + "very " * 30 + "well?", []),
