@@ -65,11 +65,13 @@ class TrainResult(Shown):
                 f"{made['repeated']} were there already)."
             )
         if (trust := data.get("trust")) is not None:
-            did, way = ("left out", "without") if trust["kept"] == "people" else ("learned from", "with")
-            one, other = (trust["people"], trust["both"]) if way == "without" else (trust["both"], trust["people"])
+            figures = {"with": number(trust["both"]), "without": number(trust["people"])}
+            did, way, other = (
+                ("left out", "without", "with") if trust["kept"] == "people" else ("learned from", "with", "without")
+            )
             yield (
                 f"Its teacher's verdicts were {did}: {way} them it agrees with people on {trust['n']} outputs of validation by "
-                f"{number(one)}, and by {number(other)} {'with' if way == 'without' else 'without'} them (Spearman)."
+                f"{figures[way]}, and by {figures[other]} {other} them (Spearman)."
             )
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
