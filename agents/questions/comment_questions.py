@@ -109,77 +109,13 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\bnot\s+|n't\b")
 _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|never|without)\b", re.IGNORECASE)
 _NAME = re.compile(r"\s[A-Z][a-z]+")
-_WORD = re.compile(r"[a-z]+")
-_EMPTY = frozenset(
-    [
-        "a",
-        "about",
-        "an",
-        "and",
-        "any",
-        "anybody",
-        "anyone",
-        "anything",
-        "are",
-        "be",
-        "been",
-        "detail",
-        "details",
-        "do",
-        "does",
-        "done",
-        "everything",
-        "for",
-        "give",
-        "has",
-        "have",
-        "he",
-        "her",
-        "him",
-        "i",
-        "in",
-        "information",
-        "is",
-        "it",
-        "its",
-        "make",
-        "me",
-        "mention",
-        "of",
-        "on",
-        "one",
-        "or",
-        "our",
-        "people",
-        "reader",
-        "say",
-        "she",
-        "some",
-        "somebody",
-        "someone",
-        "something",
-        "speak",
-        "state",
-        "talk",
-        "tell",
-        "that",
-        "the",
-        "their",
-        "them",
-        "there",
-        "they",
-        "thing",
-        "things",
-        "this",
-        "to",
-        "us",
-        "we",
-        "with",
-        "you",
-        "your",
-    ]
+_ASKS_NOTHING = re.compile(
+    r"(?:\W*\b(?:a|about|an|and|any|anybody|anyone|anything|are|be|been|details?|do|does|done|everything|for|give|has|have|he|her|him|i|in|"
+    r"information|is|it|its|make|me|mention|of|on|one|or|our|people|reader|say|she|some|somebody|someone|something|speak|state|talk|tell|"
+    r"that|the|their|them|there|they|things?|this|to|us|we|with|you|your)\b)*\W*",
+    re.IGNORECASE,
 )
-"""Words that a question may consist of and ask nothing, as every output "says something"."""
+"""What an output does where it does nothing in particular: every one "says something"."""
 _SPEAKS_OF = re.compile(r"\b(?:the|this)\s+([a-z]{3,20})\b(?:\s+([a-z]{3,20})\b)?")
 _NO_NOUNS = frozenset(
     {"same", "first", "last", "user", "customer", "input", "context", "best", "whole", "given", "main"}
@@ -250,7 +186,7 @@ class QuestionAgent(Agent):
             and len(text.split()) <= MOST_WORDS
             and not _REFUSED.search(text)
             and not _NAME.search(text)
-            and not _EMPTY.issuperset(_WORD.findall(text.removeprefix(self._opening).lower()))
+            and not _ASKS_NOTHING.fullmatch(text.removeprefix(self._opening))
             and foreign_order(text) is None
         )
 
