@@ -165,10 +165,10 @@ def converted(name: str, path: Path, sha256: str) -> Path:
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
     """
-    genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = cache_directory() / "openvino" / sha256
-    with _said_of(name, path, folder):
-        if not folder.is_dir():
+    if not folder.is_dir():
+        genai = import_optional("openvino_genai", "openvino", "openvino-genai")
+        with _said_of(name, path, folder):
             _convert(genai, path, folder)
     return folder
 
