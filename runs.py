@@ -29,6 +29,7 @@ from .optimizer.modes.mode import mode_of
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.phrasings.step import most_calls
 from .optimizer.questions.calls import calls_at_most, usual_calls
+from .optimizer.questions.together import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.runner import RunResult, run_job, take_up
 from .optimizer.trial import CONTROLS, EVIDENCE
 from .prompts.checklist import Checklist
@@ -222,11 +223,14 @@ class RunEstimate:
     last_calls: int
     """Calls for the test and, to calibrate, development examples with the accepted prompt, and at most for what is done once:
     learning questions, pruning, and stating what fails in its own words."""
+    together: int | None = None
+    """As ``usual``, where the judge is found to answer several questions in one call as it answers them alone; None where that
+    is not to be found out."""
 
     @property
     def low(self) -> int:
         """Calls that hardly a run stays below: it ends soon."""
-        return max(self.fixed.calls, self.usual // 2)
+        return max(self.fixed.calls, self.usual // 2) if self.together is None else self.together // 2
 
     @property
     def high(self) -> int:
@@ -251,21 +255,28 @@ def estimate_run(job: Job) -> RunEstimate:
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
 
-    async def judging(there: Path | None, shared: Place | None) -> Estimate:
+    async def judging(there: Path | None, shared: Place | None) -> tuple[Estimate, bool]:
         with VerdictStore(":memory:", there, shared, is_ours=True) as store:
             async with session(job.options, store) as (models, gateway):
-                return mode.estimate(job, splits, models, gateway)
+                finds_out = (
+                    isinstance(job.options, AlignOptions)
+                    and mode_for(job.options, models.get(job.models["model"])) == "auto"
+                )
+                return mode.estimate(job, splits, models, gateway), finds_out
 
     there = job.earlier.answers if job.earlier and not job.options.no_cache else None
     shared = job.options.shared if job.may_share else None
     shared = None if isinstance(shared, Path) and not shared.exists() else shared
-    whole = run_sync(judging(None, None))
-    fixed = whole if there is None and shared is None else run_sync(judging(there, shared))
-    return _run_estimate(job, splits, whole, fixed)
+    whole, finds_out = run_sync(judging(None, None))
+    fixed = whole if there is None and shared is None else run_sync(judging(there, shared))[0]
+    return _run_estimate(job, splits, whole, fixed, finds_out=finds_out)
 
 
-def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estimate) -> RunEstimate:
-    """Of what judging everything once takes, with nothing stored (``whole``) and now (``fixed``)."""
+def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estimate, *, finds_out: bool) -> RunEstimate:
+    """Of what judging everything once takes, with nothing stored (``whole``) and now (``fixed``).
+
+    ``finds_out`` says whether it is found out if questions can be asked together.
+    """
     options = job.options
     development, validation, test = (len(part) for part in (splits.development, splits.validation, splits.test))
     a_version = ceil((whole.calls + whole.stored) / len(job.examples))  # calls an example, rounded up
@@ -292,7 +303,13 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     calibrates = isinstance(options, AlignOptions) and options.calibrate
     if only_words or calibrates:
         iteration = 0
-    learning, usually_learning = _learning(job, splits, a_version)
+    learning, usually_learning = _learning(job, splits, a_version, grouped=options.mode == "batched")
+    asked_both_ways, learned_together = 0, None
+    if finds_out:
+        most_together, learned_together = _learning(job, splits, a_version, grouped=True)
+        asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.questions), development)
+        found_out = asked_both_ways or bool(learning) * BOTH_WAYS // GROUP * (development + validation)
+        learning = max(learning, most_together) + found_out
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
     lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons + questions if states else 0
     ends = (test + development) * a_version
@@ -304,12 +321,23 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
         looked = options.repeat * (len(job.checklist.questions) if options.mode == "each" else 1)
     rounds = 0 if only_words else min(options.max_iterations, options.patience + 1)
     a_note = (options.note_samples + 1 + (options.explain != "never") + options.critique) * notes
-    a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
-    at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
     edits_too = EDITS_AFTER if options.update == "auto" else 0.0
-    improving = rounds * a_round if usually_learning is None else usually_learning + edits_too * rounds * a_round
-    usual = round(fixed.calls + words / 2 + improving + at_the_end)
-    return RunEstimate(fixed, usual, words, iteration, ends + pruning + lines + learning)
+
+    def usual(judged: int, looked: int, learned: float | None) -> int:
+        a_round = (LOOK * validation + AGAIN * development) * looked + a_note + trials / 4
+        at_the_end = test * looked + (PRUNING * validation * looked if options.prune else 0)
+        improving = rounds * a_round if learned is None else learned + edits_too * rounds * a_round
+        return round(judged + words / 2 + improving + at_the_end)
+
+    together = None
+    if asked_both_ways:
+        a_call = ceil(fixed.calls / len(job.questions.questions))
+        judged = min(fixed.calls, a_call + asked_both_ways * len(job.questions.questions))
+        together = usual(judged, options.repeat, learned_together)
+    elif learned_together is not None:
+        together = usual(fixed.calls, looked, learned_together)
+    most = ends + pruning + lines + learning
+    return RunEstimate(fixed, usual(fixed.calls, looked, usually_learning), words, iteration, most, together)
 
 
 def _paper_estimate(
@@ -337,10 +365,10 @@ def _paper_estimate(
     )
 
 
-def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, float | None]:
+def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool) -> tuple[int, float | None]:
     """Calls at most of learning questions, and usually; None where no comment is read, so that it takes few.
 
-    Where questions are learned, no edit is tried.
+    Where questions are learned, no edit is tried. ``grouped`` says whether several questions are a call.
     """
     options = job.options
     if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions") or options.calibrate:
@@ -348,8 +376,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int) -> tuple[int, flo
     halves = [splits.development, splits.validation]
     taught = halves if options.learn_from == "both" else halves[:1]
     tests = len(splits.test) + (0 if len(taught) == len(halves) else len(splits.validation))
-    grouped = options.mode == "batched"
-    asked = a_version if grouped else ceil(a_version / len(job.questions.questions))
+    asked = a_version if options.mode == "batched" else ceil(a_version / len(job.questions.questions))
     again = (options.max_questions if options.memory is not None else 0) + (
         len(job.earlier.remembered.waiting) if job.earlier else 0
     )

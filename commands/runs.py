@@ -148,6 +148,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
                 "tokens": estimate.fixed.tokens,
                 "cost_usd": estimate.fixed.cost_usd,
                 "calls_of_a_usual_run": {"low": estimate.low, "about": estimate.usual, "high": estimate.high},
+                **({} if estimate.together is None else {"calls_if_asked_together": estimate.together}),
                 "wording_calls_at_most": estimate.wording_calls,
                 "calls_per_iteration_at_most": estimate.iteration_calls,
                 "last_calls": estimate.last_calls,
@@ -161,6 +162,11 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
         echo(
             f"The whole run: usually about {estimate.usual:,} calls ({estimate.low:,} to {estimate.high:,}), by what it finds; "
             f"never more than {most:,}, and --max-calls caps it."
+        )
+    if estimate.together is not None:
+        echo(
+            f"About {estimate.together:,} where the judge answers several questions in one call as it answers them alone: the "
+            "run finds that out (--mode auto)."
         )
     echo("Nothing was bought.")
 

@@ -196,7 +196,10 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     calibration = None
     if best.read_by is not None:
         calibration = validate_row(Calibration, best.read_by, f"{where}: result.json, field 'best.read_by'")
-    settings = judge_settings({name: config[name] for name in SETTINGS if name in config}, f"{where}: config.yaml")
+    given = {name: config[name] for name in SETTINGS if name in config}
+    if given.get("mode") == "auto" or best.mode is not None:
+        given["mode"] = best.mode or "each"
+    settings = judge_settings(given, f"{where}: config.yaml")
     return KeptJudge(
         model=model,
         prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),

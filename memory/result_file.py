@@ -15,6 +15,7 @@ from ..prompts.shown import ShownExamples
 from ..prompts.words import percent
 from .result_parts import (
     BiasRecord,
+    BothWaysRecord,
     CalibratedRecord,
     GainRecord,
     GainsRecord,
@@ -125,6 +126,8 @@ class RunRecord(ResultPart):
     """Those of the start that the accepted judge asks the other way round, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
+    asked_both_ways: BothWaysRecord | None = None
+    """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()
     """What became of showing the judge examples, where that was tried."""
     instructions: tuple[InstructionRecord, ...] = ()

@@ -156,6 +156,17 @@ class SideRecord(ResultPart):
     """The score from which on an output passes, where people's labels are pass or fail."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
+    mode: Literal["each", "batched"] | None = None
+    """How several questions are put to it, where the run found that out."""
+
+
+class BothWaysRecord(ResultPart):
+    """What a judge answered when it was asked questions together, beside its answers to the same questions alone."""
+
+    mode: Literal["each", "batched"]
+    same: int
+    answers: int
+    sentence: str
 
 
 NOT_ACCEPTED = "not accepted: "

@@ -72,6 +72,8 @@ def build_result(
             row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
         if version.prompt.shown is not None:
             row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
+        if version.draft.mode is not None:
+            row["mode"] = version.draft.mode
         if version.draft.origins:
             row["origins"] = {
                 name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
@@ -283,6 +285,7 @@ def run_view(directory: Path, result: RunRecord) -> View:
     counted = f"{count(len(accepted), 'candidate')} accepted, {len(rejected)} rejected"
     lines = [
         *asked,
+        *([result.asked_both_ways.sentence] if result.asked_both_ways else []),
         f"It ended because {result.why_it_ended}.",
         f"{counted}; {count(len(lessons), 'lesson')}.",
         *gains,

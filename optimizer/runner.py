@@ -271,6 +271,9 @@ async def _finish(
         extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
         if revised := revised_rows(bench.job.questions, outcome.best.draft):
             extras["revised_questions"] = revised
+    both_ways = set_up.both_ways or (set_up.learner.both_ways if set_up.learner is not None else None)
+    if both_ways is not None:
+        extras = {**extras, "asked_both_ways": both_ways.to_dict()}
     if set_up.examples is not None and set_up.examples.shown:
         extras = {**extras, "examples": set_up.examples.shown}
     if looks := _earlier_looks(run):

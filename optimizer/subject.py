@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Draft:
     """Turns the verdicts into those that are scored; belongs to this prompt and these questions."""
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
     """Where the questions that a run found came from, by id; those of the start are not there."""
+    mode: Literal["each", "batched"] | None = None
+    """How several questions are put to the judge, where the run found that out; None: as its settings say."""
 
     def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> Sequence[ExampleScore]:
         """The scores of examples from verdicts on all questions."""

@@ -162,10 +162,10 @@ def run_once(arm: Arm, seed: int, *, count: bool = False) -> Run:
         result = run_job(job, RunDirectory(Path(folder)), Silent(), [events.append]).require_coverage()
         seconds = time.process_time() - began
         tests = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("verdicts/*-test.jsonl")]
-        batched = job.options.judging.mode == "batched"
-        test_calls = sum(len({json.loads(row)["example"] for row in rows} if batched else rows) for rows in tests)
         texts = {int(file.name[:3]): file.read_text(encoding="utf-8") for file in Path(folder).glob("prompts/*.md")}
         judge = load_judge(folder)
+        batched = judge.settings["mode"] == "batched"
+        test_calls = sum(len({json.loads(row)["example"] for row in rows} if batched else rows) for rows in tests)
     decided = [each for each in events if isinstance(each, VersionDecided)]
     accepted = [each for each in decided if each.accepted]
     found = result.result

@@ -28,6 +28,7 @@ from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
+from ..questions.together import asked_at_the_start, mode_for
 from ..show_examples import ShowExamples, ShowMode
 from ..signals import HumanSignal
 from ..subject import Draft
@@ -121,7 +122,8 @@ class Align:
         return strata_of_people(job)
 
     async def set_up(self, bench: Bench) -> SetUp:
-        """Nothing is bought before the loop: people have judged already."""
+        """Nothing is bought before the loop, as people have judged already, but where the judge has questions enough to see
+        whether they can be asked together."""
         job, options = bench.job, bench.job.options_as(AlignOptions)
         model = bench.model("model")
         targets = human_targets(job.examples, job.questions, options.human_scale)
@@ -135,6 +137,12 @@ class Align:
         )
         if job.earlier is not None:
             set_up = replace(set_up, start=await _start(bench, job.earlier, subject, targets))
+        if mode_for(options, model) == "auto":
+            found = await asked_at_the_start(subject, set_up.start, bench.splits.development, bench.events)
+            if found is not None:
+                set_up = replace(set_up, start=replace(set_up.start, mode=found.mode), both_ways=found)
+            if found is not None and found.mode == "batched":
+                set_up = replace(set_up, screening=None)
         if options.update in ("auto", "questions"):
             set_up = replace(set_up, learner=learner(bench, subject, targets, model))
         if options.update in ("auto", "examples"):

@@ -31,7 +31,7 @@ from ..questions.choice import Chooser
 from ..questions.finder import Finder
 from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
-from ..questions.together import Groups
+from ..questions.together import mode_for
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version
 from ..trial import Screening
@@ -61,7 +61,7 @@ class JudgeSubject:
             self.model,
             draft.prompt,
             draft.questions,
-            self.judging,
+            replace(self.judging, mode=draft.mode or self.judging.mode),
             role=self.role,
             tally=self.tally,
         )
@@ -78,12 +78,13 @@ class JudgeSubject:
         """Ask single questions about single examples; all questions, where they are asked together."""
         by_id = {example.id: example for example in seen.examples}
         asked: dict[str | None, list[str]] = {}
+        mode = draft.mode or self.judging.mode
         for example, question in dict.fromkeys(pairs):
-            asked.setdefault(None if self.judging.mode == "batched" else question, []).append(example)
+            asked.setdefault(None if mode == "batched" else question, []).append(example)
         found: dict[Pair, Verdict] = {}
         for together, examples in asked.items():
             questions = draft.questions if together is None else only(draft.questions, together)
-            judge = self.evaluator(Draft(draft.prompt, questions))
+            judge = self.evaluator(Draft(draft.prompt, questions, mode=mode))
             for verdict in await judge.judge([by_id[each] for each in dict.fromkeys(examples)]):
                 if verdict.replicate == 0:
                     found[verdict.example, verdict.question] = verdict
@@ -214,7 +215,15 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, every, events, options.max_questions, parts=2, groups=_groups(options))
+    both = Chooser(
+        subject,
+        targets,
+        every,
+        events,
+        options.max_questions,
+        parts=2,
+        mode=mode_for(bench.job.options_as(AlignOptions), subject.model),
+    )
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 
@@ -238,13 +247,10 @@ def _finder(
         read,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    chooser = Chooser(subject, targets, examples, events, most, groups=_groups(options))
+    chooser = Chooser(
+        subject, targets, examples, events, most, mode=mode_for(bench.job.options_as(AlignOptions), subject.model)
+    )
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
-
-
-def _groups(options: LoopOptions) -> tuple[Groups, Groups] | None:
-    """Who is asked with whom, where several questions are a call."""
-    return (Groups(), Groups()) if options.judging.mode == "batched" else None
 
 
 def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:

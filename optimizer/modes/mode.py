@@ -20,6 +20,7 @@ from ..options import LoopOptions
 from ..phrasings.step import WordQuestions
 from ..questions.again import QuestionsAgain
 from ..questions.learner import QuestionLearner
+from ..questions.together import AskedBothWays
 from ..show_examples import ShowExamples
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject
@@ -66,6 +67,8 @@ class SetUp:
     """Whether questions are requirements on outputs, so that each instruction has an effect on those it is about."""
     screening: Screening | None = None
     """Judges a candidate on a part of the questions; None where they cannot be asked one by one."""
+    both_ways: AskedBothWays | None = None
+    """How the judge answers its questions together, where that was found out before the loop."""
     improve: bool = True
     """Whether the prompt is to be improved; False where only its measures are wanted."""
     facts: Mapping[str, Any] = field(default_factory=dict)

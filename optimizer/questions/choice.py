@@ -25,6 +25,7 @@ from .candidates import (
     yes_logits,
 )
 from .racing import NO_ROOM, SCREENED, joining, places, steps
+from .together import BOTH_MODES, BOTH_WAYS, AskedBothWays, Groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ..subject import Draft, Observation, Subject
     from .candidates import Standing
     from .racing import Sides
-    from .together import Groups
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 VIEWS: tuple[Sees, Sees] = ("all", "output")
@@ -90,8 +90,10 @@ class Chooser:
     """Questions that may join in one round."""
     parts: int = 1
     """Parts of the examples that candidates are made of."""
-    groups: tuple[Groups, Groups] | None = None
-    """Who is asked with whom at first, and in the race; None where each question is a call of its own."""
+    mode: Literal["auto", "each", "batched"] = "each"
+    """Whether each question is a call of its own; auto: as :meth:`asked_as_it_answers` finds."""
+    groups: tuple[Groups, Groups] = field(default_factory=lambda: (Groups(), Groups()))
+    """Who is asked with whom at first, and in the race, where several questions are a call."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[Learned] = field(default_factory=list, init=False)
@@ -100,6 +102,26 @@ class Chooser:
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
         """As of :func:`sides_by_dimension`."""
         return sides_by_dimension(self.examples, self.targets)
+
+    async def asked_as_it_answers(
+        self, best: Draft, named: Mapping[str, Candidate]
+    ) -> tuple[Draft, AskedBothWays | None]:
+        """``best``, asked together or one by one, and what that is decided by; as it is where nothing is to be found out.
+
+        No label is looked at, so that one answer holds for all folds.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        if self.mode != "auto" or best.mode is not None or not named:
+            return best, None
+        self.events.phase("asking some questions alone and together")
+        some, sides = _most_told(named, BOTH_WAYS), self.sides()
+        alone, together = [await self._own_cases(replace(best, mode=mode), some, sides, named) for mode in BOTH_MODES]
+        found = AskedBothWays.of(alone, together)
+        self.events.say(found.sentence)
+        return replace(best, mode=found.mode), found
 
     async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:
         """Those that are worth asking beside the questions of ``best``.
@@ -129,7 +151,7 @@ class Chooser:
             examples = [each for each in self.examples if part is None or each.id in part]
             self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(left)} questions")
             racing = {name: named[name] for name in left}
-            asked = [racing] if self.groups is None else self.groups[1].holding(racing, named)
+            asked = self.groups[1].holding(racing, named) if self._is_grouped(best) else [racing]
             told = await self._judge(best, [(each, examples) for each in asked])
             # a part need not hold the outputs that a question comes from
             logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
@@ -200,11 +222,9 @@ class Chooser:
     ) -> tuple[Mapping[str, Candidate], dict[str, dict[str, float]]]:
         """The candidates, shown as much of an example as helps this judge, and their log-odds of yes on a few examples."""
         if best.prompt.can_show_less_of(self.examples):
-            order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
-            some = sorted(named, key=order.__getitem__)[:COMPARED]  # nearly the same in all folds
-            found = []
+            some, found = _most_told(named, COMPARED), []
             for sees in VIEWS:
-                shown = {name: replace(named[name], sees=sees) for name in some}
+                shown = {name: replace(each, sees=sees) for name, each in some.items()}
                 logits = await self._own_cases(best, shown, sides, named)
                 found.append({name: self._standing(name, each, logits, sides) for name, each in shown.items()})
             sees = VIEWS[better_alone(*found)]
@@ -225,15 +245,20 @@ class Chooser:
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 of_case.setdefault(each, {})[name] = candidate
-        if self.groups is None:  # one example after the other: what was read of it is kept for its questions
-            asks = [(named, fine), *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case)]
-        else:
+        asks: list[tuple[Mapping[str, Candidate], set[str]]]
+        if self._is_grouped(best):
             asks = [
                 (group, fine | {case for case, some in of_case.items() if some.keys() & group.keys()})
                 for group in self.groups[0].holding(named, waiting)
             ]
+        else:  # one example after the other: what was read of it is kept for its questions
+            asks = [(named, fine), *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case)]
         parts = [(asked, [each for each in self.examples if each.id in ids]) for asked, ids in asks]
         return await self._judge(best, parts)
+
+    def _is_grouped(self, best: Draft) -> bool:
+        """Whether several candidates are a call."""
+        return (best.mode or self.mode) == "batched"
 
     async def _judge(
         self, best: Draft, asks: Sequence[tuple[Mapping[str, Candidate], Sequence[Example]]]
@@ -307,6 +332,12 @@ class Chooser:
             what = "turned round" if name in flipped else "left out"
             self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
         return flipped, dropped
+
+
+def _most_told(named: Mapping[str, Candidate], most: int) -> dict[str, Candidate]:
+    """The candidates that most remarks led to; nearly the same in all folds."""
+    order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
+    return {name: named[name] for name in sorted(named, key=order.__getitem__)[:most]}
 
 
 def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:

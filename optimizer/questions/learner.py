@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .candidates import Candidate
     from .choice import Chooser, Learned
     from .finder import Finder
+    from .together import AskedBothWays
 
     Candidates = Mapping[str, Candidate]
     """By their ids."""
@@ -50,6 +51,8 @@ class QuestionLearner:
     """Whether validation teaches too; else it only tests what development taught."""
     learned: list[Learned] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
+    both_ways: AskedBothWays | None = field(default=None, init=False)
+    """How the judge answers several questions in one call; None where that was not to be found out, or was known before."""
     _done: bool = field(default=False, init=False)
 
     async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
@@ -84,8 +87,9 @@ class QuestionLearner:
             return await self._cross_fit(start, seen, contest, iteration)
         chooser = self.finder.chooser
         found = await self.finder.propose(start.draft, iteration)
-        draft = await chooser.draft(start.draft, await chooser.choose(start.draft, found, seen, iteration), seen)
-        return None if draft is start.draft else await contest.race(start, draft, (), ())
+        judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
+        draft = await chooser.draft(judge, await chooser.choose(judge, found, seen, iteration), seen)
+        return None if draft is judge else await contest.race(start, draft, (), ())
 
     async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
         """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left."""
@@ -97,16 +101,17 @@ class QuestionLearner:
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
-        chosen = await self.both.choose(start.draft, _united(mine, theirs), every, iteration)
-        kept = await self.both.draft(start.draft, chosen, every)
-        if kept is start.draft:
+        named = _united(mine, theirs)
+        judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
+        kept = await self.both.draft(judge, await self.both.choose(judge, named, every, iteration), every)
+        if kept is judge:
             self.events.say("no question stands on the development and the validation examples together")
             return None
 
         async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[CrossedFold, ...]:
             return tuple(
                 [
-                    await self._fold(start.draft, every, tested, _taught_by_others(tested, own, others), iteration)
+                    await self._fold(judge, every, tested, _taught_by_others(tested, own, others), iteration)
                     for tested in self._parts(examples)
                 ]
             )
@@ -124,7 +129,7 @@ class QuestionLearner:
         return [[each for each in examples if each.id in ids] for ids in parts if ids]
 
     async def _fold(
-        self, start: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
+        self, judge: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
     ) -> CrossedFold:
         """What the judge that all others of the examples teach says of those that test it."""
         ids = {each.id for each in tested}
@@ -136,8 +141,8 @@ class QuestionLearner:
             every.checklist,
         )
         chooser = replace(self.both, examples=seen.examples, told=False)
-        learned = await chooser.draft(start, await chooser.choose(start, named, seen, iteration), seen)
-        if learned is start:
+        learned = await chooser.draft(judge, await chooser.choose(judge, named, seen, iteration), seen)
+        if learned is judge:
             return CrossedFold(tested, before, before)
         self.events.phase(f"judging {len(tested)} examples with what the others have taught")
         return CrossedFold(tested, before, (await self.subject.observe(learned, tested, self.events.advance)).scores)

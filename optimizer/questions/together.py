@@ -1,4 +1,5 @@
-"""Candidates that are asked together, where the judge answers several questions in one call (``--mode batched``).
+"""Candidates that are asked together, where the judge answers several questions in one call (``--mode batched``, or ``auto``
+where it was found to answer so as it does alone).
 
 An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a group is
 asked as a whole: all folds then know the same answers, and none of them is bought twice.
@@ -8,16 +9,121 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...models.budget import count
+from ...models.prices import FREE
+from .candidates import yes_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from ...models.base import Model
+    from ...prompts.examples import Example
+    from ..events import Teller
+    from ..options import AlignOptions
+    from ..subject import Draft, Subject
     from .candidates import Candidate
+    from .racing import Verdicts
 
+Mode = Literal["each", "batched"]
 GROUP = 8
 """Candidates of one call. A small model is worse at it than at one question a call (``docs/results.md``: a mean area under the curve of .70
 and .75)."""
+BOTH_WAYS = 2 * GROUP
+"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many calls and
+40 more."""
+FEWEST_BOTH_WAYS = 40
+"""Answers from which that is seen."""
+FEWEST_QUESTIONS, FEWEST_EXAMPLES, ENOUGH_BOTH_WAYS = 3, 10, 100
+"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at least, and answers
+that are enough."""
+ALIKE = 0.95
+"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the difference that it
+makes between outputs with its fault and without."""
+
+
+BOTH_MODES: tuple[Mode, Mode] = ("each", "batched")
+
+
+@dataclass(frozen=True)
+class AskedBothWays:
+    """How a judge answers several questions in one call, beside its answers to the same questions alone."""
+
+    same: int
+    """Answers that are the same."""
+    answers: int
+    """Those that were given alone."""
+
+    @classmethod
+    def of(cls, alone: Verdicts, together: Verdicts) -> AskedBothWays:
+        """By log-odds of yes; what is not answered together is not the same."""
+        pairs = [(name, example) for name, row in alone.items() for example in row]
+        same = sum(
+            example in (other := together.get(name, {})) and (alone[name][example] >= 0) == (other[example] >= 0)
+            for name, example in pairs
+        )
+        return cls(same, len(pairs))
+
+    @property
+    def mode(self) -> Mode:
+        """How the judge should be asked."""
+        enough = self.answers >= FEWEST_BOTH_WAYS
+        return "batched" if enough and self.same >= ALIKE * self.answers else "each"
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and what is done."""
+        if self.answers < FEWEST_BOTH_WAYS:
+            return f"Questions are asked one a call: {count(self.answers, 'answer')} show too little of others in one call."
+        how = "one call an example" if self.mode == "batched" else "one call a question"
+        return (
+            f"Questions are asked in {how}: together they got the same answer as alone in {self.same} of {self.answers} cases"
+            f" ({ALIKE:.0%} are needed)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As under ``asked_both_ways`` in ``result.json``."""
+        return {"mode": self.mode, "same": self.same, "answers": self.answers, "sentence": self.sentence}
+
+
+def mode_for(options: AlignOptions, model: Model) -> Literal["auto", "each", "batched"]:
+    """How learned questions are asked of a model; auto: to be found out.
+
+    Not of a model whose calls cost only time, as one call for several questions takes no less of that; nor of one that is
+    asked for a number, or that is to be calibrated as it is.
+    """
+    can_be = options.judging.score_scale is None and not options.calibrate and getattr(model, "price", None) != FREE
+    return "auto" if options.mode == "auto" and can_be else options.judging.mode
+
+
+def examples_to_ask_of(questions: int, examples: int) -> int:
+    """Of how many examples a judge of so many questions is asked at the start, alone and together; 0 where that shows too little."""
+    needed = max(FEWEST_EXAMPLES, ceil(ENOUGH_BOTH_WAYS / questions))
+    return needed if questions >= FEWEST_QUESTIONS and needed <= examples else 0
+
+
+async def asked_at_the_start(
+    subject: Subject, start: Draft, examples: Sequence[Example], events: Teller
+) -> AskedBothWays | None:
+    """How a judge answers its questions together; None where it has too few of them, or there are too few examples.
+
+    Raises:
+        BudgetExceededError: A cap was reached.
+        ModelError: An endpoint refuses every call.
+    """
+    some = examples[: examples_to_ask_of(len(start.questions.questions), len(examples))]
+    if not some:
+        return None
+    events.phase("asking questions alone and together")
+    alone, together = [
+        yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
+        for mode in BOTH_MODES
+    ]
+    found = AskedBothWays.of(alone, together)
+    events.say(found.sentence)
+    return found
 
 
 @dataclass

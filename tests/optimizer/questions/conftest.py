@@ -128,7 +128,7 @@ class Desk:
         **options: Any,
     ) -> askance.RunResult:
         """A run on the desk's examples, or on those given."""
-        settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
+        settings: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions", "mode": "each"}
         return askance.align(
             self.rows if rows is None else rows,
             checklist=self.checklist,

@@ -7,10 +7,11 @@ from typing import Any
 
 import askance
 from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
-from askance.models.base import Request
+from askance.models.base import Answer, Request
+from askance.models.prices import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
-from askance.optimizer.questions.together import GROUP, Groups
+from askance.optimizer.questions.together import BOTH_WAYS, GROUP, AskedBothWays, Groups
 from askance.runs import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 
@@ -48,26 +49,42 @@ class Asked(SimulatedJudge):
         super().__init__(world)
         self.requests: list[Request] = []
 
-    async def answer(self, request: Request) -> Any:
+    async def answer(self, request: Request) -> Answer:
         self.requests.append(request)
         return await super().answer(request)
 
 
-def run(tmp_path: Path, mode: str) -> tuple[askance.RunResult, list[Request]]:
+class Muddled(Asked):
+    """Says no to everything that it is asked together."""
+
+    async def answer(self, request: Request) -> Answer:
+        answer = await super().answer(request)
+        return Answer(answer.text.replace('"yes"', '"no"')) if request.parameters.schema else answer
+
+
+class Free(Asked):
+    """Costs nothing but time."""
+
+    price = FREE
+
+
+def run(
+    tmp_path: Path, mode: str | None, kind: type[Asked] = Asked, size: int = 150
+) -> tuple[askance.RunResult, list[Request]]:
     """A run in a world of house rules, whose calls the estimate has to hold, and what was asked."""
-    world = SimulatedWorld(size=150, seed=1_000, **COMMENTED, **UNSEEN)
-    judge = Asked(world)
+    world = SimulatedWorld(size=size, seed=1_000, **COMMENTED, **UNSEEN)
+    judge = kind(world)
     settings: dict[str, Any] = {
         "embedder": "words",
         "resamples": 200,
         "seed": 1_000,
         "update": "questions",
-        "mode": mode,
+        **({} if mode is None else {"mode": mode}),
     }
     estimate = estimate_run(align.prepare(world.rows, world.checklist, judge, world.prompt, settings))
     assert not judge.requests
     done = askance.align(
-        world.rows, checklist=world.checklist, model=judge, prompt=world.prompt, run=tmp_path / mode, **settings
+        world.rows, checklist=world.checklist, model=judge, prompt=world.prompt, run=tmp_path / str(mode), **settings
     )
     assert estimate.low <= done.result["calls"] == len(judge.requests) <= estimate.high
     return done, judge.requests
@@ -81,3 +98,60 @@ def test_a_run_takes_less_than_half_of_the_calls_and_learns_as_much(tmp_path: Pa
     assert all(gain is not None and gain.value is not None and gain.value > 0.1 for gain in gains)
     assert gains[1].value > gains[0].value - 0.15  # type: ignore[union-attr,operator]
     assert len({each.key for each in asked}) == len(asked), "nothing is bought twice"
+
+
+def together(request: Request) -> bool:
+    return request.parameters.schema is not None and "yes" in str(request.parameters.schema)
+
+
+def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(tmp_path: Path) -> None:
+    alone, asked_alone = run(tmp_path, "each")
+    done, asked = run(tmp_path, None)
+    found = done.record.asked_both_ways
+    assert found is not None
+    assert (found.mode, found.same) == ("batched", found.answers)
+    assert found.answers >= 8 * BOTH_WAYS
+    assert len(asked) < len(asked_alone) / 2
+    assert done.record.best.mode == "batched"
+    assert done.record.baseline.mode is None
+    assert done.record.gain.test is not None
+    assert alone.record.asked_both_ways is None
+    judge = askance.load_judge(tmp_path / "None")
+    assert judge.settings["mode"] == "batched"
+    rows = [{"id": "new", "input": "Article [t1].", "output": "Summary [t1]: calm."}]
+    before = len(asked)
+    assert len(judge.checklist.questions) > 1
+    judge.evaluate(rows, model=Asked(SimulatedWorld(seed=1_000, **COMMENTED, **UNSEEN)))
+    assert len(asked) == before
+
+
+def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path) -> None:
+    done, asked = run(tmp_path, None, Muddled)
+    found = done.record.asked_both_ways
+    assert found is not None
+    assert found.mode == "each"
+    assert found.same < 0.95 * found.answers
+    assert found.sentence.startswith("Questions are asked in one call a question: together they got the same answer")
+    assert done.record.best.mode == "each"
+    assert askance.load_judge(tmp_path / "None").settings["mode"] == "each"
+    alone, asked_alone = run(tmp_path / "alone", "each", Muddled)
+    assert done.record.gain == alone.record.gain
+    assert len(asked) - len(asked_alone) == sum(map(together, asked)) < 60, "the others were to be asked anyway"
+
+
+def test_one_whose_calls_cost_nothing_is_not_asked_together(tmp_path: Path) -> None:
+    done, asked = run(tmp_path, None, Free, 60)
+    assert done.record.asked_both_ways is None
+    assert not any(map(together, asked))
+    assert askance.load_judge(tmp_path / "None").settings["mode"] == "each"
+
+
+def test_what_is_not_answered_together_is_another_answer_and_few_answers_show_nothing() -> None:
+    alone = {"q1": {str(each): 1.0 for each in range(30)}, "q2": {str(each): -1.0 for each in range(30)}}
+    assert AskedBothWays.of(alone, alone) == AskedBothWays(60, 60)
+    assert AskedBothWays.of(alone, {"q1": alone["q1"]}) == AskedBothWays(30, 60)
+    assert AskedBothWays.of(alone, alone | {"q2": dict.fromkeys(alone["q2"], 0.0)}).same == 30, "0.5 is yes"
+    assert [AskedBothWays(same, 60).mode for same in (57, 56)] == ["batched", "each"]
+    few = AskedBothWays(39, 39)
+    assert few.mode == "each"
+    assert few.sentence == "Questions are asked one a call: 39 answers show too little of others in one call."
