@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from math import ceil
+from math import ceil, exp
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...models.budget import count
@@ -42,6 +42,8 @@ that are enough."""
 ALIKE = 0.95
 """Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the difference that it
 makes between outputs with its fault and without."""
+NEAR = 0.2
+"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording turns those."""
 
 
 BOTH_MODES: tuple[Mode, Mode] = ("each", "batched")
@@ -52,19 +54,15 @@ class AskedBothWays:
     """How a judge answers several questions in one call, beside its answers to the same questions alone."""
 
     same: int
-    """Answers that are the same."""
+    """Answers that are the same: yes or no, or nearly the same probability of yes."""
     answers: int
     """Those that were given alone."""
 
     @classmethod
     def of(cls, alone: Verdicts, together: Verdicts) -> AskedBothWays:
         """By log-odds of yes; what is not answered together is not the same."""
-        pairs = [(name, example) for name, row in alone.items() for example in row]
-        same = sum(
-            example in (other := together.get(name, {})) and (alone[name][example] >= 0) == (other[example] >= 0)
-            for name, example in pairs
-        )
-        return cls(same, len(pairs))
+        pairs = [(odds, together.get(name, {}).get(each)) for name, row in alone.items() for each, odds in row.items()]
+        return cls(sum(other is not None and _is_same(odds, other) for odds, other in pairs), len(pairs))
 
     @property
     def mode(self) -> Mode:
@@ -86,6 +84,12 @@ class AskedBothWays:
     def to_dict(self) -> dict[str, Any]:
         """As under ``asked_both_ways`` in ``result.json``."""
         return {"mode": self.mode, "same": self.same, "answers": self.answers, "sentence": self.sentence}
+
+
+def _is_same(alone: float, together: float) -> bool:
+    """Whether two log-odds of yes are one answer."""
+    one, other = (1 / (1 + exp(-each)) for each in (alone, together))
+    return (alone >= 0) == (together >= 0) or abs(one - other) <= NEAR
 
 
 def mode_for(options: AlignOptions, model: Model) -> Literal["auto", "each", "batched"]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import askance
 from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
 from askance.models.base import Answer, Request
 from askance.models.prices import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
-from askance.optimizer.questions.together import BOTH_WAYS, GROUP, AskedBothWays, Groups
+from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups
 from askance.runs import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 
@@ -69,7 +71,7 @@ class Free(Asked):
 
 
 def run(
-    tmp_path: Path, mode: str | None, kind: type[Asked] = Asked, size: int = 150
+    tmp_path: Path, mode: str | None, kind: type[Asked] = Asked, size: int = 150, questions: int = 4
 ) -> tuple[askance.RunResult, list[Request]]:
     """A run in a world of house rules, whose calls the estimate has to hold, and what was asked."""
     world = SimulatedWorld(size=size, seed=1_000, **COMMENTED, **UNSEEN)
@@ -81,10 +83,12 @@ def run(
         "update": "questions",
         **({} if mode is None else {"mode": mode}),
     }
-    estimate = estimate_run(align.prepare(world.rows, world.checklist, judge, world.prompt, settings))
+    asked = world.checklist.questions[:questions]
+    checklist = world.checklist.model_copy(update={"questions": asked})
+    estimate = estimate_run(align.prepare(world.rows, checklist, judge, world.prompt, settings))
     assert not judge.requests
     done = askance.align(
-        world.rows, checklist=world.checklist, model=judge, prompt=world.prompt, run=tmp_path / str(mode), **settings
+        world.rows, checklist=checklist, model=judge, prompt=world.prompt, run=tmp_path / str(mode), **settings
     )
     assert estimate.low <= done.result["calls"] == len(judge.requests) <= estimate.high
     return done, judge.requests
@@ -104,25 +108,24 @@ def together(request: Request) -> bool:
     return request.parameters.schema is not None and "yes" in str(request.parameters.schema)
 
 
-def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(tmp_path: Path) -> None:
-    alone, asked_alone = run(tmp_path, "each")
-    done, asked = run(tmp_path, None)
+@pytest.mark.parametrize("questions", [4, 1], ids=["seen at the start", "seen by candidates"])
+def test_a_judge_that_answers_together_as_alone_is_asked_so_from_then_on(questions: int, tmp_path: Path) -> None:
+    _, asked_alone = run(tmp_path, "each", questions=questions)
+    done, asked = run(tmp_path, None, questions=questions)
     found = done.record.asked_both_ways
     assert found is not None
-    assert (found.mode, found.same) == ("batched", found.answers)
-    assert found.answers >= 8 * BOTH_WAYS
+    assert found.mode == "batched"
+    assert found.same >= 0.98 * found.answers >= 98
     assert len(asked) < len(asked_alone) / 2
-    assert done.record.best.mode == "batched"
-    assert done.record.baseline.mode is None
-    assert done.record.gain.test is not None
-    assert alone.record.asked_both_ways is None
+    assert (done.record.baseline.mode, done.record.best.mode) == ("batched" if questions == 4 else None, "batched")
+    assert len({each.key for each in asked}) == len(asked), "nothing is bought twice"
     judge = askance.load_judge(tmp_path / "None")
     assert judge.settings["mode"] == "batched"
-    rows = [{"id": "new", "input": "Article [t1].", "output": "Summary [t1]: calm."}]
-    before = len(asked)
-    assert len(judge.checklist.questions) > 1
-    judge.evaluate(rows, model=Asked(SimulatedWorld(seed=1_000, **COMMENTED, **UNSEEN)))
-    assert len(asked) == before
+    again = SimulatedWorld(size=3, seed=5, **COMMENTED, **UNSEEN)
+    other = Asked(again)
+    judge.evaluate(again.rows, model=other)
+    assert len(judge.checklist.questions) > 3
+    assert len(other.requests) == 3 * len({each.sees for each in judge.checklist.questions})
 
 
 def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path) -> None:
@@ -147,10 +150,11 @@ def test_one_whose_calls_cost_nothing_is_not_asked_together(tmp_path: Path) -> N
 
 
 def test_what_is_not_answered_together_is_another_answer_and_few_answers_show_nothing() -> None:
-    alone = {"q1": {str(each): 1.0 for each in range(30)}, "q2": {str(each): -1.0 for each in range(30)}}
+    alone = {"q1": {str(each): 1.0 for each in range(30)}, "q2": {str(each): -0.5 for each in range(30)}}
     assert AskedBothWays.of(alone, alone) == AskedBothWays(60, 60)
     assert AskedBothWays.of(alone, {"q1": alone["q1"]}) == AskedBothWays(30, 60)
-    assert AskedBothWays.of(alone, alone | {"q2": dict.fromkeys(alone["q2"], 0.0)}).same == 30, "0.5 is yes"
+    for odds, same in ((0.5, 30), (0.1, 60)):  # P(yes) is .38 alone, and .62 or .52 together
+        assert AskedBothWays.of(alone, alone | {"q2": dict.fromkeys(alone["q2"], odds)}).same == same
     assert [AskedBothWays(same, 60).mode for same in (57, 56)] == ["batched", "each"]
     few = AskedBothWays(39, 39)
     assert few.mode == "each"
