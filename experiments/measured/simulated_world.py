@@ -97,7 +97,9 @@ ARMS: dict[str, Arm] = {
     "auto, nothing to learn": Arm(options=LEARNING, world=NOTHING),
     "house rules: edits": Arm(world={**COMMENTED, **UNSEEN}),
     "house rules: auto": Arm(options=LEARNING, world={**COMMENTED, **UNSEEN}),
-    "house rules: auto, batched": Arm(options={**LEARNING, "mode": "batched"}, world={**COMMENTED, **UNSEEN}, seeds=40),
+    "house rules: auto, one call a question": Arm(
+        options={**LEARNING, "mode": "each"}, world={**COMMENTED, **UNSEEN}, seeds=40
+    ),
     "house rules: auto, no comments": Arm(options=LEARNING, world={**LABELLED, **UNSEEN}),
     "house rules: auto, useless comments": Arm(options=LEARNING, world={**USELESS, **UNSEEN}),
     "house rules: auto, nothing to learn": Arm(options=LEARNING, world={**UNSEEN, **NOTHING}),
