@@ -17,7 +17,7 @@ from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scored_text import scored_text
 from ..models.trained.scorer_file import GGUF_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
-from ..optimizer.earlier import earlier_run
+from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.default import default_prompt
@@ -65,7 +65,7 @@ ROOM = 6
 def train(
     data: str | Path | Iterable[Example | Mapping[str, Any]] | Sequence[str | Path],
     *,
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None = None,
     output: str | Path,
     base: str = DEFAULT_BASE,
     prompt: str | Path | Prompt | None = None,
@@ -82,7 +82,7 @@ def train(
 
     Args:
         data: Files of examples, or examples.
-        checklist: The questions that the scorer is to answer.
+        checklist: The questions that the scorer is to answer; by default those of ``judge``.
         output: The scorer's folder. One where the same training was broken off is gone on with.
         base: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
         prompt: Of a causal base: the judge's prompt that it is to answer; by default askance's own for such data.
@@ -111,7 +111,7 @@ def train(
 
 def prepare(
     data: Any,
-    checklist: str | Path | Checklist,
+    checklist: str | Path | Checklist | None,
     output: str | Path,
     base: str,
     prompt: str | Path | Prompt | None,
@@ -137,11 +137,11 @@ def prepare(
         )
     if judge_model is not None and not settings.contrasts:
         raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
-    questions = load_checklist(checklist)
+    earlier = None if judge is None else earlier_run(judge)
+    questions = asked_of(checklist, earlier)
     examples = load_all(data, settings)
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = load_teacher(verdicts, examples, questions)
-    earlier = None if judge is None else earlier_run(judge)
     asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     contrasts = None
     if writer is not None and settings.contrasts:
@@ -173,6 +173,19 @@ def prepare(
             writing = buy_rationales(cases, writer, settings, watcher)
     made = contrasts.found if contrasts else None
     return TrainJob(examples, questions, pairs, taught, mixture, made, writing, Path(output), found, asked, settings)
+
+
+def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
+    """The questions that the scorer is to answer.
+
+    Raises:
+        InputError: There are none, or they cannot be read.
+    """
+    if checklist is not None:
+        return load_checklist(checklist)
+    if earlier is None:
+        raise InputError("A checklist is needed, or a judge, which brings its own.")
+    return earlier.judge.checklist
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,12 @@ from ..terminal import echo
 @click.option("--checklist", default=None, help="Checklist whose questions the scorer is to answer.")
 @click.option("--verdicts", default=None, help="Verdicts of a judge on DATA, as `askance evaluate -o` writes them.")
 @click.option("--preferences", default=None, help="Pairs of outputs of which people preferred one.")
-@click.option("--judge", "judge_run", default=None, help="A run whose test examples are never trained on.")
+@click.option(
+    "--judge",
+    "judge_run",
+    default=None,
+    help="A run whose test examples are never trained on; it brings its checklist.",
+)
 @click.option(
     "--base",
     default=None,
@@ -58,8 +63,8 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     """
     load_dotenv()
     options, inputs = settings(TrainOptions, config, given)
-    need(inputs, "data", "checklist", "output")
     inputs |= {"base": inputs["base"] or DEFAULT_BASE, "judge": inputs.pop("judge_run")}
+    need(inputs, "data", "output", *(() if inputs["judge"] else ("checklist",)))
     with console(quiet) as watcher:
         job = prepare(**inputs, options=options, watcher=watcher)
         found = job.run(watcher)

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.kept_judge import KeptJudge
 from askance.optimizer.earlier import Earlier, KnownExample, Remembered, _content
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.preferences import Preference
+from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, VerdictColumns
 from askance.training.items import deduplicated, probes, verdict_item
 from askance.training.mixture import PARTS, Mixture, gather, groups_of
+from askance.training.train import asked_of
 
 from .conftest import CHECKLIST, made, options, said
 
@@ -88,6 +91,15 @@ def test_what_a_run_tested_on_is_never_trained_on() -> None:
     assert found.kept_from_run == 30
     trained = {each.unit for each in (*found.training, *found.validation)}
     assert not trained & set(tested)
+
+
+def test_the_checklist_is_the_judges_where_none_is_named() -> None:
+    judge = KeptJudge("local/judge", Prompt("Judge."), CHECKLIST)
+    assert asked_of(None, Earlier(judge=judge, remembered=Remembered(examples={}))) == CHECKLIST
+    other = CHECKLIST.model_copy(update={"questions": CHECKLIST.questions[:1]})
+    assert asked_of(other, Earlier(judge=judge, remembered=Remembered(examples={}))) == other
+    with pytest.raises(InputError, match="A checklist is needed, or a judge"):
+        asked_of(None, None)
 
 
 def test_a_split_in_the_data_that_trains_on_what_a_run_tested_on_is_refused() -> None:
