@@ -79,7 +79,7 @@ def _check(kept: KeptJudge) -> None:
         value = settings.get(name)
         raise InputError(
             f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one question a "
-            "call, for a yes or no. Use the judge in askance, or align one without."
+            f"call, for a yes or no. Use the judge in askance, or align one without{' (--mode each)' if name == 'mode' else ''}."
         )
 
 

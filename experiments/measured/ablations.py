@@ -26,7 +26,7 @@ from .simulated_world import ARMS, FIRST_SEED, run_once, summarise
 
 RESULT = RESULTS / "ablations.json"
 SEEDS = 40
-ARM = replace(ARMS["house rules: auto"], options={"update": "questions"})
+ARM = replace(ARMS["house rules: auto"], options={"update": "questions", "mode": "each"})
 """Questions alone: what happens to the prompt where none is learned is another matter."""
 NEVER = 2.0
 """No rank correlation reaches it."""

@@ -88,6 +88,7 @@ def _of_the_judge(
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
     """What the judge of an earlier run brings; what is used otherwise than it was measured is logged."""
     judge = earlier.judge
+    options = {name: value for name, value in options.items() if (name, value) != ("mode", "auto")}  # it was found out
     for name, part in (("checklist", checklist), ("prompt", prompt)):
         if part is not None:
             raise InputError(f"The judge of the earlier run brings its own {name}; leave out the {name}, or the run.")
