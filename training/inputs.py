@@ -12,7 +12,6 @@ from ..prompts.verdicts import VerdictColumns, read_verdicts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..evaluation.kept_judge import KeptJudge
     from ..models.trained.bases import Base
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
@@ -83,17 +82,3 @@ def load_teacher(
             f"The verdicts are of {len(judges)} judges (models and prompts; {names}); a scorer learns from one teacher."
         )
     return found
-
-
-def read_by_its_judge(taught: VerdictColumns, judge: KeptJudge) -> VerdictColumns:
-    """The teacher's verdicts as its calibration reads them, where they are the judge's own: what is learned is then how it scores.
-
-    A judge with learned questions reads each beside the others and against accepted outputs; without that the same verdicts
-    agree less with people. Those of another model or prompt, or on other questions, are left as they are.
-    """
-    calibration = judge.calibration
-    if calibration is None or not taught:
-        return taught
-    asked = {each.question for each in taught}
-    of_judge = (taught[0].model, taught[0].prompt) == (calibration.model, calibration.prompt)
-    return VerdictColumns.of(calibration.apply(taught)) if of_judge and asked == set(calibration.questions) else taught

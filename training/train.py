@@ -26,7 +26,7 @@ from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
 from .contrasts import buy_contrasts
 from .gguf_file import write_gguf
-from .inputs import check_goes_with, load_all, load_teacher, read_by_its_judge
+from .inputs import check_goes_with, load_all, load_teacher
 from .items import asked_with
 from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
 from .mixture import PARTS, check_lengths, divided, gather, groups_of
@@ -88,8 +88,7 @@ def train(
         prompt: Of a causal base: the judge's prompt that it is to answer; by default askance's own for such data.
         verdicts: File of ``askance evaluate -o``, or verdicts: of one judge, the teacher.
         preferences: Pairs of outputs.
-        judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept, and its
-            verdicts are read by its calibration.
+        judge: A run of ``align`` or ``migrate`` whose test examples are not to be trained on; its parts are kept.
         writer: Model that writes outputs to tell apart, for ``contrasts``, or rationales, with ``rationales_from``.
         judge_model: Model that sees whether they came out as meant; by default the teacher, without one the writer.
         watcher: Told how the work goes on.
@@ -143,8 +142,6 @@ def prepare(
     examples = load_all(data, settings)
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
     taught = load_teacher(verdicts, examples, questions)
-    if taught is not None and earlier is not None:
-        taught = read_by_its_judge(taught, earlier.judge)
     asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     contrasts = None
     if writer is not None and settings.contrasts:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from askance.evaluation.calibration import Calibration, QuestionCalibration
 from askance.evaluation.kept_judge import KeptJudge
 from askance.optimizer.earlier import Earlier, KnownExample, Remembered, _content
 from askance.prompts.checklist import Checklist, Question
@@ -16,7 +14,6 @@ from askance.prompts.examples import Example
 from askance.prompts.preferences import Preference
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, VerdictColumns
-from askance.training.inputs import read_by_its_judge
 from askance.training.items import deduplicated, probes, verdict_item
 from askance.training.mixture import PARTS, Mixture, gather, groups_of
 from askance.training.train import asked_of
@@ -103,24 +100,6 @@ def test_the_checklist_is_the_judges_where_none_is_named() -> None:
     assert asked_of(other, Earlier(judge=judge, remembered=Remembered(examples={}))) == other
     with pytest.raises(InputError, match="A checklist is needed, or a judge"):
         asked_of(None, None)
-
-
-def test_a_judges_verdicts_are_learned_as_its_calibration_reads_them() -> None:
-    taught = VerdictColumns.of(said(made(20)))
-    fit = {each.id: QuestionCalibration(good=each.good, slope=2.0, shift=0.5, n=20) for each in CHECKLIST.questions}
-    calibration = Calibration(
-        method="platt", model=taught[0].model, prompt=taught[0].prompt, target="human", n=20, questions=fit
-    )
-    judge = KeptJudge(taught[0].model, Prompt("Judge."), CHECKLIST, calibration=calibration)
-    read = read_by_its_judge(taught, judge)
-    assert list(read) == calibration.apply(taught) != list(taught)
-    for other in (
-        replace(judge, calibration=None),
-        replace(judge, calibration=calibration.model_copy(update={"model": "another/judge"})),
-        replace(judge, calibration=calibration.model_copy(update={"prompt": "0" * 16})),
-        replace(judge, calibration=calibration.model_copy(update={"questions": fit | {"more": fit["good"]}})),
-    ):
-        assert read_by_its_judge(taught, other) is taught
 
 
 def test_a_split_in_the_data_that_trains_on_what_a_run_tested_on_is_refused() -> None:
