@@ -47,10 +47,15 @@ def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> 
     assert runs[0].calls < exhaustive_calls("align", SimulatedWorld(seed=runs[0].seed))
 
 
-def test_the_test_takes_one_verdict_a_question_with_each_of_the_prompts(runs: list[Run]) -> None:
-    world = SimulatedWorld(seed=0)
-    once = round(0.4 * world.size) * len(world.checklist.questions)
+def test_the_test_takes_one_call_an_example_with_each_of_the_prompts(runs: list[Run]) -> None:
+    once = round(0.4 * SimulatedWorld(seed=0).size)
     assert [run.test_calls for run in runs] == [once * (1 + run.changed) for run in runs]
+
+
+def test_asked_one_by_one_it_takes_one_verdict_a_question() -> None:
+    world, run = SimulatedWorld(seed=0), run_once(Arm(options={"mode": "each"}), 0)
+    once = round(0.4 * world.size) * len(world.checklist.questions)
+    assert run.test_calls == once * (1 + run.changed)
 
 
 def test_a_run_is_the_same_each_time(runs: list[Run]) -> None:
