@@ -25,7 +25,7 @@ from .candidates import (
     yes_logits,
 )
 from .racing import NO_ROOM, SCREENED, joining, places, steps
-from .together import BOTH_MODES, BOTH_WAYS, AskedBothWays, Groups
+from .together import BOTH_WAYS, AskedBothWays, Groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,8 +118,7 @@ class Chooser:
             return best, None
         self.events.phase("asking some questions alone and together")
         some, sides = _most_told(named, BOTH_WAYS), self.sides()
-        alone, together = [await self._own_cases(replace(best, mode=mode), some, sides, named) for mode in BOTH_MODES]
-        found = AskedBothWays.of(alone, together)
+        found = await AskedBothWays.by(lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named))
         self.events.say(found.sentence)
         return replace(best, mode=found.mode), found
 

@@ -12,12 +12,13 @@ from hashlib import sha256
 from math import ceil, exp
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...models.base import ModelError
 from ...models.budget import count
 from ...models.prices import FREE
 from .candidates import yes_logits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from ...models.base import Model
     from ...prompts.examples import Example
@@ -46,9 +47,6 @@ NEAR = 0.2
 """Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording turns those."""
 
 
-BOTH_MODES: tuple[Mode, Mode] = ("each", "batched")
-
-
 @dataclass(frozen=True)
 class AskedBothWays:
     """How a judge answers several questions in one call, beside its answers to the same questions alone."""
@@ -63,6 +61,20 @@ class AskedBothWays:
         """By log-odds of yes; what is not answered together is not the same."""
         pairs = [(odds, together.get(name, {}).get(each)) for name, row in alone.items() for each, odds in row.items()]
         return cls(sum(other is not None and _is_same(odds, other) for odds, other in pairs), len(pairs))
+
+    @classmethod
+    async def by(cls, answers: Callable[[Mode], Awaitable[Verdicts]]) -> AskedBothWays:
+        """By what is answered alone, then together: nothing, where the endpoint takes no such calls.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        alone = await answers("each")
+        try:
+            return cls.of(alone, await answers("batched"))
+        except ModelError:
+            return cls.of(alone, {})
 
     @property
     def mode(self) -> Mode:
@@ -121,11 +133,11 @@ async def asked_at_the_start(
     if not some:
         return None
     events.phase("asking questions alone and together")
-    alone, together = [
-        yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
-        for mode in BOTH_MODES
-    ]
-    found = AskedBothWays.of(alone, together)
+
+    async def answers(mode: Mode) -> Verdicts:
+        return yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
+
+    found = await AskedBothWays.by(answers)
     events.say(found.sentence)
     return found
 

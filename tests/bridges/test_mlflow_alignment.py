@@ -29,7 +29,7 @@ from askance.bridges.mlflow_alignment import AskanceAlignmentOptimizer, _paramet
 from askance.bridges.mlflow_judge import AskanceJudge, ValueForm
 
 ASKS = "Look at {{ inputs }}. Would you send the reply {{ outputs }} to the customer?"
-OPTIONS: dict[str, Any] = {"embedder": "words", "resamples": 200, "update": "questions"}
+OPTIONS: dict[str, Any] = {"embedder": "words", "resamples": 200, "update": "questions", "mode": "each"}
 ANNA = AssessmentSource("HUMAN", "anna")
 ROWS = Desk(120).rows
 

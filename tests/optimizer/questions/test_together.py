@@ -9,7 +9,7 @@ import pytest
 
 import askance
 from askance.experiments.measured.simulated_world import COMMENTED, UNSEEN
-from askance.models.base import Answer, Request
+from askance.models.base import Answer, ModelError, Request
 from askance.models.prices import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
@@ -62,6 +62,15 @@ class Muddled(Asked):
     async def answer(self, request: Request) -> Answer:
         answer = await super().answer(request)
         return Answer(answer.text.replace('"yes"', '"no"')) if request.parameters.schema else answer
+
+
+class Refusing(Asked):
+    """Behind an endpoint that takes no schema."""
+
+    async def answer(self, request: Request) -> Answer:
+        if together(request):
+            raise ModelError("simulated/judge: HTTP 500: no such thing", status=500)
+        return await super().answer(request)
 
 
 class Free(Asked):
@@ -140,6 +149,16 @@ def test_one_that_answers_otherwise_together_is_asked_one_by_one(tmp_path: Path)
     alone, asked_alone = run(tmp_path / "alone", "each", Muddled)
     assert done.record.gain == alone.record.gain
     assert len(asked) - len(asked_alone) == sum(map(together, asked)) < 60, "the others were to be asked anyway"
+
+
+@pytest.mark.parametrize("questions", [4, 1])
+def test_an_endpoint_that_takes_no_such_calls_ends_no_run(questions: int, tmp_path: Path) -> None:
+    done, asked = run(tmp_path, None, Refusing, 90, questions)
+    found = done.record.asked_both_ways
+    assert found is not None
+    assert (found.mode, found.same) == ("each", 0)
+    assert done.record.coverage == 1
+    assert not any(map(together, asked))
 
 
 def test_one_whose_calls_cost_nothing_is_not_asked_together(tmp_path: Path) -> None:
