@@ -220,8 +220,8 @@ def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
             found[name] = float(value)
         elif name == "seed" and isinstance(value, int) and number:
             found[name] = value
-        elif name in REPLIES and number and settings.mode == "each" and value >= REASON_TOKENS:
-            continue  # a judge's reply is shorter: yes or no, or a reason
+        elif name in REPLIES and number and settings.mode != "batched" and value >= REASON_TOKENS:
+            found["mode"] = "each"  # a judge's reply is shorter then: yes or no, or a reason
         else:
             why = (
                 f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} tokens, or more "

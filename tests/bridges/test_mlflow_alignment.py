@@ -229,8 +229,8 @@ def test_traces_that_teach_nothing_are_refused_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("given", "settings"),
     [
-        ({"temperature": 0.7, "max_tokens": 500, "top_p": 1, "n": 1}, {"temperature": 0.7}),
-        ({"seed": 7, "max_completion_tokens": 80, "temperature": None}, {"seed": 7}),
+        ({"temperature": 0.7, "max_tokens": 500, "top_p": 1, "n": 1}, {"temperature": 0.7, "mode": "each"}),
+        ({"seed": 7, "max_completion_tokens": 80, "temperature": None}, {"seed": 7, "mode": "each"}),
     ],
 )
 def test_inference_params_are_settings_where_they_hold(given: dict[str, Any], settings: dict[str, Any]) -> None:
