@@ -308,8 +308,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     if finds_out:
         most_together, learned_together = _learning(job, splits, a_version, grouped=True)
         asked_both_ways = options.repeat * examples_to_ask_of(len(job.questions.questions), development)
-        found_out = asked_both_ways or bool(learning) * BOTH_WAYS // GROUP * (development + validation)
-        learning = max(learning, most_together) + found_out
+        by_candidates = BOTH_WAYS // GROUP * (development + validation) if learning else 0
+        learning = max(learning, most_together) + (asked_both_ways or by_candidates)
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
     lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons + questions if states else 0
     ends = (test + development) * a_version

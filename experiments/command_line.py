@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -39,6 +40,26 @@ def machine(**more: str) -> dict[str, Any]:
         "load_average": [round(each, 2) for each in os.getloadavg()],
         **more,
     }
+
+
+def finished_runs(module: str, about: str | None, result: Path, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The ``runs`` that a command reads, and its ``output``.
+
+    Args:
+        module: The command's, as ``python -m`` takes it.
+        about: What it does.
+        result: Its result file, where none is named.
+        arguments: What it was given; None for the command line's.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
+    parser.add_argument("runs", nargs="+", type=Path, help="directories of finished runs, DATA-SEED-ARM")
+    parser.add_argument("--output", type=Path, default=result)
+    return parser.parse_args(arguments)
+
+
+def data_of(run: Path) -> str:
+    """The data set of a run in a directory DATA-SEED-ARM."""
+    return run.name.split("-")[0]
 
 
 RESULTS = Path(__file__).parent / "results"

@@ -89,13 +89,16 @@ def test_what_learning_from_few_different_comments_takes_was_said(
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"comment_vague": 1.0}, {"mode": "each"}], ids=["telling", "useless", "one by one"]
+    ("more", "options"),
+    [({}, {}), ({"comment_vague": 1.0}, {}), ({}, {"mode": "each"})],
+    ids=["telling", "useless", "one by one"],
 )
-def test_what_learning_house_rules_takes_was_said(more: dict[str, Any], tmp_path: Path) -> None:
+def test_what_learning_house_rules_takes_was_said(
+    more: dict[str, Any], options: dict[str, Any], tmp_path: Path
+) -> None:
     """Comments in many words, useless ones too; see ``experiments/measured/simulated_world.py``."""
-    mode = {name: more[name] for name in more if name == "mode"}
-    there = SimulatedWorld(seed=1000, **COMMENTED | UNSEEN | {name: more[name] for name in more if name != "mode"})
-    given = {"update": "auto", "embedder": "words", "resamples": 200, "seed": 1000} | mode
+    there = SimulatedWorld(seed=1000, **COMMENTED | UNSEEN | more)
+    given = {"update": "auto", "embedder": "words", "resamples": 200, "seed": 1000} | options
     estimate, calls = take(
         align.prepare(there.rows, there.checklist, SimulatedJudge(there), there.prompt, given), tmp_path
     )

@@ -7,7 +7,6 @@ them here, once.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ...memory.run_directory import RunDirectory
 from ...models.base import Model
 from ...prompts.errors import InputError
 from ...prompts.examples import load_examples
-from ..command_line import RESULTS, says_errors, write_result
+from ..command_line import RESULTS, data_of, finished_runs, says_errors, write_result
 from .learned_questions import DATA, MORE
 from .peers.runs import difference, figures
 
@@ -35,7 +34,7 @@ def on_fresh_outputs(run: Path, model: Model | None = None) -> dict[str, Any]:
     Raises:
         InputError: The run is not finished, or there are no further outputs of its data.
     """
-    data = run.name.split("-")[0]
+    data = data_of(run)
     if data not in DATA:
         raise InputError(f"{run}: the name should begin with {', '.join(DATA)}.")
     judge, directory = load_judge(run), RunDirectory(run)
@@ -62,10 +61,7 @@ def on_fresh_outputs(run: Path, model: Model | None = None) -> dict[str, Any]:
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the further outputs, write what was found."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=__doc__)
-    parser.add_argument("runs", nargs="+", type=Path, help="directories of finished runs, DATA-SEED-ARM")
-    parser.add_argument("--output", type=Path, default=RESULT)
-    given = parser.parse_args(arguments)
+    given = finished_runs(__spec__.name, __doc__, RESULT, arguments)
     rows = [on_fresh_outputs(each) for each in given.runs]
     write_result(given.output, {"command": f"python -m {__spec__.name} RUN...", "runs": rows})
     for row in rows:

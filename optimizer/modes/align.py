@@ -141,9 +141,9 @@ class Align:
         if mode_for(options, model) == "auto":
             found = await asked_at_the_start(subject, set_up.start, bench.splits.development, bench.events)
             if found is not None:
-                set_up = replace(set_up, start=replace(set_up.start, mode=found.mode), both_ways=found)
-            if found is not None and found.mode == "batched":
-                set_up = replace(set_up, screening=None)
+                screening = None if found.mode == "batched" else set_up.screening
+                start = replace(set_up.start, mode=found.mode)
+                set_up = replace(set_up, start=start, both_ways=found, screening=screening)
         if options.update in ("auto", "questions"):
             set_up = replace(set_up, learner=learner(bench, subject, targets, model))
         if options.update in ("auto", "examples"):

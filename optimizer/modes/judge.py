@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
@@ -201,11 +201,12 @@ def judge_set_up(
 def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
     """What learns questions from people's comments."""
     splits, options, events, earlier = bench.splits, bench.job.options, bench.events, bench.job.earlier
+    aligning = bench.job.options_as(AlignOptions)
+    mode, crossed = mode_for(aligning, subject.model), aligning.learn_from == "both"
     finder, mirror = (
-        _finder(bench, subject, targets, helper, part) for part in (splits.development, splits.validation)
+        _finder(bench, subject, targets, helper, part, mode) for part in (splits.development, splits.validation)
     )
     mirror.beside = finder
-    crossed = bench.job.options_as(AlignOptions).learn_from == "both"
     every, same_judge = [*splits.development, *splits.validation], bench.job.is_same_judge
     again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
     for each, part in ((finder, splits.development), (mirror, splits.validation)):
@@ -215,20 +216,17 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(
-        subject,
-        targets,
-        every,
-        events,
-        options.max_questions,
-        parts=2,
-        mode=mode_for(bench.job.options_as(AlignOptions), subject.model),
-    )
+    both = Chooser(subject, targets, every, events, options.max_questions, parts=2, mode=mode)
     return QuestionLearner(subject, finder, mirror, both, events, crossed)
 
 
 def _finder(
-    bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model, examples: Sequence[Example]
+    bench: Bench,
+    subject: JudgeSubject,
+    targets: Targets,
+    helper: Model,
+    examples: Sequence[Example],
+    mode: Literal["auto", "each", "batched"],
 ) -> Finder:
     """Finds questions by some of the examples."""
     job, options, events = bench.job, bench.job.options, bench.events
@@ -247,9 +245,7 @@ def _finder(
         read,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    chooser = Chooser(
-        subject, targets, examples, events, most, mode=mode_for(bench.job.options_as(AlignOptions), subject.model)
-    )
+    chooser = Chooser(subject, targets, examples, events, most, mode=mode)
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
 
 

@@ -118,8 +118,9 @@ class Chooser:
             return best, None
         self.events.phase("asking some questions alone and together")
         some, sides = _most_told(named, BOTH_WAYS), self.sides()
-        found = await AskedBothWays.by(lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named))
-        self.events.say(found.sentence)
+        found = await AskedBothWays.by(
+            lambda mode: self._own_cases(replace(best, mode=mode), some, sides, named), self.events
+        )
         return replace(best, mode=found.mode), found
 
     async def choose(self, best: Draft, named: Mapping[str, Candidate], seen: Observation, iteration: int) -> Chosen:

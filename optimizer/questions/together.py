@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from math import ceil, exp
+from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from ...evaluation.calibration import sigmoid
 from ...models.base import ModelError
 from ...models.budget import count
 from ...models.prices import FREE
@@ -63,8 +66,8 @@ class AskedBothWays:
         return cls(sum(other is not None and _is_same(odds, other) for odds, other in pairs), len(pairs))
 
     @classmethod
-    async def by(cls, answers: Callable[[Mode], Awaitable[Verdicts]]) -> AskedBothWays:
-        """By what is answered alone, then together: nothing, where the endpoint takes no such calls.
+    async def by(cls, answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> AskedBothWays:
+        """By what is answered alone, then together: nothing, where the endpoint takes no such calls. It is said.
 
         Raises:
             BudgetExceededError: A cap was reached.
@@ -72,9 +75,12 @@ class AskedBothWays:
         """
         alone = await answers("each")
         try:
-            return cls.of(alone, await answers("batched"))
+            together = await answers("batched")
         except ModelError:
-            return cls.of(alone, {})
+            together = {}
+        found = cls.of(alone, together)
+        events.say(found.sentence)
+        return found
 
     @property
     def mode(self) -> Mode:
@@ -100,8 +106,8 @@ class AskedBothWays:
 
 def _is_same(alone: float, together: float) -> bool:
     """Whether two log-odds of yes are one answer."""
-    one, other = (1 / (1 + exp(-each)) for each in (alone, together))
-    return (alone >= 0) == (together >= 0) or abs(one - other) <= NEAR
+    one, other = sigmoid(np.array([alone, together]))
+    return (alone >= 0) == (together >= 0) or bool(abs(one - other) <= NEAR)
 
 
 def mode_for(options: AlignOptions, model: Model) -> Literal["auto", "each", "batched"]:
@@ -137,9 +143,7 @@ async def asked_at_the_start(
     async def answers(mode: Mode) -> Verdicts:
         return yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
 
-    found = await AskedBothWays.by(answers)
-    events.say(found.sentence)
-    return found
+    return await AskedBothWays.by(answers, events)
 
 
 @dataclass
