@@ -227,7 +227,7 @@ class LearnedRecord(ResultPart):
 
 
 class RevisedRecord(ResultPart):
-    """A question of the start that people's scores speak against."""
+    """A question of the start that people's scores speak against, or too little for."""
 
     id: str
     text: str
@@ -238,8 +238,12 @@ class RevisedRecord(ResultPart):
     @property
     def sentence(self) -> str:
         """What became of it, and why."""
-        now = "is asked no more" if self.what == "dropped" else f"is turned round: {self.good} is now the good answer"
-        return f"The question '{self.id}' ({self.text}) {now}, as it spoke for outputs that people reject."
+        now = (
+            "is asked no more, as it told too little of what people reject"
+            if self.what == "dropped"
+            else f"is turned round: {self.good} is now the good answer, as it spoke for outputs that people reject"
+        )
+        return f"The question '{self.id}' ({self.text}) {now}."
 
 
 class ReadRecord(ResultPart):

@@ -64,9 +64,8 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
         patch.object(Standing, "is_chance", False)
     ],
     "verdicts are taken as they are": lambda: [patch.object(choice, "fit_accepted", lambda *_: None)],
-    "questions that praise what people reject stay": lambda: [
-        patch.object(Chooser, "_praising_what_is_rejected", lambda *_: (set(), set()))
-    ],
+    "all questions of the start stay": lambda: [patch.object(Chooser, "_out_of_place", lambda *_: (set(), set()))],
+    "idle questions of the start stay": lambda: [patch.object(choice, "OUT", ("dropped",))],
 }
 """What is switched off, and how."""
 

@@ -11,16 +11,18 @@ import numpy as np
 
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import OUTSTANDING, STEEPNESS, centre_and_spread
-from ...evaluation.scoring import complete_mean
+from ...evaluation.scoring import complete_mean, mean_score
 from ...prompts.checklist import Question
 from ...stats.correlation import spearman
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ...prompts.checklist import Polar, Sees
+    from ...prompts.checklist import Sees
     from ...prompts.verdicts import Verdict
     from ...stats.resampling import Vector
+
+    Fate = Literal["stays", "flipped", "dropped", "idle"]
 
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
@@ -34,6 +36,8 @@ LEAST_SOURCE = 0.5
 """Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
 FEWEST_OTHERS = 3
 """Rejected outputs besides its own from which a question's effect is taken."""
+LEAST_NOISE = 1e-9
+"""What a standard error is taken for where all answers are the same."""
 MOST_GAINED = 3.0
 """Deviations that one question may say for or against being asked of the output alone."""
 CLEARLY_WORSE = 2.0
@@ -216,6 +220,28 @@ def standing(
     return Standing(sign * abs(stands_out), effect, noise, was_said=False)
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a question that is asked already says of outputs that people judged."""
+
+    question: Question
+    rejected: Sequence[float]
+    """Log-odds of yes on them."""
+    fine: Sequence[float]
+    """The same on accepted ones."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are outputs enough to say anything."""
+        return min(len(self.rejected), len(self.fine)) >= FEWEST_OTHERS
+
+    def strength(self, *, turned: bool = False) -> float:
+        """Standard errors by which it speaks against rejected outputs, or would with the other answer as the good one."""
+        sign = 1.0 if self.question.is_fault is not turned else -1.0
+        effect, noise = _effect(np.array(self.rejected), np.array(self.fine), sign)
+        return effect / max(noise, LEAST_NOISE)
+
+
 def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float]:
     """How much worse rejected outputs look than accepted ones, and its standard error; ``sign`` 1 where yes is bad."""
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
@@ -223,27 +249,30 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     return float(bad.mean() - base.mean()), noise
 
 
-def fate_of(
-    rejected: Sequence[float], fine: Sequence[float], question: Polar
-) -> Literal["stays", "flipped", "dropped"]:
-    """What outputs that people judged say of a question that is asked already; costs no call, as its verdicts are there.
+def fates_of(told: Mapping[str, Told], joined: Collection[str]) -> dict[str, Fate]:
+    """What outputs that people judged say of questions that are asked already; costs no call, as their verdicts are there.
 
-    It is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
-    ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE` of them.
+    One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
+    ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE` of them. Where others join
+    its dimension it is ``idle`` if it speaks against rejected outputs by less than they have to, :data:`SAID_NOISE`. Here its
+    author's other questions vouch for it: by how many standard errors they speak, on average, is what one would expect of it,
+    give or take one (mean and deviation of the normal posterior).
 
     Args:
-        rejected: Log-odds of yes on them.
-        fine: The same on accepted ones.
-        question: Says which answer is the good one.
+        told: The questions by id.
+        joined: Dimensions that others join.
     """
-    if min(len(rejected), len(fine)) < FEWEST_OTHERS:
-        return "stays"
-    others, accepted, sign = np.array(rejected), np.array(fine), 1.0 if question.is_fault else -1.0
-    effect, noise = _effect(others, accepted, sign)
-    if effect >= -noise:
-        return "stays"
-    effect, noise = _effect(others, accepted, -sign)
-    return "flipped" if effect > TURNED_NOISE * noise else "dropped"
+    fates: dict[str, Fate] = dict.fromkeys(told, "stays")
+    spoken = {name: each.strength() for name, each in told.items() if each.is_enough}
+    for name, strength in spoken.items():
+        beside = [other for each, other in spoken.items() if each != name]
+        own = (len(beside) + 1) / (2 * len(beside) + 1)  # v / (1 + v), where the prior's variance v is 1 + 1/k
+        believed = own * strength + (1 - own) * (mean_score(beside) or 0.0)
+        if strength < -1.0:
+            fates[name] = "flipped" if told[name].strength(turned=True) > TURNED_NOISE else "dropped"
+        elif told[name].question.dimension in joined and believed < SAID_NOISE * math.sqrt(own):
+            fates[name] = "idle"
+    return fates
 
 
 def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:

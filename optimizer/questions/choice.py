@@ -17,9 +17,10 @@ from ...evaluation.scoring import mean_score
 from ..events import QuestionJudged
 from .candidates import (
     Candidate,
+    Told,
     as_question,
     better_alone,
-    fate_of,
+    fates_of,
     standing,
     turned,
     yes_logits,
@@ -40,6 +41,13 @@ if TYPE_CHECKING:
     from .racing import Sides
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
+SAID_OF = {
+    "flipped": "turned round on trial: it speaks for what people reject",
+    "dropped": "left out on trial: it speaks for what people reject",
+    "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
+}
+"""Of a question of the start that does not stay as it is."""
+OUT = ("dropped", "idle")
 VIEWS: tuple[Sees, Sees] = ("all", "output")
 COMPARED = 24
 """Candidates that are asked both with everything in view and of the output alone, to see which helps the judge: those that most
@@ -187,7 +195,7 @@ class Chooser:
             ModelError: An endpoint refuses every call.
         """
         old, sides = best.questions, self.sides()
-        flipped, dropped = self._praising_what_is_rejected(best, chosen.candidates, seen, sides)
+        flipped, dropped = self._out_of_place(best, chosen.candidates, seen, sides)
         if not (chosen.candidates or flipped or dropped):
             return best
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
@@ -310,27 +318,26 @@ class Chooser:
             )
         )
 
-    def _praising_what_is_rejected(
+    def _out_of_place(
         self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation, sides: Sides
     ) -> tuple[set[str], set[str]]:
-        """Questions of the checklist that are to be turned round, and to be left out; a dimension keeps one that stands for
-        it."""
+        """Questions of the checklist that are to be turned round, and to be left out (:func:`~.candidates.fates_of`); a dimension
+        keeps one that stands for it."""
         logits = yes_logits(seen.verdicts)
-        fates: dict[str, str] = {}
+        told: dict[str, Told] = {}
         for question in best.questions.questions:
             fine, poor = sides.get(self._rated(question.dimension), ([], []))
             table = logits.get(question.id, {})
-            some, others = ([table[each] for each in side if each in table] for side in (poor, fine))
-            fates[question.id] = fate_of(some, others, question)
-        left = {each.dimension for each in best.questions.questions if fates[each.id] != "dropped"}
-        left |= {each.dimension for each in chosen.values()}
-        dropped = {
-            each.id for each in best.questions.questions if fates[each.id] == "dropped" and each.dimension in left
-        }
+            rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
+            told[question.id] = Told(question, rejected, accepted)
+        joined = {each.dimension for each in chosen.values()}
+        fates = fates_of(told, joined)
+        out = {name for name, fate in fates.items() if fate in OUT}
+        left = {each.question.dimension for name, each in told.items() if name not in out} | joined
+        dropped = {name for name in out if told[name].question.dimension in left}
         flipped = {name for name, fate in fates.items() if fate == "flipped"}
         for name in sorted(flipped | dropped) if self.told else ():
-            what = "turned round" if name in flipped else "left out"
-            self.events.say(f"question {name} is {what} on trial: it speaks for what people reject")
+            self.events.say(f"question {name} is {SAID_OF[fates[name]]}")
         return flipped, dropped
 
 

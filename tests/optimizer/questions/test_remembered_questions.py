@@ -65,7 +65,8 @@ def test_a_run_without_comments_learns_the_questions_of_the_memory(silent: Desk,
     gain = done.record.gain.test
     assert gain is not None and gain.low is not None and gain.low > 0
     assert {each.origin for each in done.record.learned} == {"memory"}
-    assert {each.kind for each in askance.load_judge(done.directory).origins.values()} == {"start", "memory"}
+    assert {each.kind for each in askance.load_judge(done.directory).origins.values()} == {"memory"}
+    assert [each.what for each in done.record.revised_questions] == ["dropped"], "that of the start tells nothing"
     for text, entry in held(memory).items():
         assert [each.joined for each in entry.runs] == [True, text in joined]
     name = done.record.learned[0].id

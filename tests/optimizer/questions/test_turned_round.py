@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.optimizer.questions.candidates import fate_of
+from askance.optimizer.questions.candidates import Told, fates_of
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
@@ -88,21 +88,46 @@ def test_one_that_is_right_stays_and_nothing_is_tried(tmp_path: Path) -> None:
     assert "revised_questions" not in json.loads((done.directory / "result.json").read_text(encoding="utf-8"))
 
 
+PRAISE, FAULT = (Question(id="q", text="Is it?", good=good) for good in ("yes", "no"))
+LOW, HIGH = [-2.0, -1.9, -2.1, -1.8, -2.2, -2.0], [2.0, 1.9, 2.1, 1.8, 2.2, 2.0]
+FINE = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
+MIXED = [-2.0, 2.0, -1.0, 1.0, 0.0, 0.5]
+
+
+def fate(
+    rejected: list[float], fine: list[float], question: Question = PRAISE, *, beside: int = 0, join: bool = False
+) -> str:
+    """What becomes of a question beside as many others that say what it should."""
+    others = {f"other-{number}": Told(PRAISE, LOW, HIGH) for number in range(beside)}
+    joined = [question.dimension] if join else []
+    return fates_of({"q": Told(question, rejected, fine), **others}, joined)["q"]
+
+
 def test_the_fate_of_a_question_needs_more_than_a_few_outputs_and_more_than_chance() -> None:
-    praise, fault = (Question(id="q", text="Is it?", good=good) for good in ("yes", "no"))
-    low, high = [-2.0, -1.9, -2.1, -1.8, -2.2, -2.0], [2.0, 1.9, 2.1, 1.8, 2.2, 2.0]
-    assert fate_of(high, low, praise) == "flipped"
-    assert fate_of(high, low, fault) == "stays"
-    assert fate_of(low, high, praise) == "stays"
-    assert fate_of(high[:2], low, praise) == "stays", "two rejected outputs say nothing"
-    mixed = [-2.0, 2.0, -1.0, 1.0, 0.0, 0.5]
-    assert fate_of(mixed, list(reversed(mixed)), praise) == "stays"
+    assert fate(HIGH, LOW) == "flipped"
+    assert fate(HIGH, LOW, FAULT) == "stays"
+    assert fate(LOW, HIGH) == "stays"
+    assert fate(HIGH[:2], LOW) == "stays", "two rejected outputs say nothing"
+    assert fate(MIXED, MIXED[::-1]) == "stays"
 
 
 def test_what_may_be_chance_turns_no_question_round() -> None:
     """Outputs on which an honest question is a little higher where people reject: each is looked at, and some are so."""
-    praise = Question(id="q", text="Is it?")
-    fine = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
     rejected = [1.9, 2.2, 0.1, 2.0, -0.3, -0.4, 0.9, 2.4]
-    assert fate_of(rejected, fine, praise) == "dropped"
-    assert fate_of([3.0, 3.1, 2.9, 3.2, 2.8, 3.0], fine, praise) == "flipped"
+    assert fate(rejected, FINE) == "dropped"
+    assert fate([3.0, 3.1, 2.9, 3.2, 2.8, 3.0], FINE) == "flipped"
+
+
+def test_an_idle_question_is_left_out_where_others_join_and_no_other_of_its_author_vouches_for_it() -> None:
+    assert fate(MIXED, MIXED[::-1], join=True) == "idle"
+    assert fate(MIXED, MIXED[::-1], beside=3, join=True) == "stays", "its author's others tell what people reject"
+    assert fate(HIGH, LOW, beside=3, join=True) == "flipped", "nobody vouches for what praises it"
+    assert fate(LOW, HIGH, join=True) == "stays"
+    assert fate([0.0] * 6, [0.0] * 6, join=True) == "idle", "the same answer to everything has no standard error"
+    assert fate(HIGH[:2], LOW, join=True) == "stays", "two rejected outputs say nothing"
+
+
+def test_a_question_is_idle_only_where_others_join_its_own_dimension() -> None:
+    told = {"tone": Told(Question(id="tone", text="Is it?", dimension="tone"), MIXED, MIXED[::-1])}
+    assert fates_of(told, ["facts"]) == {"tone": "stays"}
+    assert fates_of(told, ["facts", "tone"]) == {"tone": "idle"}
