@@ -221,7 +221,7 @@ def standing(
 
 
 @dataclass(frozen=True)
-class Told:
+class Asked:
     """What a question that is asked already says of outputs that people judged."""
 
     question: Question
@@ -249,7 +249,7 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     return float(bad.mean() - base.mean()), noise
 
 
-def fates_of(told: Mapping[str, Told], joined: Collection[str]) -> dict[str, Fate]:
+def fates_of(told: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:
     """What outputs that people judged say of questions that are asked already; costs no call, as their verdicts are there.
 
     One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and

@@ -16,8 +16,8 @@ from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import mean_score
 from ..events import QuestionJudged
 from .candidates import (
+    Asked,
     Candidate,
-    Told,
     as_question,
     better_alone,
     fates_of,
@@ -324,12 +324,12 @@ class Chooser:
         """Questions of the checklist that are to be turned round, and to be left out (:func:`~.candidates.fates_of`); a dimension
         keeps one that stands for it."""
         logits = yes_logits(seen.verdicts)
-        told: dict[str, Told] = {}
+        told: dict[str, Asked] = {}
         for question in best.questions.questions:
             fine, poor = sides.get(self._rated(question.dimension), ([], []))
             table = logits.get(question.id, {})
             rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
-            told[question.id] = Told(question, rejected, accepted)
+            told[question.id] = Asked(question, rejected, accepted)
         joined = {each.dimension for each in chosen.values()}
         fates = fates_of(told, joined)
         out = {name for name, fate in fates.items() if fate in OUT}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.optimizer.questions.candidates import Told, fates_of
+from askance.optimizer.questions.candidates import Asked, fates_of
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
@@ -98,9 +98,9 @@ def fate(
     rejected: list[float], fine: list[float], question: Question = PRAISE, *, beside: int = 0, join: bool = False
 ) -> str:
     """What becomes of a question beside as many others that say what it should."""
-    others = {f"other-{number}": Told(PRAISE, LOW, HIGH) for number in range(beside)}
+    others = {f"other-{number}": Asked(PRAISE, LOW, HIGH) for number in range(beside)}
     joined = [question.dimension] if join else []
-    return fates_of({"q": Told(question, rejected, fine), **others}, joined)["q"]
+    return fates_of({"q": Asked(question, rejected, fine), **others}, joined)["q"]
 
 
 def test_the_fate_of_a_question_needs_more_than_a_few_outputs_and_more_than_chance() -> None:
@@ -128,6 +128,6 @@ def test_an_idle_question_is_left_out_where_others_join_and_no_other_of_its_auth
 
 
 def test_a_question_is_idle_only_where_others_join_its_own_dimension() -> None:
-    told = {"tone": Told(Question(id="tone", text="Is it?", dimension="tone"), MIXED, MIXED[::-1])}
+    told = {"tone": Asked(Question(id="tone", text="Is it?", dimension="tone"), MIXED, MIXED[::-1])}
     assert fates_of(told, ["facts"]) == {"tone": "stays"}
     assert fates_of(told, ["facts", "tone"]) == {"tone": "idle"}
