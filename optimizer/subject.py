@@ -44,6 +44,11 @@ class Draft:
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         return score_examples(examples, self.questions, read, soft=soft)
 
+    def own(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
+        """Those of the verdicts that answer its questions."""
+        ids = {each.id for each in self.questions.questions}
+        return [each for each in verdicts if each.question in ids]
+
     @property
     def questions(self) -> Checklist:
         """The checklist, of a judge that answers one."""
@@ -158,6 +163,8 @@ class CrossedFold:
     examples: Sequence[Example]
     before: Sequence[ExampleScore]
     after: Sequence[ExampleScore]
+    lean: Sequence[ExampleScore]
+    """The second one's without idle questions of the start; else the same."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +187,10 @@ class Crossed:
     def after(self) -> list[ExampleScore]:
         """The scores of the judges that were learned from the others."""
         return [score for fold in self.folds for score in fold.after]
+
+    def without_idle(self) -> Crossed:
+        """The same of the judges that leave out idle questions of the start."""
+        return Crossed(tuple(replace(fold, after=fold.lean) for fold in self.folds))
 
     def ranked(self) -> Crossed:
         """The same with every score as its rank in its fold, in (0, 1]: two judges need not use one scale."""

@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ...evaluation import calibration_fit
+from ...optimizer.contest import Contest
 from ...optimizer.questions import choice, learner, racing
 from ...optimizer.questions.candidates import Standing
 from ...optimizer.questions.choice import Chooser
@@ -64,8 +65,8 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
         patch.object(Standing, "is_chance", False)
     ],
     "verdicts are taken as they are": lambda: [patch.object(choice, "fit_accepted", lambda *_: None)],
-    "all questions of the start stay": lambda: [patch.object(Chooser, "_out_of_place", lambda *_: (set(), set()))],
-    "idle questions of the start stay": lambda: [patch.object(choice, "OUT", ("dropped",))],
+    "all questions of the start stay": lambda: [patch.object(Chooser, "_fates", lambda *_: {})],
+    "idle questions of the start stay": lambda: [patch.object(Contest, "may_go_without", lambda *_: False)],
 }
 """What is switched off, and how."""
 

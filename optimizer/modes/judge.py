@@ -217,7 +217,7 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
     both = Chooser(subject, targets, every, events, options.max_questions, parts=2, mode=mode)
-    return QuestionLearner(subject, finder, mirror, both, events, crossed)
+    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
 
 
 def _finder(

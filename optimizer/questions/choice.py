@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from ...prompts.verdicts import Verdict
     from ..events import Teller
     from ..subject import Draft, Observation, Subject
-    from .candidates import Standing
+    from .candidates import Fate, Standing
     from .racing import Sides
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {
     "flipped": "turned round on trial: it speaks for what people reject",
     "dropped": "left out on trial: it speaks for what people reject",
-    "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
+    "idle": "left out: it speaks against what people reject by less than those that join have to",
 }
 """Of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
@@ -84,6 +84,16 @@ class Chosen:
     """The best first."""
     logits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Log-odds of yes by question and example."""
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """The judge with new questions."""
+
+    whole: Draft
+    lean: Draft
+    """The same without idle questions of the start; the same draft where none is idle."""
+    idle: tuple[str, ...] = ()
 
 
 @dataclass
@@ -184,46 +194,72 @@ class Chooser:
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         return Chosen(chosen, {name: logits[name] for name in chosen})
 
-    async def draft(self, best: Draft, chosen: Chosen, seen: Observation) -> Draft:
-        """The judge with the chosen questions, its verdicts read against accepted examples.
+    def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Drafts:
+        """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
 
         Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best`` does on
-        the examples. Where none is chosen, nothing but that is new; it is ``best`` where that is nothing either.
-
-        Raises:
-            BudgetExceededError: A cap was reached.
-            ModelError: An endpoint refuses every call.
+        the examples. Where none is chosen, nothing but that is new.
         """
-        old, sides = best.questions, self.sides()
-        flipped, dropped = self._out_of_place(best, chosen.candidates, seen, sides)
-        if not (chosen.candidates or flipped or dropped):
-            return best
+        fates = self._fates(best, chosen.candidates, seen)
+        if not chosen.candidates and not fates:
+            return Drafts(best, best)
+        sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
         new: list[Question] = []
         for name, candidate in chosen.candidates.items():
             found = self._standing(name, candidate, chosen.logits, sides)
             assert found is not None  # it would not have been chosen
             new.append(as_question(candidate, name, found.good, weight))
-        kept = tuple(turned(each) if each.id in flipped else each for each in old.questions if each.id not in dropped)
-        ids = {each.id for each in kept}
-        sections = {
-            section: {name: weight for name, weight in weights.items() if name in ids}
-            | {each.id: each.weight for each in new}
-            for section, weights in old.section_weights.items()
-        }
-        checklist = old.model_copy(update={"questions": (*kept, *new), "section_weights": sections})
         origins = {
             name: QuestionOrigin.model_validate({"from": each.kind, "sources": each.sources, "comments": each.comments})
             for name, each in chosen.candidates.items()
         }
-        draft = replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
-        if not chosen.candidates and best.calibration is None:
-            return draft  # as its verdicts are taken as they are, its prompt can still be edited
+
+        def without(*out: Fate) -> Draft:
+            kept = [
+                turned(each) if fates.get(each.id) == "flipped" else each
+                for each in old.questions
+                if fates.get(each.id) not in out
+            ]
+            ids = {each.id for each in kept}
+            sections = {
+                section: {name: weight for name, weight in weights.items() if name in ids}
+                | {each.id: each.weight for each in new}
+                for section, weights in old.section_weights.items()
+            }
+            checklist = old.model_copy(update={"questions": (*kept, *new), "section_weights": sections})
+            return replace(best, checklist=checklist, calibration=None, origins={**best.origins, **origins})
+
+        idle = tuple(name for name, fate in fates.items() if fate == "idle")
+        whole = without("dropped")
+        return Drafts(whole, without("dropped", "idle") if idle else whole, idle)
+
+    async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
+        """The drafts, read against accepted examples by what the first of them says; the others ask some of its questions.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: An endpoint refuses every call.
+        """
+        known = {each.id for each in best.questions.questions}
+        asks_more = any(each.id not in known for each in drafts[0].questions.questions)
+        if drafts[0] is best or (best.calibration is None and not asks_more):
+            return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
         both = (_sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
         fine = {name for accepted, _ in both for name in accepted}
         accepted = [each for each in self.examples if each.id in fine]
-        told = await self.subject.observe(draft, accepted, self.events.advance)
-        return replace(draft, calibration=fit_accepted(told.verdicts, self.examples, checklist, self.targets))
+        told = await self.subject.observe(drafts[0], accepted, self.events.advance)
+        return [
+            replace(
+                each, calibration=fit_accepted(each.own(told.verdicts), self.examples, each.questions, self.targets)
+            )
+            for each in drafts
+        ]
+
+    def say(self, names: Sequence[str], fate: Fate) -> None:
+        """Say what becomes of questions of the start, if anything is to be said."""
+        for name in names if self.told else ():
+            self.events.say(f"question {name} is {SAID_OF[fate]}")
 
     async def _first_look(
         self, best: Draft, named: Mapping[str, Candidate], sides: Sides
@@ -318,27 +354,27 @@ class Chooser:
             )
         )
 
-    def _out_of_place(
-        self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation, sides: Sides
-    ) -> tuple[set[str], set[str]]:
-        """Questions of the checklist that are to be turned round, and to be left out (:func:`~.candidates.fates_of`); a dimension
-        keeps one that stands for it."""
-        logits = yes_logits(seen.verdicts)
-        told: dict[str, Asked] = {}
+    def _fates(self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation) -> dict[str, Fate]:
+        """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes of them; a
+        dimension keeps one that stands for it."""
+        logits, sides = yes_logits(seen.verdicts), self.sides()
+        asked: dict[str, Asked] = {}
         for question in best.questions.questions:
             fine, poor = sides.get(self._rated(question.dimension), ([], []))
             table = logits.get(question.id, {})
             rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
-            told[question.id] = Asked(question, rejected, accepted)
+            asked[question.id] = Asked(question, rejected, accepted)
         joined = {each.dimension for each in chosen.values()}
-        fates = fates_of(told, joined)
-        out = {name for name, fate in fates.items() if fate in OUT}
-        left = {each.question.dimension for name, each in told.items() if name not in out} | joined
-        dropped = {name for name in out if told[name].question.dimension in left}
-        flipped = {name for name, fate in fates.items() if fate == "flipped"}
-        for name in sorted(flipped | dropped) if self.told else ():
-            self.events.say(f"question {name} is {SAID_OF[fates[name]]}")
-        return flipped, dropped
+        fates = fates_of(asked, joined)
+        left = {asked[name].question.dimension for name, fate in fates.items() if fate not in OUT} | joined
+        fates = {
+            name: fate
+            for name, fate in fates.items()
+            if fate == "flipped" or (fate in OUT and asked[name].question.dimension in left)
+        }
+        for fate in ("flipped", "dropped"):
+            self.say(sorted(name for name, each in fates.items() if each == fate), fate)
+        return fates
 
 
 def _most_told(named: Mapping[str, Candidate], most: int) -> dict[str, Candidate]:

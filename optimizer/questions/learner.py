@@ -47,6 +47,8 @@ class QuestionLearner:
     both: Chooser
     """Chooses by all of them."""
     events: Teller
+    soft: bool
+    """Whether P(yes) is scored, or yes and no."""
     crossed: bool = True
     """Whether validation teaches too; else it only tests what development taught."""
     learned: list[Learned] = field(default_factory=list, init=False)
@@ -88,11 +90,19 @@ class QuestionLearner:
         chooser = self.finder.chooser
         found = await self.finder.propose(start.draft, iteration)
         judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
-        draft = await chooser.draft(judge, await chooser.choose(judge, found, seen, iteration), seen)
-        return None if draft is judge else await contest.race(start, draft, (), ())
+        new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration), seen)
+        if new.whole is judge:
+            return None
+        chooser.say(new.idle, "idle")
+        (draft,) = await chooser.read(judge, new.lean)
+        return await contest.race(start, draft, (), ())
 
     async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
-        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left."""
+        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are left.
+
+        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in their difference. Idle
+        questions are then left out where that is no loss on the same folds.
+        """
         mine = await self.finder.propose(start.draft, iteration)
         theirs = await self.mirror.propose(start.draft, iteration)
         every = Observation(
@@ -103,8 +113,8 @@ class QuestionLearner:
         )
         named = _united(mine, theirs)
         judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
-        kept = await self.both.draft(judge, await self.both.choose(judge, named, every, iteration), every)
-        if kept is judge:
+        new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration), every)
+        if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
             return None
 
@@ -117,9 +127,14 @@ class QuestionLearner:
             )
 
         crossed = Crossed(await folds(contest.validation, theirs, mine))
-        if (refused := contest.give_up(kept, crossed)) is not None:
+        if (refused := contest.give_up(new.whole, crossed)) is not None:
             return refused
-        return await contest.cross(start, kept, Crossed(crossed.folds + await folds(seen.examples, mine, theirs)))
+        crossed = Crossed(crossed.folds + await folds(seen.examples, mine, theirs))
+        is_lean = bool(new.idle) and contest.may_go_without(crossed)
+        if is_lean:
+            self.both.say(new.idle, "idle")
+        (kept,) = await self.both.read(judge, new.lean if is_lean else new.whole)
+        return await contest.cross(start, kept, crossed)
 
     def _parts(self, examples: Sequence[Example]) -> list[list[Example]]:
         """Parts of the examples, each with as many of those that people like as the others."""
@@ -141,11 +156,14 @@ class QuestionLearner:
             every.checklist,
         )
         chooser = replace(self.both, examples=seen.examples, told=False)
-        learned = await chooser.draft(judge, await chooser.choose(judge, named, seen, iteration), seen)
-        if learned is judge:
-            return CrossedFold(tested, before, before)
+        new = chooser.drafts(judge, await chooser.choose(judge, named, seen, iteration), seen)
+        if new.whole is judge:
+            return CrossedFold(tested, before, before, before)
+        whole, lean = await chooser.read(judge, new.whole, new.lean)
         self.events.phase(f"judging {len(tested)} examples with what the others have taught")
-        return CrossedFold(tested, before, (await self.subject.observe(learned, tested, self.events.advance)).scores)
+        told = await self.subject.observe(whole, tested, self.events.advance)
+        after = lean.scores(tested, lean.own(told.verdicts), soft=self.soft)
+        return CrossedFold(tested, before, told.scores, after)
 
     @property
     def read(self) -> dict[str, Any]:

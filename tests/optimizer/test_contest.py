@@ -253,7 +253,7 @@ async def test_learning_is_given_up_after_half_of_the_folds_only_where_it_loses_
         before.append(ExampleScore(each.id, number // 2 % 2, {"overall": number // 2 % 2}))
         after.append(ExampleScore(each.id, says, {"overall": says}))
     arena.contest.acceptance = gate
-    refused = arena.contest.give_up(START, Crossed((CrossedFold(examples, before, after),)))
+    refused = arena.contest.give_up(START, Crossed((CrossedFold(examples, before, after, after),)))
     assert (refused is not None) is gives_up
     if refused is not None:
         gain = refused.decision.gain
