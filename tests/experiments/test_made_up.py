@@ -98,3 +98,11 @@ def test_the_checklist_is_one_question_that_gives_no_rule_away(name: str) -> Non
     (question,) = load_checklist(HOME / name / "checklist.yaml").questions
     assert question.dimension == "overall"
     assert len(question.text.split()) <= 8
+
+
+def test_the_answers_without_labels_are_new_ones_and_say_nothing_of_their_faults() -> None:
+    desk = HOME / "front_desk"
+    known = {row.output for name in ("examples.jsonl", "more_examples.jsonl") for row in load_examples(desk / name)}
+    further = load_examples(desk / "unlabelled.jsonl")
+    assert len(further) == len({row.id for row in further}) == len({row.output for row in further} - known) == 600
+    assert not any(row.human or row.comment or row.metadata for row in further)
