@@ -44,7 +44,7 @@ CHANCE = "it speaks against other rejected outputs by less than a standard error
 SAID_OF = {
     "flipped": "turned round on trial: it speaks for what people reject",
     "dropped": "left out on trial: it speaks for what people reject",
-    "idle": "left out: it speaks against what people reject by less than those that join have to",
+    "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
 }
 """Of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
@@ -243,7 +243,7 @@ class Chooser:
         """
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.questions)
-        if drafts[0] is best or (best.calibration is None and not asks_more):
+        if best.calibration is None and not asks_more:
             return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
         both = (_sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
         fine = {name for accepted, _ in both for name in accepted}
