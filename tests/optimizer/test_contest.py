@@ -234,6 +234,23 @@ async def test_every_candidate_leaves_its_prompt_and_an_event(tmp_path: Path) ->
     assert len(list((tmp_path / "prompts").iterdir())) == 4
 
 
+def folded(arena: Arena, agrees: float, lean: float) -> Crossed:
+    """One fold of a judge of chance, one that agrees with people on this share of 40 examples, and its leaner one."""
+    examples = [Example(id=f"e{number}", input="i") for number in range(40)]
+    wanted = {each.id: {"overall": number % 2} for number, each in enumerate(examples)}
+    targets = Targets("human", ("overall",), wanted)
+    yardstick = CorrelationYardstick(targets, resamples=200, seed=1)
+    arena.contest.acceptance = PairedAcceptance(yardstick, examples, level=0.1)
+
+    def says(share: float) -> list[ExampleScore]:
+        said = [number % 2 if number // 2 % 10 < 10 * share else 1 - number % 2 for number in range(40)]
+        return [ExampleScore(each.id, one, {"overall": one}) for each, one in zip(examples, said, strict=True)]
+
+    chance = [number // 2 % 2 for number in range(40)]
+    before = [ExampleScore(each.id, one, {"overall": one}) for each, one in zip(examples, chance, strict=True)]
+    return Crossed((CrossedFold(examples, before, says(agrees), says(lean)),))
+
+
 @pytest.mark.parametrize(
     ("agrees", "gives_up"),
     [(0.5, False), (0.4, False), (0.2, True)],
@@ -243,19 +260,17 @@ async def test_learning_is_given_up_after_half_of_the_folds_only_where_it_loses_
     tmp_path: Path, agrees: float, gives_up: bool
 ) -> None:
     arena = Arena(tmp_path)
-    examples = [Example(id=f"e{number}", input="i") for number in range(40)]
-    wanted = {each.id: {"overall": number % 2} for number, each in enumerate(examples)}
-    targets = Targets("human", ("overall",), wanted)
-    gate = PairedAcceptance(CorrelationYardstick(targets, resamples=200, seed=1), examples, level=0.1)
-    before, after = [], []
-    for number, each in enumerate(examples):
-        says = number % 2 if number // 2 % 10 < 10 * agrees else 1 - number % 2
-        before.append(ExampleScore(each.id, number // 2 % 2, {"overall": number // 2 % 2}))
-        after.append(ExampleScore(each.id, says, {"overall": says}))
-    arena.contest.acceptance = gate
-    refused = arena.contest.give_up(START, Crossed((CrossedFold(examples, before, after, after),)))
+    refused = arena.contest.give_up(START, folded(arena, agrees, agrees))
     assert (refused is not None) is gives_up
     if refused is not None:
         gain = refused.decision.gain
         assert gain is not None and gain.value is not None and gain.standard_error is not None
         assert gain.value + gain.standard_error < 0 and not refused.decision.accepted
+
+
+@pytest.mark.parametrize(("lean", "may"), [(0.9, True), (0.8, True), (0.7, False)], ids=["better", "the same", "worse"])
+async def test_idle_questions_go_only_where_the_judge_is_no_worse_without_them(
+    tmp_path: Path, lean: float, may: bool
+) -> None:
+    arena = Arena(tmp_path)
+    assert arena.contest.may_go_without(folded(arena, 0.8, lean)) is may
