@@ -87,7 +87,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Drafts:
+class Widened:
     """The judge with new questions."""
 
     whole: Draft
@@ -194,7 +194,7 @@ class Chooser:
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         return Chosen(chosen, {name: logits[name] for name in chosen})
 
-    def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Drafts:
+    def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
 
         Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best`` does on
@@ -202,7 +202,7 @@ class Chooser:
         """
         fates = self._fates(best, chosen.candidates, seen)
         if not chosen.candidates and not fates:
-            return Drafts(best, best)
+            return Widened(best, best)
         sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
         new: list[Question] = []
@@ -232,7 +232,7 @@ class Chooser:
 
         idle = tuple(name for name, fate in fates.items() if fate == "idle")
         whole = without("dropped")
-        return Drafts(whole, without("dropped", "idle") if idle else whole, idle)
+        return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
         """The drafts, read against accepted examples by what the first of them says; the others ask some of its questions.
