@@ -237,9 +237,8 @@ class Contest:
 
     def may_go_without(self, crossed: Crossed) -> bool:
         """Whether the judges are no worse on untouched folds once they leave out idle questions of the start."""
-        gains = [self.acceptance.decide_crossed(each).gain for each in (crossed, crossed.without_idle())]
-        whole, lean = (None if each is None else each.value for each in gains)
-        return lean is not None and (whole is None or lean >= whole)
+        gain = self.acceptance.decide_crossed(crossed.made_lean()).gain
+        return gain is not None and gain.value is not None and gain.value >= 0
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""

@@ -188,9 +188,9 @@ class Crossed:
         """The scores of the judges that were learned from the others."""
         return [score for fold in self.folds for score in fold.after]
 
-    def without_idle(self) -> Crossed:
-        """The same of the judges that leave out idle questions of the start."""
-        return Crossed(tuple(replace(fold, after=fold.lean) for fold in self.folds))
+    def made_lean(self) -> Crossed:
+        """What becomes of the judges that were learned once they leave out idle questions of the start."""
+        return Crossed(tuple(replace(fold, before=fold.after, after=fold.lean) for fold in self.folds))
 
     def ranked(self) -> Crossed:
         """The same with every score as its rank in its fold, in (0, 1]: two judges need not use one scale."""

@@ -84,7 +84,8 @@ WHOLE = "mean"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the tables."""
     given = _parser().parse_args(arguments)
-    given.longest = given.longest or (NEWS if given.dataset in ("qags", "summeval") else SHORT)
+    if given.longest is None:
+        given.longest = NEWS if given.dataset in ("qags", "summeval") else SHORT
     with tempfile.TemporaryDirectory() as scratch:
         place = given.folder or Path(scratch)
         result = simulated(given, place) if given.dataset == "simulated" else people(given, place)

@@ -249,7 +249,7 @@ def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float
     return float(bad.mean() - base.mean()), noise
 
 
-def fates_of(told: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:
+def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:
     """What outputs that people judged say of questions that are asked already; costs no call, as their verdicts are there.
 
     One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard error, and
@@ -259,18 +259,18 @@ def fates_of(told: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fa
     give or take one (mean and deviation of the normal posterior).
 
     Args:
-        told: The questions by id.
+        asked: The questions by id.
         joined: Dimensions that others join.
     """
-    fates: dict[str, Fate] = dict.fromkeys(told, "stays")
-    spoken = {name: each.strength() for name, each in told.items() if each.is_enough}
+    fates: dict[str, Fate] = dict.fromkeys(asked, "stays")
+    spoken = {name: each.strength() for name, each in asked.items() if each.is_enough}
     for name, strength in spoken.items():
         beside = [other for each, other in spoken.items() if each != name]
         own = (len(beside) + 1) / (2 * len(beside) + 1)  # v / (1 + v), where the prior's variance v is 1 + 1/k
         believed = own * strength + (1 - own) * (mean_score(beside) or 0.0)
         if strength < -1.0:
-            fates[name] = "flipped" if told[name].strength(turned=True) > TURNED_NOISE else "dropped"
-        elif told[name].question.dimension in joined and believed < SAID_NOISE * math.sqrt(own):
+            fates[name] = "flipped" if asked[name].strength(turned=True) > TURNED_NOISE else "dropped"
+        elif asked[name].question.dimension in joined and believed < SAID_NOISE * math.sqrt(own):
             fates[name] = "idle"
     return fates
 
