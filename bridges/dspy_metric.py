@@ -17,7 +17,7 @@ from ..agents.judging import Judging
 from ..evaluation.calibration import Calibration
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..evaluation.options import EvaluateOptions, GatewayOptions, parse_options
+from ..evaluation.options import EvaluateOptions, GatewayOptions
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import score_examples
 from ..models.base import Model
@@ -25,6 +25,7 @@ from ..models.budget import Budget
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..models.session import BackgroundLoop, background_session
+from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import AskanceError, InputError, did_you_mean

@@ -15,13 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..evaluation.options import JudgeOptions, Where, parse_options
+from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.progress import Silent
 from ..memory.run_directory import RunDirectory
 from ..models.base import Model
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..models.session import background_session
+from ..models.settings import parse_options
 from ..optimizer.events import Teller
 from ..optimizer.job import Job, SplitExamples, split_examples
 from ..optimizer.modes import align, tune

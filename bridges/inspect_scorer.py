@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.kept_judge import KeptJudge
-from ..evaluation.options import parse_options
 from ..models.base import Model
+from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
 from ..prompts.errors import InputError, import_optional

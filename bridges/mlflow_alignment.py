@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..agents.evaluator import REASON_TOKENS
-from ..evaluation.options import parse_options
 from ..models.base import Model
+from ..models.settings import parse_options
 from ..optimizer.events import Callback
 from ..optimizer.job import fewest_examples
 from ..optimizer.options import AlignOptions

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from ..evaluation.judge_file import judge_of_parts
-from ..evaluation.options import parse_options
 from ..evaluation.pass_fail import PassThreshold
 from ..models.base import Model
+from ..models.settings import parse_options
 from ..optimizer.runner import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, import_optional

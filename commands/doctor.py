@@ -19,7 +19,6 @@ import click
 from packaging.requirements import Requirement
 
 from .. import __version__
-from ..evaluation.options import MODEL, load_config
 from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
 from ..models.direct import REDIRECTS, default_base_url, shown_address
@@ -27,6 +26,7 @@ from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
 from ..models.session import run_sync
+from ..models.settings import MODEL, load_config
 from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, naming
 from .output import echo_json

@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import click
 
 from ..evaluation.options import (
-    ALSO,
-    FILE,
-    MODEL,
-    RENAMED,
     CompareOptions,
     DiagnoseOptions,
     EvaluateOptions,
@@ -23,12 +19,9 @@ from ..evaluation.options import (
     WeighOptions,
     Where,
     WriterOptions,
-    by_new_names,
-    load_config,
-    settings_naming,
 )
 from ..labelling.options import LabelOptions
-from ..models.idle import idle_settings
+from ..models.settings import ALSO, FILE, MODEL, RENAMED, by_new_names, idle_settings, load_config, settings_naming
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named

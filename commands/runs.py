@@ -9,7 +9,7 @@ import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
-from ..evaluation.options import by_new_names
+from ..models.settings import by_new_names
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration

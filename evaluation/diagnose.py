@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.settings import parse_options
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
@@ -19,7 +20,7 @@ from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .evaluate import EvaluationJob, load_inputs, load_questions
-from .options import DiagnoseOptions, EvaluateOptions, parse_options
+from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
 from ..models.gateway import StoredAnswers
 from ..models.session import run_sync, session
+from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
@@ -23,7 +24,7 @@ from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
 from .calibration import load_calibration
 from .evaluation import Agreement, Evaluation
-from .options import EvaluateOptions, JudgeOptions, parse_options
+from .options import EvaluateOptions, JudgeOptions
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .progress import watching
 from .scoring import ExampleScore, coverage, human_targets, score_examples

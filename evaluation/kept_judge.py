@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.evaluator import Evaluator
 from ..memory.run_directory import JUDGE_FILE
+from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, GoodAnswer, Sees, dump_checklist, dump_texts
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -29,7 +30,7 @@ from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
-from .options import EvaluateOptions, parse_options
+from .options import EvaluateOptions
 from .pass_fail import PassThreshold
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..models.settings import parse_options
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
@@ -23,7 +24,7 @@ from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
 from .judge_file import judge_of_parts
-from .options import EvaluateOptions, RegressionOptions, parse_options
+from .options import EvaluateOptions, RegressionOptions
 from .pass_fail import require_at_least
 from .scoring import mean_score
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
 from ..models.session import run_sync, session
+from ..models.settings import parse_options
 from ..prompts.errors import InputError
-from .options import WriterOptions, parse_options
+from .options import WriterOptions
 from .progress import watching
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.kept_judge import KeptJudge
-from ..evaluation.options import parse_options
+from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example, human_dimensions, load_examples

@@ -22,8 +22,8 @@ from ..prompts.errors import AskanceError
 from .budget import Budget, count
 from .direct import check_address
 from .gateway import AnswerStore, Gateway, RetryPolicy
-from .idle import KEPT, Idle, idle_settings, where
 from .resolve import Models
+from .settings import KEPT, Idle, idle_settings, where
 
 Result = TypeVar("Result")
 _CLOSED = "This gateway is closed; ask within its 'with' block."

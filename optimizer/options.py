@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ..agents.judging import Judging
-from ..evaluation.options import FileName, JudgeOptions, ModelName, Where
-from ..models.idle import Idle, where, without
+from ..evaluation.options import JudgeOptions, Where
+from ..models.settings import FileName, Idle, ModelName, where, without
 from ..prompts.errors import like_named
 
 _NOTES = ("note_taker_program", "notes", "note_samples", "contrast", "critique")

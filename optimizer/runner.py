@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..evaluation.judge_file import JUDGES, judge_of_run
-from ..evaluation.options import by_old_names, new_name, parse_options, warn_of_old_names
 from ..evaluation.progress import Watcher
 from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
@@ -17,8 +16,8 @@ from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import count
-from ..models.idle import idle_settings
 from ..models.session import run_sync, session
+from ..models.settings import by_old_names, idle_settings, new_name, parse_options, warn_of_old_names
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
 from ..prompts.text import prompt_diff

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.options import MODEL, settings_naming
 from ..evaluation.pass_fail import NAMES
 from ..memory.result_file import CROSSED
 from ..models.budget import count
+from ..models.settings import MODEL, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole

@@ -22,13 +22,14 @@ from askance.commands.options import settings as merged_settings
 from askance.commands.show import command as show
 from askance.evaluation.calibration import load_calibration
 from askance.evaluation.judge_file import load_judge
-from askance.evaluation.options import EvaluateOptions, load_config, parse_options
+from askance.evaluation.options import EvaluateOptions
 from askance.evaluation.weights_file import load_weights
 from askance.labelling.labels_file import LabelsFile
 from askance.memory.journal import read_events
 from askance.memory.memory_directory import read_memory
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
+from askance.models.settings import load_config, parse_options
 from askance.optimizer.following import RunProgress
 from askance.optimizer.weights.preferences import load_preferences
 from askance.prompts.checklist import load_checklist

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
-from ..models.idle import Idle, where
+from ..models.settings import Idle, where
 from ..prompts.labels import LabelWords
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..evaluation.options import parse_options
 from ..evaluation.progress import watching
 from ..models.files import sha256_of_file
+from ..models.settings import parse_options
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scored_text import scored_text

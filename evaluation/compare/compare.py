@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ...agents.buying import all_together
 from ...models.budget import Budget
 from ...models.gateway import Gateway
-from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
+from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt
-from ..options import CompareOptions, parse_options
+from ..options import CompareOptions
 from ..progress import watching
 from ..scoring import human_targets
 from ..weights_file import weighted_by

@@ -21,11 +21,12 @@ from typing import Any
 
 from ...agents.asking import EachAsking
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.options import ScoreOptions, parse_options
+from ...evaluation.options import ScoreOptions
 from ...memory.verdict_store import VerdictStore
 from ...models.base import Answer
 from ...models.direct import read_logprobs
 from ...models.session import session
+from ...models.settings import parse_options
 from ...prompts.errors import AskanceError
 from ..command_line import RESULTS, machine, write_result
 from .overhead_processes import (

@@ -24,11 +24,12 @@ from typing import Any, TypeVar
 
 from ...agents.evaluator import Evaluator
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.options import ScoreOptions, parse_options
+from ...evaluation.options import ScoreOptions
 from ...evaluation.scoring import score_examples
 from ...memory.journal import Journal
 from ...memory.verdict_store import VerdictStore
 from ...models.session import run_sync, session
+from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.prompt import Prompt

@@ -19,12 +19,13 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.expected_score import ExpectedScoreAsking
 from ...agents.judging import Judging
-from ...evaluation.options import GatewayOptions, parse_options
+from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
 from ...models.base import Answer, Model
 from ...models.budget import Budget
 from ...models.gateway import AnswerStore, Gateway
 from ...models.session import run_sync, session
+from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt
 from ...prompts.errors import InputError

@@ -13,12 +13,12 @@ from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.options import parse_options
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
+from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...evaluation.options import MODEL, settings_naming
 from ...evaluation.scoring import Coverage, coverage
 from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
 from ...memory.lesson_memory import LessonMemory
@@ -14,6 +13,7 @@ from ...memory.run_directory import RunDirectory
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
+from ...models.settings import MODEL, settings_naming
 from ...prompts.lessons import Lesson
 from ...prompts.verdicts import Verdict
 from ..events import Teller

@@ -14,12 +14,12 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.questions.rephraser import Rephraser
 from ...evaluation.evaluate import load_inputs
-from ...evaluation.options import parse_options
 from ...evaluation.parity import SaidGood, parity
 from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
+from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions

@@ -12,12 +12,11 @@ from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator
 from ...agents.generator_notes import GeneratorNoteTaker, RequirementWriter
-from ...evaluation.options import parse_options
 from ...evaluation.weights_file import weighted_by
 from ...models.base import Model
 from ...models.gateway import Gateway
-from ...models.idle import refuse_idle
 from ...models.resolve import Models
+from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.comments import stray_comments_said
 from ...prompts.default import default_prompt

@@ -11,14 +11,14 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionProposer
 from ...agents.rating import Rater, Rating, ToRate
-from ...evaluation.options import SelectOptions, parse_options
+from ...evaluation.options import SelectOptions
 from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
 from ...models.gateway import AnswerStore, Gateway
-from ...models.idle import refuse_idle
 from ...models.session import run_sync, session
+from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...agents.buying import Estimate
 from ...evaluation.evaluation import Evaluation
-from ...evaluation.options import WeighOptions, parse_options
+from ...evaluation.options import WeighOptions
 from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
-from ...models.idle import refuse_idle
+from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist
 from ...prompts.errors import CoverageError, InputError
 from ...prompts.prompt import Prompt

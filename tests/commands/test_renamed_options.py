@@ -12,8 +12,9 @@ import pytest
 
 from askance.cli import cli
 from askance.commands.options import NEW_NAMES, settings
-from askance.evaluation.options import EvaluateOptions, load_config, parse_options
+from askance.evaluation.options import EvaluateOptions
 from askance.memory.run_directory import RunDirectory
+from askance.models.settings import load_config, parse_options
 from askance.optimizer.options import AlignOptions
 from askance.optimizer.runner import take_up
 from askance.prompts.checklist import parse_checklist

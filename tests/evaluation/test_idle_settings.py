@@ -17,9 +17,9 @@ import yaml
 import askance
 from askance.cli import SUMMARIES, cli
 from askance.commands.options import RECORDS, settings
-from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions, parse_options
+from askance.evaluation.options import CompareOptions, EvaluateOptions, WeighOptions
 from askance.memory.run_directory import RunDirectory
-from askance.models.idle import Idle, idle_rules, refuse_idle
+from askance.models.settings import Idle, idle_rules, parse_options, refuse_idle
 from askance.optimizer.modes.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.optimizer.runner import read_job

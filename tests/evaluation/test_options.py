@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from askance.evaluation.options import ScoreOptions, WriterOptions, load_config, parse_options
+from askance.evaluation.options import ScoreOptions, WriterOptions
+from askance.models.settings import load_config, parse_options
 from askance.optimizer.options import LoopOptions
 from askance.prompts.errors import InputError
 

@@ -11,11 +11,11 @@ import pytest
 
 from askance.agents.batch_notes import FreeNoteTaker
 from askance.agents.notes import Case
-from askance.evaluation.options import parse_options
 from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Request
 from askance.models.gateway import Gateway
+from askance.models.settings import parse_options
 from askance.models.structured import ParseError
 from askance.optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from askance.prompts.checklist import Question

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.evaluation.options import ScoreOptions, load_config, parse_options
+from askance.evaluation.options import ScoreOptions
+from askance.models.settings import load_config, parse_options
 from askance.optimizer.weights import weighted_by
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import InputError, like_named

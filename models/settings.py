@@ -1,0 +1,189 @@
+"""Settings as people give them: their old and other names, the file that they stand in, what they may be.
+
+One that would change nothing beside the others is refused where somebody gave it, never passed over in silence.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.rows import read_text
+from ..prompts.yaml_files import read_yaml
+
+logger = logging.getLogger(__name__)
+
+Settings = TypeVar("Settings", bound=BaseModel)
+MODEL, FILE = "model", "file"
+"""What a setting names, where it is no plain text."""
+ModelName = Annotated[str | None, MODEL]
+FileName = Annotated[str | None, FILE]
+
+
+def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
+    """The settings that name a :data:`MODEL` or a :data:`FILE`."""
+    return [name for name, info in record.model_fields.items() if what in info.metadata]
+
+
+RENAMED = {"alpha": "accept_level", "disagreement_threshold": "threshold", "max_bias": "max_drift", "store": "cache"}
+"""New names of settings, by which they can be given; files of runs keep the old ones. For one version both work."""
+ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
+"""Other names of settings, which stay: a dimension is a criterion."""
+KEPT = "kept"
+"""Context of validation: the settings stand in a run or a judge's file, where one that changes nothing is no error."""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made of."""
+
+    names: tuple[str, ...]
+    when: Callable[[Mapping[str, Any]], bool]
+    """Told all settings, defaults among them, and the other arguments where they are known."""
+    why: str
+
+
+def where(**values: object) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: each of these settings has its value, or one of those in a tuple."""
+
+    def holds(settings: Mapping[str, Any]) -> bool:
+        return all(settings[name] in (each if isinstance(each, tuple) else (each,)) for name, each in values.items())
+
+    return holds
+
+
+def without(name: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A condition: this argument, which is no setting, is known and was not given."""
+    return lambda settings: name in settings and settings[name] is None
+
+
+def idle_rules(record: type[BaseModel]) -> list[Idle]:
+    """The rules of a record and of all that it is made of."""
+    return [rule for each in reversed(record.__mro__) for rule in vars(each).get("idle", ())]
+
+
+def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
+    """Those of the given settings that are not at their default and would change nothing, with the reason."""
+    defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
+    settings = {**defaults, **given}
+    return {
+        name: rule.why
+        for rule in idle_rules(record)
+        for name in rule.names
+        if name in given and settings[name] != defaults[name] and rule.when(settings)
+    }
+
+
+def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
+    """Refuse settings that change nothing.
+
+    Args:
+        settings: The record.
+        inputs: The other arguments, where they are known.
+
+    Raises:
+        InputError: Names the first one and says why.
+    """
+    for name, why in idle_settings(type(settings), {**vars(settings), **inputs}).items():
+        raise InputError(f"{name}: {why}.")
+
+
+def parse_options(
+    kind: type[Settings], values: Mapping[str, Any], where: str = "options", *, kept: bool = False
+) -> Settings:
+    """Validate settings; ``kept`` ones were accepted before, so that what would change nothing is no error in them.
+
+    Raises:
+        InputError: A setting is unknown or has a value that it cannot have; ``where`` is put in front.
+    """
+    if not kept:
+        warn_of_old_names(values)
+    called = {old: new for new, old in RENAMED.items() if new in values}
+    values = by_old_names(values, where)
+    for name in values:
+        if name not in kind.model_fields:
+            raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
+    try:
+        return kind.model_validate(dict(values), context=KEPT if kept else None)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            field = ".".join(str(part) for part in problem["loc"])
+            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            shows = "must be" in message and field != "api_base"  # which may hold a password
+            wrong = f", not {problem['input']}" if shows else ""
+            text = f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message
+            name, colon, rest = text.partition(": ")
+            problems.append(f"{called.get(name, name)}{colon}{rest}")
+        raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def warn_of_old_names(values: Iterable[str]) -> None:
+    """Warn, where askance was called, of each setting that is given by its old name."""
+    depth, package = 1, __name__.split(".")[0]
+    while (frame := sys._getframe(depth)).f_back and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        depth += 1
+    for new, old in RENAMED.items():
+        if old in values:
+            text = f"{old} is now {new}; the old name works in this version."
+            warnings.warn(text, DeprecationWarning, stacklevel=depth + 1)
+
+
+def by_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are given from Python: by their new names."""
+    return {new_name(name): value for name, value in values.items()}
+
+
+def new_name(name: str) -> str:
+    """The name by which a setting is given."""
+    return next((new for new, old in RENAMED.items() if old == name), name)
+
+
+def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """Settings by the names that records have; a list of criteria is ``dimensions``.
+
+    Raises:
+        InputError: One is there under both of its names.
+    """
+    known = RENAMED | ALSO
+    if not isinstance(values.get("criterion", ""), str):
+        known["criterion"] = "dimensions"
+    for new, old in known.items():
+        if new in values and old in values:
+            raise InputError(
+                f"{where}: {new} is {'the new' if new in RENAMED else 'another'} name of {old}; give one of them."
+            )
+    return {known.get(name, name): value for name, value in values.items()}
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Read settings from a YAML file; hyphens in names are taken as underscores.
+
+    Raises:
+        InputError: The file is missing or is not a mapping.
+    """
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such configuration file.{like_named(path)}") from None
+    data = read_yaml(text, path, "configuration")
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: a mapping from setting to value is needed.")
+    for key, value in data.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(f"{path}: {key}: there is a NUL character in it.")
+    given = {str(key).replace("-", "_"): value for key, value in data.items()}
+    for new, old in RENAMED.items():
+        if old in given:
+            logger.warning("%s: %s is now %s; the old name works in this version.", path, old, new)
+    return by_old_names(given, path)
