@@ -10,10 +10,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import IO
+
+from filelock import FileLock, Timeout
 
 from ..prompts.errors import AskanceError, InputError, MissingExtraError
 from .files import cache_directory
@@ -21,6 +25,10 @@ from .files import cache_directory
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 5.0
+TURN_SECONDS = 60.0
+"""How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""
+LOOK_SECONDS = 0.002
+"""How often one looks whether it is its turn: a call takes ten times as long at least."""
 GGUF_MAGIC = b"GGUF"
 
 
@@ -29,6 +37,58 @@ def available_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class ProcessorTurns:
+    """Lets the models of all processes on the same processors compute in turn: each has as many threads as there are processors.
+
+    Two commands at once would else wait in each other's threads. Processes that may use other processors (their affinity) have
+    turns of their own, and no two users share them.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """The locks are in ``folder``; by default ``turns`` in the cache directory."""
+        self._folder = folder
+        self._is_patient = True
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for the turn; it ends with the block. Where no lock can be had, or for too long, nobody is waited for."""
+        try:
+            following, computing = self._lock("next"), self._lock("now")
+        except OSError:  # a cache that cannot be written
+            yield
+            return
+        until = monotonic() + (TURN_SECONDS if self._is_patient else 0.0)
+        try:
+            # who waits holds the first lock, so that who has just computed comes after him
+            self._is_patient = await _locked(following, until) and await _locked(computing, until)
+            following.release()
+            yield
+        finally:
+            following.release()
+            computing.release()
+
+    def _lock(self, name: str) -> FileLock:
+        folder = self._folder or cache_directory() / "turns"
+        folder.mkdir(parents=True, exist_ok=True)
+        mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(available_threads())
+        return FileLock(folder / f"{'-'.join(map(str, sorted(mine)))}.{name}", thread_local=False)
+
+
+async def _locked(lock: FileLock, until: float) -> bool:
+    """Whether the lock could be had until then."""
+    while True:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if monotonic() >= until:
+                return False
+        except (OSError, NotImplementedError):  # a file system without locks
+            return False
+        else:
+            return True
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 @dataclass(frozen=True)

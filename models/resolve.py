@@ -13,7 +13,7 @@ from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from .base import Answer, Model, Request
 from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
-from .embedded import EmbeddedServerPool, ServerSettings
+from .embedded import EmbeddedServerPool, ProcessorTurns, ServerSettings
 from .embedded_models import EMBEDDED, RegisteredModel, resolve
 from .files import file_identity
 from .kept_prefixes import TwoSlots
@@ -194,6 +194,7 @@ class EmbeddedModel(DirectModel):
         self._servers = servers
         self._path = path
         self._turn = asyncio.Semaphore(self.slots)
+        self._processors = ProcessorTurns()
         self._two_slots: tuple[str, TwoSlots] | None = None
 
     async def answer(self, request: Request) -> Answer:
@@ -207,7 +208,10 @@ class EmbeddedModel(DirectModel):
                 url = await self._servers.url_for(self._path)
                 if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
                     self._two_slots = url, TwoSlots()
-            return await super().answer(request)
+            if self.slots > 1:  # they compute at the same time
+                return await super().answer(request)
+            async with self._processors.turn():
+                return await super().answer(request)
 
     def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
         body = super()._body(request, without)

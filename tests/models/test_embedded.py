@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
+from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ProcessorTurns, ServerSettings
 from askance.models.kept_prefixes import TwoSlots
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 
@@ -334,3 +334,79 @@ async def test_a_real_model_cut_short_is_refused_with_what_llama_said(tmp_path: 
         cut.write_bytes(file.read(20_000_000))
     with pytest.raises(AskanceError, match=r"could not load .*cut\.gguf.*corrupted or incomplete"):
         await EmbeddedServer(cut, log_directory=tmp_path / "logs").start()
+
+
+@pytest.mark.asyncio
+async def test_models_of_several_processes_compute_in_turn(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def ask(name: str, turns: ProcessorTurns) -> None:
+        for _ in range(3):
+            async with turns.turn():
+                order.append(name)
+                await asyncio.sleep(0.05)
+                order.append(name)
+
+    await asyncio.gather(*(ask(name, ProcessorTurns(tmp_path)) for name in "abc"))
+    pairs = list(zip(order[::2], order[1::2], strict=True))
+    assert len(pairs) == 9 and all(begun == ended for begun, ended in pairs)
+    assert pairs[0] != pairs[1], "who has just computed lets who waits go first"
+    assert {each for each, _ in pairs[:6]} == {"a", "b", "c"}
+
+
+@pytest.mark.asyncio
+async def test_a_killed_process_gives_its_turn_back_and_a_stopped_one_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = textwrap.dedent(f"""
+        import asyncio
+        from pathlib import Path
+        from askance.models.embedded import ProcessorTurns
+        async def main():
+            async with ProcessorTurns(Path({str(tmp_path)!r})).turn():
+                print("mine", flush=True)
+                await asyncio.sleep(600)
+        asyncio.run(main())
+    """)
+    other = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None and other.stdout.readline() == b"mine\n"
+        monkeypatch.setattr("askance.models.embedded.TURN_SECONDS", 0.3)
+        turns = ProcessorTurns(tmp_path)
+        waited = []
+        for _ in range(3):
+            before = time.monotonic()
+            async with turns.turn():
+                waited.append(time.monotonic() - before)
+        assert waited[0] >= 0.3 and max(waited[1:]) < 0.2
+        monkeypatch.setattr("askance.models.embedded.TURN_SECONDS", 20.0)
+        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    finally:
+        other.kill()
+        other.communicate()
+    await asyncio.wait_for(waiting, 10)
+
+
+async def _entered(turns: ProcessorTurns) -> None:
+    async with turns.turn():
+        pass
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_wait_keeps_no_lock(tmp_path: Path) -> None:
+    async with ProcessorTurns(tmp_path).turn():
+        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    await asyncio.wait_for(_entered(ProcessorTurns(tmp_path)), 5)
+
+
+@pytest.mark.asyncio
+async def test_where_no_lock_can_be_had_nobody_waits(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with ProcessorTurns(tmp_path / "file" / "turns").turn():
+        await asyncio.wait_for(_entered(ProcessorTurns(tmp_path / "file" / "turns")), 5)
