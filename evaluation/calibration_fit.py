@@ -50,10 +50,11 @@ MANY = 20
 """Accepted outputs from which some are taken to be accepted by mistake."""
 NORMAL = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
-OUTSTANDING = 1.75
-"""Deviations below the centre of the accepted outputs at which an output counts as half bad."""
-STEEPNESS = 1.5
-"""Log-odds of being fine for each deviation."""
+OUTSTANDING = 2.5
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output of twenty that
+raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
+STEEPNESS = 2.0
+"""Log-odds of being fine for each deviation, the same two: what they say of a fault between two normal distributions."""
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
@@ -101,7 +102,7 @@ def fit_platt(
 def fit_accepted(
     verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 1.75 deviations below the accepted centre.
+    """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
     (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find. Centre

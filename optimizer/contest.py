@@ -236,9 +236,11 @@ class Contest:
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     def may_go_without(self, crossed: Crossed) -> bool:
-        """Whether the judges are no worse on untouched folds once they leave out idle questions of the start."""
+        """Whether the judges are no worse, by more than a standard error, on untouched folds once they leave out idle questions of the
+        start: those are known to tell little, and what the folds add to that is mostly noise.
+        """
         gain = self.acceptance.decide_crossed(crossed.made_lean()).gain
-        return gain is not None and gain.value is not None and gain.value >= 0
+        return gain is not None and gain.value is not None and gain.value + (gain.standard_error or 0.0) >= 0
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ...evaluation.calibration import logit, replicates, sigmoid
-from ...evaluation.calibration_fit import OUTSTANDING, STEEPNESS, centre_and_spread
+from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
 from ...prompts.checklist import Question
 from ...stats.correlation import spearman
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Fate = Literal["stays", "flipped", "dropped", "idle"]
 
+OUTSTANDING, STEEPNESS = 1.75, 1.5
+"""Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a score, as an effect is
+a mean over many outputs. As sharp as there, effects chose worse (63 % of the possible gain in place of 66, 15 worlds)."""
 CONTRAST_NOISE = 1.5
 """Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
 SAID_NOISE = 1.0
