@@ -64,7 +64,7 @@ HEADINGS = {
     "lora_rank gguf",
     "Rationales of a scorer": "rationales rationale_tokens rationales_from answer_with",
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
-    "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions regenerate_questions "
+    "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",
     "When a change is accepted": "optimise_for reference accept_level min_gain max_drift trial racing prune paper",
     "How labels are asked for": "gain port",

@@ -201,6 +201,10 @@ class AlignOptions(LoopOptions):
         description="Examples that questions are learned from: development and validation, each tested on the other; or "
         "development alone, tested on validation, for a third fewer calls.",
     )
+    keep_questions: bool = Field(
+        False,
+        description="Keep every question of the checklist as it is: none is left out or turned round for what it says of the examples.",
+    )
     shown_examples: int = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )
@@ -220,14 +224,14 @@ class AlignOptions(LoopOptions):
         Idle(
             (
                 *("paper", "update", "note_taker", *_EDITS, "max_questions", "learn_from", "regenerate_questions"),
-                "shown_examples",
+                *("keep_questions", "shown_examples"),
             ),
             where(calibrate=True),
             "nothing is improved, only calibrated (calibrate)",
         ),
         Idle((*_EDITS, "regenerate_questions"), where(update=("questions", "examples")), _NO_EDIT),
         Idle(
-            ("max_questions", "learn_from"),
+            ("max_questions", "learn_from", "keep_questions"),
             where(update=("edits", "rewrite", "examples")),
             "no question is learned (update auto or questions)",
         ),

@@ -216,7 +216,8 @@ def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model
         if bench.remembering is not None:
             each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
             each.removed = bench.remembering.removed_questions
-    both = Chooser(subject, targets, every, events, options.max_questions, parts=2, mode=mode)
+    keeps, most = aligning.keep_questions, options.max_questions
+    both = Chooser(subject, targets, every, events, most, parts=2, mode=mode, keeps_start=keeps)
     return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
 
 
@@ -245,7 +246,8 @@ def _finder(
         read,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    chooser = Chooser(subject, targets, examples, events, most, mode=mode)
+    keeps = job.options_as(AlignOptions).keep_questions
+    chooser = Chooser(subject, targets, examples, events, most, mode=mode, keeps_start=keeps)
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
 
 

@@ -110,6 +110,8 @@ class Chooser:
     """Parts of the examples that candidates are made of."""
     mode: Literal["auto", "each", "batched"] = "each"
     """Whether each question is a call of its own; auto: as :meth:`asked_as_it_answers` finds."""
+    keeps_start: bool = False
+    """Whether the questions that are asked already stay as they are, whatever they say of the examples."""
     groups: tuple[Groups, Groups] = field(default_factory=lambda: (Groups(), Groups()))
     """Who is asked with whom at first, and in the race, where several questions are a call."""
     told: bool = True
@@ -357,6 +359,8 @@ class Chooser:
     def _fates(self, best: Draft, chosen: Mapping[str, Candidate], seen: Observation) -> dict[str, Fate]:
         """Questions of the checklist that do not stay as they are (:func:`~.candidates.fates_of`), and what becomes of them; a
         dimension keeps one that stands for it."""
+        if self.keeps_start:
+            return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()
         asked: dict[str, Asked] = {}
         for question in best.questions.questions:

@@ -88,6 +88,13 @@ def test_one_that_is_right_stays_and_nothing_is_tried(tmp_path: Path) -> None:
     assert "revised_questions" not in json.loads((done.directory / "result.json").read_text(encoding="utf-8"))
 
 
+def test_with_keep_questions_none_is_turned_round(tmp_path: Path) -> None:
+    done = align(
+        tmp_path / "run", Question(id="helps", text=HELPS), Question(id="friendly", text=FRIENDLY), keep_questions=True
+    )
+    assert not done.record.changed and not done.record.revised_questions
+
+
 PRAISE, FAULT = (Question(id="q", text="Is it?", good=good) for good in ("yes", "no"))
 LOW, HIGH = [-2.0, -1.9, -2.1, -1.8, -2.2, -2.0], [2.0, 1.9, 2.1, 1.8, 2.2, 2.0]
 FINE = [-1.0, -0.5, 0.0, 0.5, 1.0, -0.8, 0.8, 0.2]
