@@ -21,6 +21,8 @@ RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
+# A file of tests is one process's: what a module has made stays made.
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,train
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
@@ -70,7 +72,7 @@ demo: $(VENV)/.run
 
 test: $(VENV)/.dev
 	@echo "Running the tests ..."
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 # An environment of its own for some tests: $(call environment,its folder,its pins,what pip installs,that in words).
 define environment
