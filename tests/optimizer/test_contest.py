@@ -234,21 +234,24 @@ async def test_every_candidate_leaves_its_prompt_and_an_event(tmp_path: Path) ->
     assert len(list((tmp_path / "prompts").iterdir())) == 4
 
 
-def folded(arena: Arena, agrees: float, lean: float) -> Crossed:
-    """One fold of a judge of chance, one that agrees with people on this share of 40 examples, and its leaner one."""
+def folded(arena: Arena, agrees: float, lean: float, others: int = 0) -> Crossed:
+    """One fold of a judge of chance, one that agrees with people on this share of 40 examples, and its leaner one, which agrees
+    on as many tenths that are others.
+    """
     examples = [Example(id=f"e{number}", input="i") for number in range(40)]
     wanted = {each.id: {"overall": number % 2} for number, each in enumerate(examples)}
     targets = Targets("human", ("overall",), wanted)
     yardstick = CorrelationYardstick(targets, resamples=200, seed=1)
     arena.contest.acceptance = PairedAcceptance(yardstick, examples, level=0.1)
 
-    def says(share: float) -> list[ExampleScore]:
-        said = [number % 2 if number // 2 % 10 < 10 * share else 1 - number % 2 for number in range(40)]
+    def says(share: float, first: int = 0) -> list[ExampleScore]:
+        agreed = [first <= number // 2 % 10 < first + 10 * share for number in range(40)]
+        said = [number % 2 if yes else 1 - number % 2 for number, yes in enumerate(agreed)]
         return [ExampleScore(each.id, one, {"overall": one}) for each, one in zip(examples, said, strict=True)]
 
     chance = [number // 2 % 2 for number in range(40)]
     before = [ExampleScore(each.id, one, {"overall": one}) for each, one in zip(examples, chance, strict=True)]
-    return Crossed((CrossedFold(examples, before, says(agrees), says(lean)),))
+    return Crossed((CrossedFold(examples, before, says(agrees), says(lean, others)),))
 
 
 @pytest.mark.parametrize(
@@ -268,9 +271,13 @@ async def test_learning_is_given_up_after_half_of_the_folds_only_where_it_loses_
         assert gain.value + gain.standard_error < 0 and not refused.decision.accepted
 
 
-@pytest.mark.parametrize(("lean", "may"), [(0.9, True), (0.8, True), (0.7, False)], ids=["better", "the same", "worse"])
-async def test_idle_questions_go_only_where_the_judge_is_no_worse_without_them(
-    tmp_path: Path, lean: float, may: bool
+@pytest.mark.parametrize(
+    ("lean", "others", "may"),
+    [(0.9, 0, True), (0.8, 0, True), (0.7, 0, False), (0.7, 3, True)],
+    ids=["better", "the same", "worse on four", "worse on twelve and better on eight"],
+)
+async def test_idle_questions_stay_where_the_judge_is_worse_without_them_by_more_than_a_standard_error(
+    tmp_path: Path, lean: float, others: int, may: bool
 ) -> None:
     arena = Arena(tmp_path)
-    assert arena.contest.may_go_without(folded(arena, 0.8, lean)) is may
+    assert arena.contest.may_go_without(folded(arena, 0.8, lean, others)) is may
