@@ -64,6 +64,10 @@ PARTS: dict[str, Callable[[], list[Any]]] = {
     "what speaks for itself by less than a standard error may join": lambda: [
         patch.object(Standing, "is_chance", False)
     ],
+    "answers are half bad at 1.75 deviations": lambda: [
+        patch.object(calibration_fit, "OUTSTANDING", 1.75),
+        patch.object(calibration_fit, "STEEPNESS", 1.5),
+    ],
     "verdicts are taken as they are": lambda: [patch.object(choice, "fit_accepted", lambda *_: None)],
     "all questions of the start stay": lambda: [patch.object(Chooser, "_fates", lambda *_: {})],
     "idle questions of the start stay": lambda: [patch.object(Contest, "may_go_without", lambda *_: False)],
