@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import IO
@@ -73,7 +74,8 @@ class ProcessorTurns:
         folder = self._folder or cache_directory() / "turns"
         folder.mkdir(parents=True, exist_ok=True)
         mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(available_threads())
-        return FileLock(folder / f"{'-'.join(map(str, sorted(mine)))}.{name}", thread_local=False)
+        which = sha256(repr(sorted(mine)).encode()).hexdigest()[:16]
+        return FileLock(folder / f"{which}.{name}", thread_local=False)
 
 
 async def _locked(lock: FileLock, until: float) -> bool:

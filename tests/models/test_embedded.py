@@ -406,6 +406,20 @@ async def test_a_cancelled_wait_keeps_no_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_processes_on_other_processors_have_turns_of_their_own_however_many_these_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(512)), raising=False)
+    async with ProcessorTurns(tmp_path).turn():
+        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {512})
+        await asyncio.wait_for(_entered(ProcessorTurns(tmp_path)), 5)
+    await asyncio.wait_for(waiting, 5)
+
+
+@pytest.mark.asyncio
 async def test_where_no_lock_can_be_had_nobody_waits(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with ProcessorTurns(tmp_path / "file" / "turns").turn():
