@@ -13,6 +13,7 @@ import pytest
 
 import askance
 from askance.optimizer.options import AlignOptions
+from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import CoverageError, InputError
 from askance.testing import StandInServer
 from tests.optimizer.questions.conftest import RULES, Desk
@@ -117,7 +118,8 @@ def test_comments_become_questions_of_a_judge_of_mlflow(aligned: Any) -> None:
     assert isinstance(aligned, AskanceJudge) and aligned.name == "polite" and aligned.feedback_value_type is bool
     assert [each.name for each in aligned.get_input_fields()] == ["inputs", "outputs"]
     kept = askance.load_judge(aligned.directory)
-    first, *learned = kept.checklist.questions
+    (first,) = load_checklist(Path(aligned.directory) / "inputs" / "checklist.yaml").questions
+    learned = [each for each in kept.checklist.questions if each.id != first.id]
     assert first.text == 'Does the reply deserve the verdict "yes" by its rubric?'
     assert first.rubric == "Look at the input. Would you send the reply the output to the customer?"
     assert {each.text for each in learned} <= {question for _, question in RULES.values()} and len(learned) >= 2
