@@ -138,6 +138,11 @@ class Standing:
         return None
 
     @property
+    def is_hopeless(self) -> bool:
+        """Whether other rejected outputs speak against it by more than a standard error, so that more accepted ones would not save it."""
+        return self.effect is not None and self.effect < -self.noise
+
+    @property
     def is_chance(self) -> bool:
         """Whether rejected outputs that it does not come from say too little for it."""
         return self.effect is not None and self.effect < SAID_NOISE * self.noise

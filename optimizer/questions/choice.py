@@ -177,12 +177,14 @@ class Chooser:
             logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
             found |= {name: self._standing(name, named[name], logits, sides) for name in left}
             ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
-            if all_rejected:  # further accepted ones change little; before, a rare fault may not have been seen
-                ranked = [name for name in ranked if _is_able(found[name])]
             if part is not None:
+                if (
+                    all_rejected
+                ):  # before, a rare fault may not have been seen; and a few accepted ones tell their centre roughly
+                    ranked = [name for name in ranked if not _is_hopeless(found[name])]
                 left, out = _cut(ranked, room, NO_ROOM[1])
                 unused |= out
-        ranked = ranked if left else []
+        ranked = [name for name in ranked if _is_able(found[name])] if left else []
         unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
         said = [name for name in ranked if not _is_chance(found[name])]
         remarks = {name: _remark(each) for name, each in named.items()}
@@ -424,6 +426,10 @@ def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[st
 
 def _is_able(found: Standing | None) -> bool:
     return found is not None and found.problem is None
+
+
+def _is_hopeless(found: Standing | None) -> bool:
+    return found is None or found.is_hopeless
 
 
 def _is_chance(found: Standing | None) -> bool:

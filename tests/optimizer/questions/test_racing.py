@@ -14,6 +14,7 @@ from askance.evaluation.scoring import Targets
 from askance.optimizer.questions import racing
 from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
+from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.racing import NO_ROOM, SCREENED, joining, left_after, steps
 from askance.prompts.examples import Example
 from tests.conftest import share
@@ -116,3 +117,16 @@ def test_what_is_usual_goes_by_the_different_comments_that_are_read() -> None:
     assert usual_calls([EXAMPLES], 60, TARGETS, **KNOWN, before=read) is None
     accepted_only = [each if int(each.id[1:]) > 23 else each.model_copy(update={"comment": ()}) for each in EXAMPLES]
     assert usual_calls([accepted_only], 60, TARGETS, **KNOWN) is None
+
+
+@pytest.mark.parametrize(
+    ("effect", "noise", "hopeless"), [(-0.3, 0.2, True), (-0.1, 0.2, False), (0.2, 0.1, False), (None, 0.0, False)]
+)
+def test_a_few_accepted_outputs_rule_out_only_what_rejected_ones_clearly_speak_against(
+    effect: float | None, noise: float, hopeless: bool
+) -> None:
+    found = Standing(1.0, effect, noise)
+    assert found.is_hopeless is hopeless
+    assert (found.problem is not None) is (effect is not None and effect <= 0), (
+        "on all examples it has to speak for itself"
+    )
