@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -33,11 +34,16 @@ LOOK_SECONDS = 0.002
 GGUF_MAGIC = b"GGUF"
 
 
-def available_threads() -> int:
-    """Return how many processors this process may use (its affinity where the system tells it)."""
+def available_processors() -> list[int]:
+    """The processors that this process may use (its affinity where the system tells it)."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def available_threads() -> int:
+    """Return how many processors this process may use."""
+    return len(available_processors())
 
 
 class ProcessorTurns:
@@ -70,12 +76,15 @@ class ProcessorTurns:
             following.release()
             computing.release()
 
-    def _lock(self, name: str) -> FileLock:
+    @cached_property
+    def _place(self) -> Path:
+        """Where the locks are, without what tells them apart."""
         folder = self._folder or cache_directory() / "turns"
         folder.mkdir(parents=True, exist_ok=True)
-        mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(available_threads())
-        which = sha256(repr(sorted(mine)).encode()).hexdigest()[:16]
-        return FileLock(folder / f"{which}.{name}", thread_local=False)
+        return folder / sha256(repr(available_processors()).encode()).hexdigest()[:16]
+
+    def _lock(self, name: str) -> FileLock:
+        return FileLock(self._place.with_suffix(f".{name}"), thread_local=False)
 
 
 async def _locked(lock: FileLock, until: float) -> bool:

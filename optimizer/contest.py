@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
+from math import inf
 
 from ..evaluation.scoring import ExampleScore, coverage
 from ..memory.run_directory import RunDirectory
@@ -230,8 +231,7 @@ class Contest:
         Half of 90 examples is off by .2: of two made-up data sets that showed no gain there, one had +.36 on all, and +.54 on test.
         """
         decision = self.acceptance.decide_crossed(crossed)
-        gain = decision.gain
-        if gain is not None and gain.value is not None and gain.value + (gain.standard_error or 0.0) > 0:
+        if _at_best(decision) > 0:
             return None
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
@@ -239,8 +239,7 @@ class Contest:
         """Whether the judges are no worse, by more than a standard error, on untouched folds once they leave out idle questions of the
         start: those are known to tell little, and what the folds add to that is mostly noise.
         """
-        gain = self.acceptance.decide_crossed(crossed.made_lean()).gain
-        return gain is not None and gain.value is not None and gain.value + (gain.standard_error or 0.0) >= 0
+        return _at_best(self.acceptance.decide_crossed(crossed.made_lean())) >= 0
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""
@@ -370,3 +369,9 @@ def most_tries(edits: int) -> int:
     a further chance to accept one that only seems better.
     """
     return 2 * math.ceil(math.log2(max(edits, 1))) + 1
+
+
+def _at_best(decision: Decision) -> float:
+    """The gain with a standard error more; minus infinity where there is none to speak of."""
+    gain = decision.gain
+    return -inf if gain is None or gain.value is None else gain.value + (gain.standard_error or 0.0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Fate = Literal["stays", "flipped", "dropped", "idle"]
 
-OUTSTANDING, STEEPNESS = 1.75, 1.5
+HALF_BAD, SLOPE = 1.75, 1.5
 """Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a score, as an effect is
 a mean over many outputs. As sharp as there, effects chose worse (63 % of the possible gain in place of 66, 15 worlds)."""
 CONTRAST_NOISE = 1.5
@@ -195,7 +195,7 @@ def badness(values: Vector, fine: Vector) -> Vector:
         fine: Those of accepted outputs, shape (m,), m > 1.
     """
     centre, spread = centre_and_spread(fine)
-    return sigmoid(STEEPNESS * ((values - centre) / spread - OUTSTANDING))
+    return sigmoid(SLOPE * ((values - centre) / spread - HALF_BAD))
 
 
 def standing(

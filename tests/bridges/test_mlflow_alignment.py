@@ -120,6 +120,8 @@ def test_comments_become_questions_of_a_judge_of_mlflow(aligned: Any) -> None:
     kept = askance.load_judge(aligned.directory)
     (first,) = load_checklist(Path(aligned.directory) / "inputs" / "checklist.yaml").questions
     learned = [each for each in kept.checklist.questions if each.id != first.id]
+    revised = aligned.askance_run.result["revised_questions"]
+    assert [(each["id"], each["what"]) for each in revised] == [(first.id, "dropped")], "it tells nothing"
     assert first.text == 'Does the reply deserve the verdict "yes" by its rubric?'
     assert first.rubric == "Look at the input. Would you send the reply the output to the customer?"
     assert {each.text for each in learned} <= {question for _, question in RULES.values()} and len(learned) >= 2
