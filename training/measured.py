@@ -188,7 +188,7 @@ def figures_on_test(
 
 
 def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
-    """Milliseconds of the processor that a verdict takes, asked in batches and asked alone."""
+    """Milliseconds of the processor that a verdict takes, asked in batches, those on an output together, and asked alone."""
     some = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
     alone = some[: max(1, len(some) // 8)]
     reader.levels(some[:1])

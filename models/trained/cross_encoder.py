@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...prompts.errors import InputError
 from .torch_tools import by_length, device, load, quiet, torch_library
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .bases import Base
     from .scored_text import ScoredText
-    from .scorer_file import ScorerFile
+    from .scorer_file import NetworkKind, ScorerFile
 
 AT_ONCE = 16
 """Texts that go through the network together."""
@@ -22,7 +22,7 @@ AT_ONCE = 16
 class CrossEncoder:
     """A ``transformers`` encoder with a head for sequence classification; see :class:`~.network.Network`."""
 
-    kind: Final = "cross-encoder"
+    kind: ClassVar[NetworkKind] = "cross-encoder"
     base_weights = None
 
     def __init__(self, model: Any, tokenizer: Any, longest: int, precision: Literal["bfloat16"] | None = None) -> None:
@@ -33,9 +33,7 @@ class CrossEncoder:
         self.training(False)
 
     @classmethod
-    def start(
-        cls, base: Base, *, levels: int, longest: int, seed: int, precision: Literal["bfloat16"] | None
-    ) -> CrossEncoder:
+    def start(cls, base: Base, *, levels: int, longest: int, seed: int, precision: Literal["bfloat16"] | None) -> Self:
         """See :func:`~.network.start_network`."""
         torch_library().manual_seed(seed)
         model, tokenizer = _load(base.place, base.name, num_labels=levels, ignore_mismatched_sizes=True)
@@ -45,7 +43,7 @@ class CrossEncoder:
         return cls(model, tokenizer, longest, precision)
 
     @classmethod
-    def open(cls, folder: Path, file: ScorerFile) -> CrossEncoder:
+    def open(cls, folder: Path, file: ScorerFile) -> Self:
         """See :func:`~.network.open_network`."""
         model, tokenizer = _load(str(folder), str(folder))
         if model.config.num_labels != file.levels:

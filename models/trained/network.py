@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .bases import Base
+    from .cross_encoder import CrossEncoder
     from .scored_text import ScoredText
     from .scorer_file import NetworkKind, ScorerFile
 
@@ -80,7 +81,7 @@ def start_network(
     """A network that is to be trained, whose new numbers come from the seed.
 
     It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or yes.
-    An encoder reads in the precision named.
+    An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
 
     Raises:
         InputError: The base is none that can be trained. MissingExtraError: A package is missing.
@@ -89,9 +90,7 @@ def start_network(
         from .causal import CausalNetwork
 
         return CausalNetwork.start(base, longest=longest, seed=seed, rank=rank)
-    from .cross_encoder import CrossEncoder
-
-    return CrossEncoder.start(
+    return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(
         base, levels=levels, longest=longest, seed=seed, precision=None if precision == "float32" else precision
     )
 
@@ -106,6 +105,11 @@ def open_network(folder: Path, file: ScorerFile) -> Network:
         from .causal import CausalNetwork
 
         return CausalNetwork.open(folder, file)
-    from .cross_encoder import CrossEncoder
+    return _encoder(file.kind).open(folder, file)
 
-    return CrossEncoder.open(folder, file)
+
+def _encoder(kind: NetworkKind) -> type[CrossEncoder]:
+    from .cross_encoder import CrossEncoder
+    from .shared_encoder import SharedEncoder
+
+    return SharedEncoder if kind == "shared-encoder" else CrossEncoder

@@ -26,6 +26,11 @@ class ScoredText:
     """The conversation in which a judge is asked the question, for a network that reads that; else none."""
 
     @property
+    def read(self) -> tuple[str, str]:
+        """The output and what it was made from: the same for all questions on it that see the same."""
+        return self.output, self.given
+
+    @property
     def segments(self) -> tuple[str, str]:
         """Question and output, and what the output was made from."""
         return f"{self.asked}\n{self.output}", self.given

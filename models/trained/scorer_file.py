@@ -16,8 +16,12 @@ SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
 GGUF_FILE = "model.gguf"
 """A causal scorer as one file for the embedded server, if it was asked for."""
-NetworkKind = Literal["cross-encoder", "causal"]
-WEIGHTS_FILES = {"cross-encoder": "model.safetensors", "causal": "adapter_model.safetensors"}
+NetworkKind = Literal["cross-encoder", "shared-encoder", "causal"]
+WEIGHTS_FILES = {
+    "cross-encoder": "model.safetensors",
+    "shared-encoder": "model.safetensors",
+    "causal": "adapter_model.safetensors",
+}
 """By kind; those of a causal model are LoRA matrices, as peft names them."""
 CLIP = 1e-6
 """P(yes) is kept this far from 0 and 1 before its log-odds are taken."""
@@ -39,7 +43,7 @@ class ScorerFile(BaseModel):
     levels: int = Field(ge=2, le=11)
     """Score levels that it tells apart; 2 are no and yes."""
     longest: int = Field(ge=16)
-    """Tokens that it reads at most."""
+    """Tokens that it reads of a text at most."""
     precision: Literal["bfloat16"] | None = None
     """What an encoder reads in; None is single precision."""
     rationale_tokens: int | None = Field(None, ge=4)

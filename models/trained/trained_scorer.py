@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 """Texts that are answered together: so many callers wait for their answers at once."""
 DIGITS = 6
-"""Places of P(yes): which texts share a batch changes those beyond them."""
+"""Places of P(yes): which texts share a batch changes those beyond them, in bfloat16 the third."""
 
 
 class _Said(NamedTuple):

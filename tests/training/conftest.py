@@ -53,7 +53,7 @@ def said(examples: list[Example]) -> VerdictColumns:
     )
 
 
-SMALL = {"longest": 32, "learning_rate": 2e-3, "batch_size": 16, "epochs": 8, "resamples": 100, "patience": 9}
+SMALL = {"longest": 32, "learning_rate": 4e-3, "batch_size": 16, "epochs": 8, "resamples": 100, "patience": 9}
 
 
 def options(**given: Any) -> TrainOptions:
@@ -113,7 +113,7 @@ def random_llama(folder: Path, template: str, *, further: Sequence[str] = (), lo
         vocab_size=len(vocabulary),
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=4,
         max_position_embeddings=longest,
         initializer_range=0.3,
