@@ -56,7 +56,8 @@ class Base:
         Raises:
             InputError: Its configuration cannot be read.
         """
-        return self.file is None and self._configuration.get("model_type") == "bert"
+        found = {} if self.file is not None else self._configuration
+        return found.get("model_type") == "bert" and found.get("type_vocab_size", 2) > 1
 
     @cached_property
     def _configuration(self) -> Mapping[str, Any]:

@@ -55,18 +55,17 @@ class SharedEncoder(CrossEncoder):
             places.setdefault(each.read, []).append(place)
         outputs = self._cut(*_columns(list(places)))
         asked = {each.asked: None for each in texts}
-        question = dict(zip(asked, self._cut(list(asked)), strict=True))
+        question = dict(zip(asked, self._cut(list(asked))["input_ids"], strict=True))
         return [
-            _row(output, [question[texts[each].asked] for each in some], some)
-            for output, of in zip(outputs, places.values(), strict=True)
+            _row(tokens, types, [question[texts[each].asked] for each in some], some)
+            for tokens, types, of in zip(outputs["input_ids"], outputs["token_type_ids"], places.values(), strict=True)
             for some in (of[begin : begin + QUESTIONS] for begin in range(0, len(of), QUESTIONS))
         ]
 
-    def _cut(self, *columns: Sequence[str]) -> list[list[int]]:
-        found: list[list[int]] = self._tokenizer(*columns, truncation="longest_first", max_length=self.longest)[
-            "input_ids"
-        ]
-        return found
+    def _cut(self, *columns: Sequence[str]) -> Any:
+        return self._tokenizer(
+            *columns, truncation="longest_first", max_length=self.longest, return_token_type_ids=True
+        )
 
     def _logits_of(self, rows: Sequence[_Row], some: Sequence[int], most: int) -> Any:
         """Shape (rows, most, levels); where a row has fewer questions, what stands there means nothing."""
@@ -75,6 +74,7 @@ class SharedEncoder(CrossEncoder):
         width = max(len(each.tokens) for each in chosen)
         tokens = _tensor(torch, [each.tokens for each in chosen], width, self._tokenizer.pad_token_id)
         positions = _tensor(torch, [each.positions for each in chosen], width, 0)
+        types = _tensor(torch, [each.types for each in chosen], width, 0)
         parts = _tensor(torch, [each.parts for each in chosen], width, NOTHING)
         own = parts[:, None, :] == torch.arange(1, most + 1)[:, None]
         shares = own / own.sum(-1, keepdim=True).clamp(min=1)
@@ -85,7 +85,7 @@ class SharedEncoder(CrossEncoder):
                 read = model.bert(
                     input_ids=tokens.to(self.device),
                     attention_mask=seen[:, None].to(self.device),
-                    token_type_ids=(parts > OUTPUT).long().to(self.device),
+                    token_type_ids=types.to(self.device),
                     position_ids=positions.to(self.device),
                 ).last_hidden_state.float()
             return model.classifier(model.dropout(shares.to(self.device) @ read))
@@ -97,19 +97,22 @@ class _Row(NamedTuple):
     tokens: list[int]
     positions: list[int]
     """Of each token within the output or within its question."""
+    types: list[int]
+    """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
     parts: list[int]
     """What each token belongs to."""
     places: list[int]
     """Of the questions' texts, among all that are asked for."""
 
 
-def _row(output: list[int], questions: Sequence[list[int]], places: list[int]) -> _Row:
-    tokens, positions, parts = [*output], [*range(len(output))], [OUTPUT] * len(output)
+def _row(output: list[int], types: list[int], questions: Sequence[list[int]], places: list[int]) -> _Row:
+    tokens, positions, parts, types = [*output], [*range(len(output))], [OUTPUT] * len(output), [*types]
     for number, each in enumerate(questions, 1):
         tokens += each
         positions += range(len(each))
         parts += [number] * len(each)
-    return _Row(tokens, positions, parts, places)
+        types += [1] * len(each)
+    return _Row(tokens, positions, types, parts, places)
 
 
 def _tensor(torch: Any, rows: Sequence[list[int]], width: int, filled_with: int) -> Any:
