@@ -136,39 +136,48 @@ def figures_on_test(
     items: Sequence[TrainingItem],
     checklist: Checklist,
     teacher: VerdictColumns | None,
-    base: VerdictColumns,
+    others: Mapping[str, VerdictColumns],
     options: TrainOptions,
 ) -> dict[str, Any]:
-    """Scorer, teacher, base and people on the test examples, and on the test pairs.
+    """Scorer, teacher, others and people on the test examples, and on the test pairs.
+
+    Args:
+        reader: The scorer.
+        file: Its calibration.
+        examples: Of test.
+        items: What was wanted of them.
+        checklist: The questions.
+        teacher: The teacher's verdicts.
+        others: Verdicts of the untrained ``base``, and of what else stands beside the scorer, by its name.
+        options: Scale, resamples and seed.
 
     Returns:
-        ``people`` (scorer's, teacher's and untrained base's correlations with people, each over all dimensions and on each),
-        ``beyond`` (how far the scorer's Spearman with people is above
-        the teacher's and the base's), ``base`` (the base's with the teacher's scores), ``teacher`` (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
+        ``people`` (correlations with people of the scorer, the teacher and each of the others, over all dimensions and on each),
+        ``beyond`` (how far the scorer's Spearman with people is above each of theirs), ``base`` (the base's with the teacher's scores),
+        ``teacher`` (the scorer's with the teacher's scores and its P(yes) with the teacher's on each question), ``verdicts`` (its P(yes)
         with the wanted one over all questions, documents resampled), and ``preferences`` (share of the decided pairs of which the preferred output has the higher score).
     """
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
     verdicts = verdicts_of(reader, examples, checklist, file)
     scores = score_examples(examples, checklist, verdicts)
-    untrained = score_examples(examples, checklist, base)
+    beside = {name: score_examples(examples, checklist, each) for name, each in others.items()}
     ids = {each.id for each in examples}
     theirs = [each for each in teacher or () if each.example in ids]
     taught = score_examples(examples, checklist, theirs) if theirs else None
     if examples and human_dimensions(examples, checklist):
         people = human_targets(examples, checklist, options.human_scale)
-        found["people"] = {"scorer": measure(scores, people, examples, **sampling).to_dict()}
-        if taught is not None:
-            found["people"]["teacher"] = measure(taught, people, examples, **sampling).to_dict()
-        found["people"]["base"] = measure(untrained, people, examples, **sampling).to_dict()
+        apart = ({} if taught is None else {"teacher": taught}) | beside
+        found["people"] = {
+            name: measure(each, people, examples, **sampling).to_dict()
+            for name, each in ({"scorer": scores} | apart).items()
+        }
         found["beyond"] = {
-            name: difference_dict(_ahead(other, scores, people, examples, sampling))
-            for name, other in (("teacher", taught), ("base", untrained))
-            if other is not None
+            name: difference_dict(_ahead(other, scores, people, examples, sampling)) for name, other in apart.items()
         }
     if taught is not None:
         wanted = source_targets(checklist, taught)
-        found["base"] = measure(untrained, wanted, examples, **sampling).to_dict()
+        found["base"] = measure(beside["base"], wanted, examples, **sampling).to_dict()
         found["teacher"] = measure(scores, wanted, examples, **sampling).to_dict()
         found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
     single = [each for each in items if each.kind == "verdict"]

@@ -35,7 +35,7 @@ from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
 from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
 from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
 from .trainer import Trainer
-from .trust import compared, people_alone, rated_validation
+from .trust import NOT_KEPT, compared, people_alone, rated_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -247,12 +247,13 @@ class TrainJob:
         rated = rated_validation(self._whole("validation", groups), self.checklist, mixture)
         alone = people_alone(mixture, len(rated), settings)
         _check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
-        base = verdicts_of(ScorerReader(network, _text_of(self.prompt)), tested, self.checklist)
+        others = {"base": self._said(network, tested)}
         folder = self.output / CHECKPOINTS
         curve, trust = self._learned(network, mixture, groups, shown), None
         if alone is not None:
             kept = self._held_against_people(network, curve, alone, rated, groups, shown)
-            network, curve, mixture, trust = kept
+            network, curve, mixture, trust, other = kept
+            others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
         reasons = None
         if self.writing is not None:
             places, causal = (self.output / RATIONALES_FILE, folder / DPO), cast("CausalNetwork", network)
@@ -261,7 +262,7 @@ class TrainJob:
                 shown.say(f"Note: {dpo_left_out(reasons)}.")
         shown.phase("looking at test")
         cut_off = {"share": cut, "longest": most}
-        result = self._measured(network, curve, mixture, trust, reasons, tested, base, remarks, cut_off)
+        result = self._measured(network, curve, mixture, trust, reasons, tested, others, remarks, cut_off)
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return network, result
@@ -305,19 +306,21 @@ class TrainJob:
         rated: Sequence[Example],
         groups: Mapping[str, str],
         shown: Watcher,
-    ) -> tuple[Network, LossCurve, Mixture, dict[str, Any]]:
-        """A network that learned from people alone beside this one; what is kept of both, and why."""
+    ) -> tuple[Network, LossCurve, Mixture, dict[str, Any], Network]:
+        """A network that learned from people alone beside this one; what is kept of both, why, and the other one."""
         shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
         other = self._started()
         learned = self._learned(other, alone, groups, shown, PEOPLE)
-        both, people = (
-            verdicts_of(ScorerReader(each, _text_of(self.prompt)), rated, self.checklist) for each in (network, other)
-        )
+        both, people = (self._said(each, rated) for each in (network, other))
         found = compared(both, people, rated, self.checklist, self.settings)
         found["cpu_seconds"] = learned.cpu_seconds if found["kept"] == "both" else curve.cpu_seconds
         if found["kept"] == "both":
-            return network, curve, self.mixture, found
-        return other, learned, alone, found
+            return network, curve, self.mixture, found, other
+        return other, learned, alone, found, network
+
+    def _said(self, network: Network, examples: Sequence[Example]) -> VerdictColumns:
+        """A network's verdicts, before calibration."""
+        return verdicts_of(ScorerReader(network, _text_of(self.prompt)), examples, self.checklist)
 
     def _whole(self, part: str, groups: Mapping[str, str]) -> list[Example]:
         """The examples of a part; those that must not be divided are one document."""
@@ -335,7 +338,7 @@ class TrainJob:
         trust: Mapping[str, Any] | None,
         reasons: Mapping[str, Any] | None,
         tested: Sequence[Example],
-        base: VerdictColumns,
+        others: Mapping[str, VerdictColumns],
         remarks: Sequence[str],
         cut: Mapping[str, float],
     ) -> TrainResult:
@@ -362,7 +365,7 @@ class TrainJob:
             questions=tuple(each.id for each in self.checklist.questions),
         )
         file.write(self.output)
-        of_test = (file, tested, mixture.test, self.checklist, self.teacher, base, settings)
+        of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
         figures = figures_on_test(reader, *of_test)
         if reasons is not None:
             other = ScorerReader(network, text_of, most if answers is None else None)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "askance.train/1"
 RESULT_FILE = "train.json"
+_OTHERS = {"people_alone": "scorer from people alone", "with_verdicts": "scorer with the verdicts"}
+"""A scorer that was not kept, by its name in the figures on test."""
+_WHOSE = {"teacher": "its teacher's", "base": "its base's"} | {
+    name: f"that of the {each}" for name, each in _OTHERS.items()
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +80,7 @@ class TrainResult(Shown):
             )
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
-                yield f"Its rank correlation with people less its {name}'s: {Figure.of(found, '+.3f')}."
+                yield f"Its rank correlation with people less {_WHOSE[name]}: {Figure.of(found, '+.3f')}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         yield from rationales_said(data)
@@ -95,7 +100,7 @@ class TrainResult(Shown):
         test = self.data["test"]
         rows: list[dict[str, Any]] = []
         for name, found in test.get("people", {}).items():
-            rows += _rows_of(f"{name} with people", found)
+            rows += _rows_of(f"{_OTHERS.get(name, name)} with people", found)
         if "verdicts" in test:
             found = test["verdicts"]
             rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})

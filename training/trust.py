@@ -31,6 +31,8 @@ FEWEST_RATED = 20
 """Outputs of validation with people's scores from which these can tell."""
 NOISE = 1.0
 """Standard errors by which people alone have to teach more: what both say is more to learn from."""
+NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}
+"""By which scorer is kept, what the other one is called in the figures on test."""
 
 
 def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture | None:

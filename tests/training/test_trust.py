@@ -10,6 +10,7 @@ from askance.models.trained.network import open_network
 from askance.models.trained.scored_text import scored_text
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.examples import Example
+from askance.prompts.rows import read_object
 from askance.prompts.verdicts import Verdict, VerdictColumns
 from askance.report.scorer import render_scorer
 from askance.training.train import train
@@ -43,7 +44,7 @@ def rated(count: int, share: int) -> list[Example]:
 
 @pytest.fixture(scope="module")
 def distrusted(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
-    place, examples = tmp_path_factory.mktemp("trust") / "scorer", rated(360, 2)
+    place, examples = tmp_path_factory.mktemp("trust") / "scorer", rated(360, 1)
     return train(examples, checklist=CHECKLIST, output=place, base=str(tiny_base), verdicts=misled(examples), **SMALL)
 
 
@@ -54,6 +55,10 @@ def test_a_teacher_that_people_disagree_with_is_not_learned_from(distrusted: Tra
     assert trust["people_ahead"]["value"] == pytest.approx(trust["people"] - trust["both"])
     people = distrusted.data["test"]["people"]
     assert people["scorer"]["spearman"] > 0.6 > 0 > people["teacher"]["spearman"]
+    assert people["with_verdicts"]["spearman"] < people["scorer"]["spearman"] and "people_alone" not in people
+    ahead = distrusted.data["test"]["beyond"]["with_verdicts"]
+    assert ahead["value"] == pytest.approx(people["scorer"]["spearman"] - people["with_verdicts"]["spearman"])
+    assert ahead["low"] > 0 and "less that of the scorer with the verdicts: +" in str(distrusted)
     assert "Its teacher's verdicts were left out: without them it agrees with people on 60 outputs" in str(distrusted)
     page = render_scorer(distrusted.data, "train.json")
     assert "Its teacher&#39;s verdicts were left out" in page and "learned from none of the verdicts" in page
@@ -63,7 +68,7 @@ def test_a_teacher_that_people_disagree_with_is_not_learned_from(distrusted: Tra
 
 
 def test_the_weights_are_those_of_people_alone(distrusted: TrainResult, tiny_base: Path, tmp_path: Path) -> None:
-    examples = rated(360, 2)
+    examples = rated(360, 1)
     train(examples, checklist=CHECKLIST, output=tmp_path / "alone", base=str(tiny_base), **SMALL)
     texts = [scored_text(question, each) for each in examples[:6] for question in CHECKLIST.questions]
     one, other = (
@@ -79,6 +84,13 @@ def test_a_teacher_that_people_agree_with_is(tiny_base: Path, tmp_path: Path) ->
     found = train(examples, output=tmp_path / "a", **given)
     assert found.data["trust"]["kept"] == "both"
     assert "Its teacher's verdicts were learned from: with them it agrees" in str(found)
+    people = found.data["test"]["people"]
+    assert [*people] == ["scorer", "teacher", "base", "people_alone"]
+    train(examples, output=tmp_path / "b", **given | {"verdicts": None})
+    alone = read_object(tmp_path / "b" / "train.json", "result")["test"]["people"]["scorer"]["spearman"]
+    assert people["people_alone"]["spearman"] == pytest.approx(alone)
+    assert "less that of the scorer from people alone" in str(found)
+    assert "scorer from people alone with people" in render_scorer(found.data, "train.json")
 
 
 def test_verdicts_are_trusted_where_that_is_said_and_where_people_rated_too_little(
