@@ -279,7 +279,8 @@ def test_calibration_error_and_break_even() -> None:
 
 def test_people_say_how_far_the_scorer_is_ahead_of_its_base_and_its_teacher(trained: TrainResult) -> None:
     test = trained.data["test"]
-    assert {*test["people"]} == {"scorer", "teacher", "base"} and {*test["beyond"]} == {"teacher", "base"}
+    assert {*test["people"]} == {"scorer", "teacher", "base", "people_alone"}
+    assert {*test["beyond"]} == {"teacher", "base", "people_alone"}
     for name, found in test["beyond"].items():
         apart = test["people"]["scorer"]["spearman"] - test["people"][name]["spearman"]
         assert found["value"] == pytest.approx(apart) and found["low"] <= found["value"] <= found["high"]
