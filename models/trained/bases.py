@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ...prompts.rows import read_object
@@ -63,8 +63,10 @@ class Base:
     def _configuration(self) -> Mapping[str, Any]:
         if Path(self.place).is_dir():
             return read_object(Path(self.place) / "config.json", "configuration of a model")
-        found: Any = load(lambda use: use.AutoConfig.from_pretrained(self.place), self.name, "a model")
-        return cast("dict[str, Any]", found.to_dict())
+        found: dict[str, Any] = load(
+            lambda use: use.AutoConfig.from_pretrained(self.place).to_dict(), self.name, "a model"
+        )
+        return found
 
     @property
     def given(self) -> dict[str, Any]:

@@ -54,11 +54,17 @@ class CrossEncoder:
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
-        if not texts:
+        pairs = [self._pair(each) for each in texts]
+        each_once = list(dict.fromkeys(pairs))
+        if not pairs:
             return []
-        first, second = zip(*(each.segments for each in texts), strict=True)
-        encoded = self._tokenizer(list(first), list(second), truncation=False, verbose=False)
-        return [len(each) for each in encoded["input_ids"]]
+        encoded = self._tokenizer(*columns(each_once), truncation=False, verbose=False)["input_ids"]
+        length = dict(zip(each_once, map(len, encoded), strict=True))
+        return [length[each] for each in pairs]
+
+    def _pair(self, text: ScoredText) -> tuple[str, str]:
+        """What the tokenizer is given of a text."""
+        return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of each score level; shape (texts, levels)."""
@@ -67,10 +73,8 @@ class CrossEncoder:
         return self._torch.log_softmax(logits, dim=-1)
 
     def _logits(self, texts: Sequence[ScoredText]) -> Any:
-        first, second = zip(*(each.segments for each in texts), strict=True)
         given = self._tokenizer(
-            list(first),
-            list(second),
+            *columns([self._pair(each) for each in texts]),
             truncation="longest_first",
             max_length=self.longest,
             padding=True,
@@ -102,6 +106,12 @@ class CrossEncoder:
         with quiet():
             self._model.save_pretrained(folder)
             self._tokenizer.save_pretrained(folder)
+
+
+def columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Pairs of texts as a tokenizer wants them: all that come first, and all that come second."""
+    first, second = zip(*pairs, strict=True)
+    return [*first], [*second]
 
 
 def _load(place: str, name: str, **options: Any) -> tuple[Any, Any]:

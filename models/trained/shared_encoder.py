@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from .cross_encoder import CrossEncoder
+from .cross_encoder import CrossEncoder, columns
 from .torch_tools import by_length
 
 if TYPE_CHECKING:
@@ -32,12 +32,9 @@ class SharedEncoder(CrossEncoder):
 
     kind: ClassVar[NetworkKind] = "shared-encoder"
 
-    def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
-        """Tokens of each output with what it was made from, none cut; the question's are not counted."""
-        if not texts:
-            return []
-        encoded = self._tokenizer(*_columns([each.read for each in texts]), truncation=False, verbose=False)
-        return [len(each) for each in encoded["input_ids"]]
+    def _pair(self, text: ScoredText) -> tuple[str, str]:
+        """The output with what it was made from: the question's tokens are read beside them, and not counted."""
+        return text.read
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of each score level; shape (texts, levels)."""
@@ -52,8 +49,8 @@ class SharedEncoder(CrossEncoder):
         """The texts by what is read once for all of them."""
         places: dict[tuple[str, str], list[int]] = {}
         for place, each in enumerate(texts):
-            places.setdefault(each.read, []).append(place)
-        outputs = self._cut(*_columns(list(places)))
+            places.setdefault(self._pair(each), []).append(place)
+        outputs = self._cut(*columns(list(places)))
         asked = {each.asked: None for each in texts}
         question = dict(zip(asked, self._cut(list(asked))["input_ids"], strict=True))
         return [
@@ -117,8 +114,3 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 
 def _tensor(torch: Any, rows: Sequence[list[int]], width: int, filled_with: int) -> Any:
     return torch.tensor([[*each, *[filled_with] * (width - len(each))] for each in rows])
-
-
-def _columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    first, second = zip(*pairs, strict=True)
-    return [*first], [*second]
