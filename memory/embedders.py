@@ -1,6 +1,6 @@
 """Sentences to vectors: small embedding models behind one method, none loaded before it is asked for.
 
-What each is worth for lessons was measured (docs/results.md): MiniLM finds paraphrases
+What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases
 that averaged word vectors miss, and no model tells "answer no if" from "do not answer no merely because".
 Vectors therefore only pick *candidates*; a language model decides.
 """
@@ -70,7 +70,7 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
 def blocking_similarity(name: str) -> float:
     """Return the cosine below which two lessons need not be shown to the deduplicator, in [-1, 1].
 
-    One step of .05 below the cosine that kept 95 % of 48 paraphrases (docs/results.md),
+    One step of .05 below the cosine that kept 95 % of 48 paraphrases (docs/results/choosing.md),
     as 48 pairs leave room for error. For an embedder nobody measured it is -1: no pair is ruled out, and only
     the number of neighbours limits the candidates.
     """

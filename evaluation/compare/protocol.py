@@ -1,7 +1,7 @@
 """What a judge is: something that gives an example a score in [0, 1] on each dimension, or says why it cannot.
 
 All judges of a comparison lay the example out in the same way and before what they ask, so that it stays in the model's
-prompt cache (docs/results.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost
+prompt cache (docs/results/machine.md, "Where the example stands in the prompt"); each has a meter that counts what it would cost
 by itself.
 """
 

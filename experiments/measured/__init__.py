@@ -1,1 +1,1 @@
-"""What was measured, one file a question; each writes the figures that docs/results.md quotes."""
+"""What was measured, one file a question; each writes the figures that the pages in docs/results quotes."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["each", "batched"]
 GROUP = 8
-"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results.md``: a mean area under the curve of .70
+"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a mean area under the curve of .70
 and .75)."""
 BOTH_WAYS = 2 * GROUP
 """Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many calls and

@@ -16,7 +16,7 @@ then exchanges of one question for another, each of which must gain more than it
 that choose, the set never tells less than the k best one by one. On other examples it can: the best of many estimates
 is too high, the more so the more were looked at, which is why exchanges have to clear their noise.
 
-All were measured against a known truth and on held-out examples (docs/results.md, "Choosing questions by information").
+All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by information").
 """
 
 from __future__ import annotations
