@@ -1,11 +1,11 @@
-"""What every agent that answers in a schema is: a model behind the gateway, asked in the name of a role."""
+"""What every agent is: a model behind the gateway, asked in the name of a role for a record or for plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from ..models.base import Message, Model
+from ..models.base import Answer, Message, Model, Parameters, make_request
 from ..models.gateway import Gateway
 from ..models.structured import Reply, ask_for
 
@@ -55,3 +55,13 @@ class Agent:
             check=check,
             forget=self.forgets,
         )
+
+    async def _say(self, messages: Sequence[Message], *, max_tokens: int) -> Answer:
+        """A reply in plain text, at temperature 0.
+
+        Raises:
+            BudgetExceededError: A cap was reached.
+            ModelError: No reply.
+        """
+        request = make_request(self._model.identity, messages, Parameters(max_tokens, 0.0, self._seed))
+        return await self._gateway.ask(self.role, self._model, request)

@@ -72,6 +72,8 @@ LOOKUP_BLOCK = 5_000
 and a lookup takes four fifths of the time."""
 TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
+NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
+"""What to do about an endpoint without log-probabilities."""
 LEAST_MASS = 0.1
 """A one-token reply whose yes and no together are less likely than this is no answer."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
@@ -105,7 +107,7 @@ class Ask:
     @property
     def messages(self) -> list[Message]:
         """The conversation, as it is sent."""
-        return _opening(self.framing, self.framing.before + self.rest)
+        return opening(self.framing, self.framing.before + self.rest)
 
     def request(self) -> Request:
         """The request; it has the key that was computed without building it."""
@@ -192,7 +194,7 @@ class OneByOne(ABC):
         parameters, word = _for_replicate(self._parameters, replicate), self.wants_a_word
         for sees, asked in self._by_view.items():
             framing = self._frame(example, sees)
-            keys = RequestKey(identity, parameters, replicate, _opening(framing, framing.before))
+            keys = RequestKey(identity, parameters, replicate, opening(framing, framing.before))
             for place, question, block in asked:
                 rest, index = block + framing.after, position + place
                 yield Ask(index, example, (question,), replicate, keys.key(rest), framing, rest, parameters, word)
@@ -308,7 +310,7 @@ class BatchedAsking:
             batched_schema(questions, explained=self.explained),
         )
         parameters = _for_replicate(whole, replicate)
-        key = RequestKey(identity, parameters, replicate, _opening(framing, framing.before)).key(rest)
+        key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
@@ -338,7 +340,8 @@ def _for_replicate(parameters: Parameters, replicate: int) -> Parameters:
     return replace(parameters, seed=parameters.seed + replicate)
 
 
-def _opening(framing: Framing, content: str) -> list[Message]:
+def opening(framing: Framing, content: str) -> list[Message]:
+    """The conversation up to the first answer, whose user says ``content``."""
     system: list[Message] = [("system", framing.system)] if framing.system is not None else []
     return [*system, ("user", content)]
 

@@ -22,7 +22,7 @@ from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import excerpt
 from .agent import Agent
 from .note_taker import NoteTaker, one_of
-from .notes import Case, given_reason, show_output
+from .notes import Case, both_answers, given_reason, show_output
 from .rules import LONGEST_RULE, Direction, RuleMaker
 
 MOST_RULES = 3
@@ -212,14 +212,7 @@ class FreeNoteTaker(Agent):
 
 def _told(case: Case) -> FencedText:
     """One question of an example: what was answered, and what should have been."""
-    return render(
-        "free_notes_question",
-        question=case.question.text,
-        target_answer="yes" if case.disagreement.target else "no",
-        target_reason=given_reason(case, "target", " "),
-        reference_answer="yes" if case.disagreement.reference else "no",
-        reference_reason=given_reason(case, "reference", " "),
-    )
+    return render("free_notes_question", question=case.question.text, **both_answers(case))
 
 
 def _lesson(lesson_id: str, text: str, cases: Sequence[Case]) -> Lesson:

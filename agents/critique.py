@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -30,23 +28,13 @@ class Critique(BaseModel):
     better: str = Field(max_length=300)
 
 
-@dataclass(frozen=True)
-class Reviewed:
-    """A rule that stood its critique."""
-
-    text: str
-    outcome: Literal["accepted", "revised"]
-    reason: str
-    """What the critique said of the rule as it was."""
-
-
 class Critic(Agent):
     """A model that checks one rule in one short call: it sees outputs, never documents."""
 
     role = "note_taker"
 
-    async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> Reviewed:
-        """Check a rule.
+    async def review(self, rule: str, case: str, mend: Callable[[str], str], *, has_other: bool) -> str:
+        """Check a rule; returns it, or the better one that the critique proposes.
 
         Args:
             rule: The rule.
@@ -60,17 +48,17 @@ class Critic(Agent):
             ModelError: No reply.
         """
         found = await self._ask(template("critique"), case, Critique, max_tokens=250)
-        reason = " ".join(found.reason.split())
         problem = _problem(found, has_other=has_other)
         if problem is None:
-            return Reviewed(rule, "accepted", reason)
+            return rule
+        why = f"{problem} ({' '.join(found.reason.split())})"
         try:
             better = mend(found.better)
         except ValueError as error:
-            raise RefusedRuleError(f"{problem} ({reason}), and its revision cannot be used: {error}") from None
+            raise RefusedRuleError(f"{why}, and its revision cannot be used: {error}") from None
         if better == rule:
-            raise RefusedRuleError(f"{problem} ({reason}): {rule}")
-        return Reviewed(better, "revised", f"{problem} ({reason})")
+            raise RefusedRuleError(f"{why}: {rule}")
+        return better
 
 
 def _problem(found: Critique, *, has_other: bool) -> str | None:

@@ -51,15 +51,14 @@ class Deduplicator(Agent):
         def is_complete(relation: Relation) -> None:
             if relation.relation != "new" and not 1 <= relation.of <= len(neighbours):
                 raise ValueError(f'"of" must be a number from 1 to {len(neighbours)}')
-            if relation.relation == "merge" and (order := foreign_order(relation.merged, lesson.text)):
+            if relation.relation != "merge":
+                return
+            if order := foreign_order(relation.merged, lesson.text):
                 raise ValueError(f'"merged" cannot be used: {order}')
-            begins_alike = free or _beginning(relation.merged) == _beginning(lesson.text)
-            if relation.relation == "merge" and free and len(relation.merged.split()) < 3:
+            if free and len(relation.merged.split()) < 3:
                 raise ValueError('"merged" must be the one sentence that says both')
-            if relation.relation == "merge" and not begins_alike:
-                raise ValueError(
-                    f'"merged" must be one rule that begins like the new lesson: "{_beginning(lesson.text)}"'
-                )
+            if not free and _beginning(relation.merged) != (begins := _beginning(lesson.text)):
+                raise ValueError(f'"merged" must be one rule that begins like the new lesson: "{begins}"')
 
         listed = "\n".join(f"{number}. {each.text}" for number, each in enumerate(neighbours, 1))
         case = render("deduplicator_case", lesson=lesson.text, listed=listed)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..models.base import Answer, Model, ModelError, Request, make_request
+from ..models.base import Answer, Model, ModelError, make_request
 from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
 from ..prompts.examples import Example
@@ -14,12 +14,11 @@ from ..prompts.prompt import Prompt
 from ..prompts.rows import column
 from ..prompts.templates import template
 from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields_of
-from .asking import TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
+from .asking import NO_LOGPROBS, TURN, Ask, Asking, BatchedAsking, EachAsking, in_blocks
 from .buying import Estimate, VerdictBuyer, estimate_asks, work_together
 from .expected_score import ExpectedScoreAsking
 from .judging import DEFAULT, Judging
 
-NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
 NO_LOGPROBS_FOR_SCORES = "Use --scores soft or hard if the endpoint gives none."
@@ -54,7 +53,7 @@ class Evaluator:
         if not examples:
             return VerdictColumns()
         provenance = await self._provenance(examples)
-        draws = self.judging.samples if provenance == "sampled" else 1
+        draws = self.judging.draws(provenance)
         verdicts = await self._collect(examples, provenance, draws, on_verdicts)
         if draws > 1:
             verdicts = _merge_draws(verdicts, draws, len(self.checklist.questions))
@@ -85,11 +84,9 @@ class Evaluator:
         asked = self.judging.p_yes
         settled = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance: Provenance = settled if asked == "auto" else asked
-        draws = self.judging.samples if provenance == "sampled" else 1
-        asking = self._asking(provenance)
+        asks = self._all_asks(self._asking(provenance), examples, self.judging.draws(provenance))
         verdicts = len(examples) * len(self.checklist.questions) * self.judging.repeat
-        price = getattr(self.model, "price", None)
-        return estimate_asks(self._all_asks(asking, examples, draws), verdicts, self.gateway.store, price)
+        return estimate_asks(asks, verdicts, self.gateway.store, getattr(self.model, "price", None))
 
     async def _provenance(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes comes from: settled by the first answer of this model and never changed after."""
@@ -100,8 +97,8 @@ class Evaluator:
         settled = self.gateway.provenance.get(self.model.identity)
         if settled is None:
             answer = await self._first_answer(examples)
-            without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
-            settled = self.gateway.settle(self.model, "logprob" if answer.logprobs else without)
+            found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs
+            settled = self.gateway.settle(self.model, found)
         if expected and settled != "logprob":
             raise ModelError(
                 f"{self.model.name}: the endpoint gives no log-probabilities, which expected scores are read from. "
@@ -123,11 +120,10 @@ class Evaluator:
 
     def _asking(self, provenance: Provenance) -> Asking:
         judging = self.judging
-        explained = judging.explain == "always"
-        logprobs = provenance == "logprob"
-        temperature = judging.sample_temperature if provenance == "sampled" else judging.temperature
+        explained, logprobs = judging.explain == "always", provenance == "logprob"
         if judging.score_scale is not None:
             return self._asking_for_scores(self.checklist.questions, judging.score_scale, explained=explained)
+        temperature = judging.temperature_of(provenance)
         common = (self.prompt, self.checklist.questions, explained, logprobs, temperature, judging.seed)
         return EachAsking(*common) if judging.mode == "each" else BatchedAsking(*common, judging.seed)
 
@@ -196,15 +192,9 @@ class Evaluator:
         question = self.checklist.question(verdict.question)
         asking, said = self._asking_that_led_to(verdict, question)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
-        messages = [
-            *ask.messages,
-            ("assistant", said),
-            ("user", template("explain_answer")),
-        ]
+        messages = [*ask.messages, ("assistant", said), ("user", template("explain_answer"))]
         parameters = replace(ask.parameters, max_tokens=REASON_TOKENS)
-        request: Request = make_request(
-            self.model.identity, messages, parameters, verdict.replicate, framing=ask.framing
-        )
+        request = make_request(self.model.identity, messages, parameters, verdict.replicate, framing=ask.framing)
         answer = await self.gateway.ask(self.role, self.model, request)
         return " ".join(answer.text.split())
 

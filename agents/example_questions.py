@@ -4,7 +4,6 @@ unit tests), and judging by them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from ..prompts.verdicts import VerdictColumns, fields_of
 from .agent import Agent
 from .buying import Estimate, all_together
 from .evaluator import Evaluator
+from .question_writer import wording
 
 DIMENSION = "instructions"
 """The dimension of every question that is written for one example."""
@@ -29,7 +29,6 @@ MOST = 6
 OWN = Checklist(questions=(Question(id="q1", text="Is what the input asks for done?", dimension=DIMENSION),))
 """Stands for the checklists that examples have of their own where only the dimension matters; it is never asked."""
 _TOKENS_A_QUESTION = 120
-_NO_WORDS = re.compile(r"\W+")
 
 
 class _Draft(BaseModel):
@@ -101,8 +100,8 @@ class ExampleQuestions(Agent):
         )
         drafts: list[_Draft] = reply.questions  # type: ignore[attr-defined]
         # Not by embedding: two requirements that differ in one word or number are nearer than most paraphrases.
-        different = {_wording(draft.text): draft for draft in reversed(drafts)}
-        kept = [draft for draft in drafts if different[_wording(draft.text)] is draft]
+        different = {wording(draft.text): draft for draft in reversed(drafts)}
+        kept = [draft for draft in drafts if different[wording(draft.text)] is draft]
         questions = tuple(
             Question(id=f"q{number}", text=draft.text, dimension=DIMENSION, violation=draft.violation)
             for number, draft in enumerate(kept, 1)
@@ -115,11 +114,6 @@ def _ask_something(reply: Any) -> None:
     for draft in reply.questions:
         if not draft.text.endswith("?"):
             raise ValueError(f"'{draft.text[:60]}' is not a question; end each with a question mark")
-
-
-def _wording(text: str) -> str:
-    """The words alone; a text without any stands for itself."""
-    return _NO_WORDS.sub(" ", text).strip().casefold() or text
 
 
 async def judge_by_own(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..prompts.errors import InputError
+from ..prompts.verdicts import Provenance
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,19 @@ class Judging:
                 f"Expected scores are read from log-probabilities, so they do not go with --p-yes {self.p_yes}: leave "
                 "that out, or choose --scores soft or hard."
             )
+
+    @property
+    def without_logprobs(self) -> Provenance:
+        """Where p_yes comes from where an endpoint gives no log-probabilities."""
+        return "sampled" if self.samples > 1 else "hard"
+
+    def draws(self, provenance: Provenance) -> int:
+        """Answers that are asked for to make one verdict."""
+        return self.samples if provenance == "sampled" else 1
+
+    def temperature_of(self, provenance: Provenance) -> float:
+        """The temperature at which they are asked for."""
+        return self.sample_temperature if provenance == "sampled" else self.temperature
 
 
 DEFAULT = Judging()

@@ -19,7 +19,7 @@ from ..prompts.examples import Example
 from ..prompts.prompt import render_example
 from ..prompts.templates import render, template
 from ..prompts.text import clauses, copied_words, fill
-from .notes import Assignment, Case, NoteAgent, Sample, doubted_beside, given_reason, show_output
+from .notes import Assignment, Case, NoteAgent, Sample, both_answers, doubted_beside, show_output
 from .rules import Direction, FaultKinds, ListedKinds, NoteFields, RuleMaker, is_truism, polarity_words
 
 MOST_QUOTES = 12
@@ -94,10 +94,7 @@ class NoteTaker(NoteAgent):
             task=self._task,
             example=render_example(case.example),
             question=case.question.text,
-            target_answer="yes" if case.disagreement.target else "no",
-            target_reason=given_reason(case, "target", " "),
-            reference_answer="yes" if case.disagreement.reference else "no",
-            reference_reason=given_reason(case, "reference", " "),
+            **both_answers(case),
             contrast=self._shown_beside(case, "note_taker_contrast", answer=other, other=answer),
             kinds=one_of(kinds),
             rule_field=case.direction.field,

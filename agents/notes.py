@@ -22,7 +22,7 @@ from ..prompts.lessons import Disagreement, Lesson
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import shorten
 from .agent import Agent
-from .critique import Critic, Reviewed
+from .critique import Critic
 from .rules import Direction, direction_of, likeness
 
 
@@ -124,22 +124,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Note:
-    """A lesson with what it was drawn from."""
-
-    lesson: Lesson
-    quote: str
-    fact: str
-    kind: str
-    usable: int
-    """Samples that passed the guards."""
-    agreeing: int
-    """Those of them that agree with the one that was kept, itself included."""
-    review: Reviewed | None = None
-    """What the critique said, where it was asked."""
-
-
-@dataclass(frozen=True)
 class Assignment:
     """What a model is asked about a case, and what is made of its replies."""
 
@@ -178,10 +162,6 @@ class NoteAgent(Agent, TakesNotes):
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """Draw one lesson."""
-        return (await self.write_note(case, lesson_id)).lesson
-
-    async def write_note(self, case: Case, lesson_id: str) -> Note:
-        """Like :meth:`take_note`; returns the lesson with the quote, the kind, the support and the critique."""
         asked = await self._assignment(case)
         system = template(asked.system)
 
@@ -189,14 +169,12 @@ class NoteAgent(Agent, TakesNotes):
             reply = await self._ask(system, asked.user, asked.record, max_tokens=400, check=asked.read, number=number)
             return asked.read(reply)
 
-        samples = await take_samples(sample, self._settings.samples)
-        best, agreeing = most_agreed(samples)
-        review = None
+        best = most_agreed(await take_samples(sample, self._settings.samples))
+        text = best.text
         if self._settings.critique:
             has_other = case.contrast is not None
-            review = await self._critic.review(best.text, asked.doubts(best), asked.mend, has_other=has_other)
-        lesson = case.lesson(lesson_id, review.text if review else best.text, asked.direction)
-        return Note(lesson, best.quote, best.fact, best.kind, len(samples), agreeing, review)
+            text = await self._critic.review(text, asked.doubts(best), asked.mend, has_other=has_other)
+        return case.lesson(lesson_id, text, asked.direction)
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
         """Nothing has to be known before."""
@@ -216,6 +194,16 @@ def doubted_beside(case: Case, verdict: str, hits: str) -> dict[str, str]:
     return {"contrast": beside + "\n", "hits_other": hits}
 
 
+def both_answers(case: Case) -> dict[str, str]:
+    """What the templates say of the two sides: what each answered, and its reason."""
+    return {
+        "target_answer": "yes" if case.disagreement.target else "no",
+        "target_reason": given_reason(case, "target", " "),
+        "reference_answer": "yes" if case.disagreement.reference else "no",
+        "reference_reason": given_reason(case, "reference", " "),
+    }
+
+
 def given_reason(case: Case, side: str, before: str = "") -> FencedText:
     """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
     reason = case.reasons.get(side)
@@ -226,9 +214,9 @@ SHOWN_OUTPUT = 800
 """Characters of an output that is shown beside the one in question."""
 
 
-def show_output(example: Example, most_chars: int = SHOWN_OUTPUT) -> str:
+def show_output(example: Example) -> str:
     """An example's output alone, shortened: what is shown of an example where tokens count."""
-    return shorten(example.output or "", most_chars)
+    return shorten(example.output or "", SHOWN_OUTPUT)
 
 
 ALIKE = 0.5
@@ -252,20 +240,20 @@ async def take_samples(take: Callable[[int], Awaitable[Sample]], count: int) -> 
     return [note for note in notes if not isinstance(note, BaseException)]
 
 
-def most_agreed(samples: Sequence[Sample]) -> tuple[Sample, int]:
-    """The sample that most samples agree with, and how many do, itself included.
+def most_agreed(samples: Sequence[Sample]) -> Sample:
+    """The sample that most samples agree with.
 
     Samples agree where they name the same kind or their rules share half of their words. Ties go to the sample whose
     words are nearest to those of all that agree with it, then to the earliest.
     """
-    best: tuple[int, float, int] | None = None
-    for place, sample in enumerate(samples):
+
+    def support(sample: Sample) -> tuple[int, float]:
         near = [likeness(sample.text, other.text) for other in samples if agree(sample, other)]
-        rank = (len(near), sum(near), -place)
-        best = rank if best is None or rank > best else best
-    if best is None:
+        return len(near), sum(near)
+
+    if not samples:
         raise ValueError("there are no samples to choose from")
-    return samples[-best[2]], best[0]
+    return max(samples, key=support)
 
 
 def agree(one: Sample, other: Sample) -> bool:

@@ -115,5 +115,5 @@ class PairEvaluator(Evaluator):
                 "A prompt for comparing two outputs has no placeholders: the input and both outputs are put before it. "
                 "Take them out of the prompt, or give none."
             )
-        temperature = judging.sample_temperature if provenance == "sampled" else judging.temperature
-        return PairAsking(self.prompt, self.checklist.questions, provenance == "logprob", temperature, judging.seed)
+        temperature, logprobs = judging.temperature_of(provenance), provenance == "logprob"
+        return PairAsking(self.prompt, self.checklist.questions, logprobs, temperature, judging.seed)

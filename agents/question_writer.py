@@ -56,6 +56,11 @@ def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
         yield Question(id=f"{slug}-{numbers[slug]}", text=each.text, dimension=each.dimension, violation=each.violation)
 
 
+def wording(text: str) -> str:
+    """A question's words alone, by which two are the same question; a text without any stands for itself."""
+    return re.sub(r"\W+", " ", text).strip().casefold() or text
+
+
 class _Draft(BaseModel):
     model_config = ConfigDict(str_strip_whitespace=True)
 

@@ -18,7 +18,7 @@ from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
-from .asking import LEAST_MASS, TOP_LOGPROBS, question_block, shown
+from .asking import LEAST_MASS, NO_LOGPROBS, TOP_LOGPROBS, opening, question_block, shown
 from .buying import all_together
 from .expected_score import TOKENS
 from .judging import Judging
@@ -109,13 +109,9 @@ class Rater:
         """The calls for one rating: one, or one for each sample."""
         judging = self.judging
         framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.sees)
-        block = self._block(rate)
-        messages = [("system", framing.system)] if framing.system is not None else []
-        messages.append(("user", framing.before + block + framing.after))
-        sampled = provenance == "sampled"
-        temperature = judging.sample_temperature if sampled else judging.temperature
-        for replicate in range(judging.samples if sampled else 1):
-            top = TOP_LOGPROBS if provenance == "logprob" else 0
+        messages = opening(framing, framing.before + self._block(rate) + framing.after)
+        temperature, top = judging.temperature_of(provenance), TOP_LOGPROBS if provenance == "logprob" else 0
+        for replicate in range(judging.draws(provenance)):
             parameters = Parameters(TOKENS, temperature, judging.seed + replicate, top)
             yield make_request(self.model.identity, messages, parameters, replicate, framing=framing)
 
@@ -153,12 +149,12 @@ class Rater:
 
     async def _without_logprobs(self, rate: ToRate, request: Request) -> Rating:
         """Ask again in the way that fits an endpoint that gives no log-probabilities."""
-        without: Provenance = "sampled" if self.judging.samples > 1 else "hard"
+        without = self.judging.without_logprobs
         if self.judging.p_yes != "auto" or self.gateway.settle(self.model, without) != without:
             await self.gateway.forget([request.key])
             raise ModelError(
                 f"{self.model.name}: an answer came without log-probabilities, although numbers are taken from them in "
-                "this run. Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
+                f"this run. {NO_LOGPROBS}"
             )
         return await self._rating(rate)
 

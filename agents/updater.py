@@ -145,39 +145,40 @@ class Updater(EditAgent):
         spans = split_parts(prompt.text)
         if not spans:
             raise ParseError("The prompt has no part that may be edited: all of it is protected.")
+        parts = [prompt.text[start:end] for start, end in spans]
+        numbered = "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))
 
-        def corrects(proposal: Correction) -> None:
-            if proposal.part - 1 not in opposed:
-                raise ValueError(f'"part" must be one of these: {named}')
-            if proposal.action == "correct" and shared_words(lesson.text, proposal.text) < LEAST_SAID:
-                raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
-            edit = make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
-            check_edit(prompt, edit, self._max_prompt_chars, examples)
+        def edit_of(proposal: Proposal | Correction) -> Edit:
+            return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+
+        if opposed:
+            named = ", ".join(str(place + 1) for place in sorted(opposed))
+
+            def corrects(correction: Correction) -> None:
+                if correction.part - 1 not in opposed:
+                    raise ValueError(f'"part" must be one of these: {named}')
+                if correction.action == "correct" and shared_words(lesson.text, correction.text) < LEAST_SAID:
+                    raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
+                check_edit(prompt, edit_of(correction), self._max_prompt_chars, examples)
+
+            orders = template("updater_correct")
+            case = render("updater_correct_case", parts=numbered, lesson=lesson.text, opposed=named)
+            return edit_of(await self._ask(orders, case, Correction, max_tokens=400, check=corrects))
 
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
             if " ".join(proposal.text.split()).lstrip("-*• ") in prompt.text:
                 raise ValueError("the prompt already says this, word for word")
-            start, end = spans[proposal.part - 1]
-            if proposal.action == "replace" and shared_words(prompt.text[start:end], proposal.text) < self._least_kept:
+            kept = shared_words(parts[proposal.part - 1], proposal.text)
+            if proposal.action == "replace" and kept < self._least_kept:
                 raise ValueError('a replacement must keep what the part says; use "add" to put the lesson after it')
             if shared_words(lesson.text, proposal.text) < self._least_said:
                 raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
-            edit = make_edit(prompt.text, (start, end), proposal, lesson.id)
-            check_edit(prompt, edit, self._max_prompt_chars, examples)
+            check_edit(prompt, edit_of(proposal), self._max_prompt_chars, examples)
 
-        numbered = "\n".join(f"[{number}] {prompt.text[start:end]}" for number, (start, end) in enumerate(spans, 1))
         case = render("updater_case", parts=numbered, lesson=lesson.text)
-        proposal: Proposal | Correction
-        if opposed:
-            named = ", ".join(str(place + 1) for place in sorted(opposed))
-            orders = template("updater_correct")
-            case = render("updater_correct_case", parts=numbered, lesson=lesson.text, opposed=named)
-            proposal = await self._ask(orders, case, Correction, max_tokens=400, check=corrects)
-        else:
-            proposal = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
-        return make_edit(prompt.text, spans[proposal.part - 1], proposal, lesson.id)
+        return edit_of(await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards))
 
 
 def split_parts(text: str) -> list[tuple[int, int]]:

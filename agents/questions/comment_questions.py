@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...models.base import Message, Model, Parameters, make_request
+from ...models.base import Message, Model
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.comments import told
@@ -169,9 +169,7 @@ class QuestionAgent(Agent):
         return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
 
     async def _lines(self, asked: str) -> list[str]:
-        messages: list[Message] = [*self._orders, ("user", asked)]
-        request = make_request(self._model.identity, messages, Parameters(_TOKENS, 0.0, self._seed))
-        return self.read((await self._gateway.ask(self.role, self._model, request)).text)
+        return self.read((await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text)
 
     def read(self, reply: str) -> list[str]:
         """The usable questions of a reply; one that asks for "not" a thing asks for the thing, as judges overlook it."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
-from ...models.base import Message, Parameters, make_request
+from ...models.base import Message
 from ...prompts.checklist import Question
 from ...prompts.templates import template
 from ..agent import Agent
+from ..question_writer import wording
 
 MOST_WORDINGS = 4
 """Of one kind, and so twice as many for a question at most."""
@@ -28,7 +29,6 @@ _NEGATED = re.compile(
     r"(?:stay|keep|steer)s?\s+(?:away|clear))\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-_NO_WORDS = re.compile(r"\W+")
 
 
 class Rephraser(Agent):
@@ -46,15 +46,12 @@ class Rephraser(Agent):
             ModelError: No reply.
             BudgetExceededError: A cap was reached.
         """
-        found: dict[str, str] = {_wording(question.text): ""}
+        found: dict[str, str] = {wording(question.text): ""}
         for kind in KINDS:
-            request = make_request(
-                self._model.identity, _messages(kind, question.text), Parameters(_MOST_TOKENS, 0.0, self._seed)
-            )
-            answer = await self._gateway.ask(self.role, self._model, request)
+            answer = await self._say(_messages(kind, question.text), max_tokens=_MOST_TOKENS)
             lines = answer.text.splitlines()
             usable = questions_in(lines[:-1] if answer.finish == "length" else lines)
-            new = {_wording(each): each for each in usable if _wording(each) not in found}
+            new = {wording(each): each for each in usable if wording(each) not in found}
             found |= dict(list(new.items())[:MOST_WORDINGS])
         return [text for text in found.values() if text]
 
@@ -81,8 +78,3 @@ def _messages(kind: str, text: str) -> list[Message]:
         asked, written = example.split("\n", 1)
         messages += [("user", _ASKED + asked), ("assistant", written)]
     return [*messages, ("user", _ASKED + " ".join(text.split()))]
-
-
-def _wording(text: str) -> str:
-    """The words alone; a text without any stands for itself."""
-    return _NO_WORDS.sub(" ", text).strip().casefold() or text

@@ -8,7 +8,7 @@ import pytest
 
 from askance.agents.critique import RefusedRuleError
 from askance.agents.note_taker import NoteTaker
-from askance.agents.notes import Case, Note, NoteTaking
+from askance.agents.notes import Case, NoteTaking
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.models.structured import ParseError
@@ -130,7 +130,7 @@ async def write(
     kinds: tuple[str, ...] = ("a wrong date", "an added claim"),
     example: Example = EXAMPLE,
     note_kinds: tuple[str, ...] = ("a wrong day",),
-) -> tuple[Note, ScriptedModel]:
+) -> tuple[Lesson, ScriptedModel]:
     field = "answer_no_if" if target else "answer_yes_even_if"
     left = iter(endings)
     named = cycle(note_kinds)
@@ -147,7 +147,7 @@ async def write(
     model = ScriptedModel(script)
     taker = NoteTaker(Gateway(), model, "Summarise.", seed=1, settings=settings)
     disagreement = Disagreement(example="e", question="q", target=target, reference=not target, gap=0.9)
-    return await taker.write_note(Case(disagreement, example, QUESTION, REASONS, contrast), "L7"), model
+    return await taker.take_note(Case(disagreement, example, QUESTION, REASONS, contrast), "L7"), model
 
 
 def fields_of(request: Request) -> set[str]:
@@ -155,8 +155,8 @@ def fields_of(request: Request) -> set[str]:
 
 
 async def test_without_kinds_none_are_listed_or_shown() -> None:
-    note, model = await write(NoteTaking(kinds=False), ["says nothing of this at all"])
-    assert note.lesson.text == "Answer no if the output says nothing of this at all."
+    lesson, model = await write(NoteTaking(kinds=False), ["says nothing of this at all"])
+    assert lesson.text == "Answer no if the output says nothing of this at all."
     assert len(model.requests) == 1
     assert "one of:" not in model.requests[0].messages[-1][1]
 
@@ -181,26 +181,25 @@ async def test_preparing_lists_the_kinds_of_both_directions_once() -> None:
     assert len(model.requests) == 2
 
 
-async def test_of_several_samples_the_one_with_which_most_agree_is_kept_with_their_number() -> None:
-    note, model = await write(
+async def test_of_several_samples_the_one_with_which_most_agree_is_kept() -> None:
+    lesson, model = await write(
         NoteTaking(samples=3),
         ["changes who did something wrong", "gives a wrong date or day", "gives a day or date that is wrong"],
         note_kinds=("something else", "a wrong date", "a wrong day"),
     )
-    assert note.lesson.text in (
+    assert lesson.text in (
         "Answer no if the output gives a wrong date or day.",
         "Answer no if the output gives a day or date that is wrong.",
     )
-    assert (note.usable, note.agreeing) == (3, 2)
     assert [each.replicate for each in model.requests[1:]] == [0, 1, 2]
 
 
 async def test_samples_that_break_the_guards_are_not_counted() -> None:
     copy = "wrongly says the mayor of Arles opened a bridge"
-    note, _ = await write(
+    lesson, _ = await write(
         NoteTaking(samples=2), ["gives a wrong day", copy, copy], note_kinds=("a wrong day", "x", "x")
     )
-    assert (note.usable, note.agreeing) == (1, 1)
+    assert lesson.text == "Answer no if the output gives a wrong day."
 
 
 async def test_a_case_of_the_other_kind_is_shown_without_its_document() -> None:
@@ -219,9 +218,8 @@ async def test_a_rule_may_not_copy_the_other_case_either() -> None:
 
 
 async def test_a_rule_that_stands_its_critique_is_kept() -> None:
-    note, model = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD, contrast=CONTRAST)
-    assert note.lesson.text == "Answer no if the output gives a wrong day."
-    assert note.review is not None and note.review.outcome == "accepted"
+    lesson, model = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD, contrast=CONTRAST)
+    assert lesson.text == "Answer no if the output gives a wrong day."
     case = model.requests[-1].messages[-1][1]
     assert fields_of(model.requests[-1]) == {"settles", "hits_other", "says_more", "reason", "better"}
     assert fence(EXAMPLE.output or "") in case and fence(CONTRAST.output or "") in case
@@ -231,9 +229,8 @@ async def test_a_rule_that_stands_its_critique_is_kept() -> None:
 @pytest.mark.parametrize("fault", [{"settles": False}, {"hits_other": True}, {"says_more": False}])
 async def test_a_rule_that_is_found_wanting_is_revised_once(fault: dict[str, bool]) -> None:
     critique = GOOD | fault | {"better": "Answer no if the output moves an event to another day."}
-    note, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], critique, contrast=CONTRAST)
-    assert note.lesson.text == "Answer no if the output moves an event to another day."
-    assert note.review is not None and note.review.outcome == "revised"
+    lesson, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], critique, contrast=CONTRAST)
+    assert lesson.text == "Answer no if the output moves an event to another day."
 
 
 @pytest.mark.parametrize(
@@ -251,18 +248,18 @@ async def test_a_rule_that_is_found_wanting_and_not_mended_is_refused_with_the_r
 
 
 async def test_without_a_case_beside_it_no_rule_can_hit_one() -> None:
-    note, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD | {"hits_other": True})
-    assert note.review is not None and note.review.outcome == "accepted"
+    lesson, _ = await write(NoteTaking(critique=True), ["gives a wrong day"], GOOD | {"hits_other": True})
+    assert lesson.text == "Answer no if the output gives a wrong day."
 
 
 async def test_with_the_critique_truisms_are_refused_and_kinds_that_are_truisms_are_not_offered() -> None:
-    note, model = await write(
+    lesson, model = await write(
         NoteTaking(critique=True),
         ["is not accurate or correct", "gives a wrong day"],
         GOOD,
         kinds=("an incorrect statement", "a wrong date", "an added claim"),
     )
-    assert note.lesson.text == "Answer no if the output gives a wrong day."
+    assert lesson.text == "Answer no if the output gives a wrong day."
     assert "incorrect statement" not in model.requests[1].messages[-1][1]
     assert "no more than the question" in model.requests[2].messages[-1][1]
 
