@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.words import Figure
@@ -66,12 +67,11 @@ def slice_rows(
         InputError: No example has the field.
     """
     values = slice_values(examples, field)
-    groups = resampling.groups
     rows = []
     for name in dict.fromkeys(values):
         places = [place for place, value in enumerate(values) if value == name]
         mine, judged = [examples[place] for place in places], [scores[place] for place in places]
-        within = resampling if groups is None else replace(resampling, groups=[groups[place] for place in places])
+        within = resampling.only(np.array([value == name for value in values]))
         row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
         row["score"] = statistic_dict(
             mean_with_interval([each.overall for each in judged], within, "no example has a score")

@@ -140,27 +140,18 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
     return bootstrapped(mean_of(kernels), keep, affordable(resampling, method, n))
 
 
-def to_points(scores: Sequence[float | None], points: int, *, low: float = 0.0, high: float = 1.0) -> list[int | None]:
-    """Put scores on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
-
-    Args:
-        scores: Between ``low`` and ``high``.
-        points: Steps of the scale, 2 or more.
-        low: What becomes 1.
-        high: What becomes ``points``.
+def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
+    """Put scores in [0, 1] on a scale of whole points 1 to ``points``: the nearest one, halves up; None stays None.
 
     Raises:
-        InputError: A score is outside, or the scale is none.
+        InputError: A score is outside, or the scale has fewer than 2 points.
     """
-    if points < 2 or not low < high:
-        raise InputError(f"There is no scale of {points} points from {low:g} to {high:g}.")
-    found: list[int | None] = []
+    if points < 2:
+        raise InputError(f"There is no scale of {points} points from 0 to 1.")
     for place, score in enumerate(scores, 1):
-        if score is not None and not low - _ROUNDING <= score <= high + _ROUNDING:
-            raise InputError(f"Score {place} is {score:g}, outside {low:g} to {high:g}.")
-        share = None if score is None else (score - low) / (high - low)
-        found.append(None if share is None else 1 + int(np.floor(share * (points - 1) + 0.5 + _ROUNDING)))
-    return found
+        if score is not None and not -_ROUNDING <= score <= 1 + _ROUNDING:
+            raise InputError(f"Score {place} is {score:g}, outside 0 to 1.")
+    return [None if score is None else 1 + int(np.floor(score * (points - 1) + 0.5 + _ROUNDING)) for score in scores]
 
 
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:

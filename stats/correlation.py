@@ -164,7 +164,7 @@ def system_level(
     """
     (left, right), keep = complete(scores, human)
     codes, resamples = group_codes(systems, keep), resampling.resamples
-    number = _number(codes)
+    number = int(codes.max(initial=-1)) + 1
     means = np.empty((2, number, 1 + resamples))  # first column: every item once
     for code in range(number):
         mine = np.vstack([left[codes == code], right[codes == code]])
@@ -185,6 +185,15 @@ def system_level(
     return Correlations(*(one(method) for method in METHODS))
 
 
+def between_systems(
+    scores: Column, human: Column, systems: Sequence[Hashable], resampling: Resampling
+) -> Correlations | None:
+    """:func:`system_level` where the items name three systems or more; None where they do not."""
+    if len(set(systems) - {None}) < MINIMUM_ITEMS:
+        return None
+    return system_level(scores, human, systems, resampling)
+
+
 def _of_vectors(a: Vector, b: Vector, method: Method, unit: str = "items") -> Statistic:
     """The point estimate on complete columns, or the reason why it does not exist."""
     undefined = _undefined(a, b, unit)
@@ -196,10 +205,6 @@ def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
     few = f"fewer than {MINIMUM_ITEMS} {unit} (there are {n})" if n < MINIMUM_ITEMS else None
     reason = few or constant_reason(a, "scores") or constant_reason(b, "human scores")
     return None if reason is None else Statistic(None, n, None, None, reason)
-
-
-def _number(codes: NDArray[np.intp]) -> int:
-    return int(codes.max(initial=-1)) + 1
 
 
 def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:

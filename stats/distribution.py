@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,7 @@ def compare_distributions(scores: Column, human: Column, resampling: Resampling 
         distance = at_maximum = human_at_maximum = nothing
     else:
         distance, at_maximum, human_at_maximum = bootstrapped_together(kernels, keep, resampling)
-    groups = resampling.groups
-    kept = None if groups is None else [group for group, here in zip(groups, keep, strict=True) if here]
-    of_kept = replace(resampling, groups=kept)
+    of_kept = resampling.only(keep)
     return ScoreDistribution(
         distance,
         mean_difference(right, left, of_kept),

@@ -66,11 +66,11 @@ def pass_fail_figures(
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     said = passes(known, threshold)
-    within = _of_the_kept(resampling, keep)
+    within = resampling.only(keep)
     right = (said == (wanted == 1)).astype(float)
 
     def share_of(side: NDArray[np.bool_], what: str) -> Statistic:
-        found = rate(right[side], _of_the_kept(within, side))
+        found = rate(right[side], within.only(side))
         return found if found.n else replace(found, reason=f"people {what} none of the examples")
 
     counts = [int(np.sum((said == judge) & (wanted == people))) for judge, people in _CELLS]
@@ -107,7 +107,7 @@ def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
     if n == 0:
         return Statistic(None, 0, None, None, "there are no examples")
     share = float(values.mean())
-    low, high = wilson(share, _independent(values, _of_the_kept(resampling, keep)), resampling.level)
+    low, high = wilson(share, _independent(values, resampling.only(keep)), resampling.level)
     return Statistic(share, n, low, high, None)
 
 
@@ -138,9 +138,15 @@ def _independent(values: Vector, resampling: Resampling) -> float:
     share = float(values.mean())
     if share in (0.0, 1.0) or groups < 2:
         return float(groups)
-    sums = np.bincount(codes, weights=values - share)
-    between = float(sums @ sums) * groups / (groups - 1) / n**2
-    return n / max(1.0, between / (share * (1 - share) / n))
+    return n / max(1.0, variance_of_mean(values, codes) / (share * (1 - share) / n))
+
+
+def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
+    """Variance of the mean of values, of which those of one group may go together; ``codes`` numbers their groups."""
+    _, places = np.unique(codes, return_inverse=True)
+    sums = np.bincount(places, weights=values - values.mean())
+    groups = len(sums)
+    return float(sums @ sums) * groups / max(groups - 1, 1) / len(values) ** 2
 
 
 def area_under_curve(scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
@@ -186,16 +192,6 @@ def _without_false_certainty(found: Statistic, why: str) -> Statistic:
     if found.value is None or found.low is None or found.high is None or found.high - found.low > _ROUNDING:
         return found
     return replace(found, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
-
-
-def _of_the_kept(resampling: Resampling, keep: NDArray[np.bool_]) -> Resampling:
-    if resampling.groups is None:
-        return resampling
-    if len(resampling.groups) != len(keep):
-        raise InputError(
-            f"There are {len(resampling.groups)} group names for {len(keep)} items; give one for every item, in order."
-        )
-    return replace(resampling, groups=[each for each, kept in zip(resampling.groups, keep, strict=True) if kept])
 
 
 def check_labels(labels: Vector) -> None:

@@ -15,11 +15,10 @@ from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..prompts.errors import InputError
 from .correlation import Column
-from .pass_fail import wilson, wilson_size
+from .pass_fail import variance_of_mean, wilson, wilson_size
 from .resampling import USUAL, Resampling, Statistic, Vector, complete, group_codes
 
 FEWEST_LABELLED = 30
@@ -139,7 +138,8 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     weight = _weight(wanted, said, judged, labelled / unlabelled)
     value = float(wanted.mean() + weight * (others.mean() - said.mean()))
     residuals = wanted - weight * said
-    variance = _variance(residuals, codes[has_label]) + weight**2 * _variance(others, codes[~has_label])
+    variance = variance_of_mean(residuals, codes[has_label])
+    variance += weight**2 * variance_of_mean(others, codes[~has_label])
     value = min(max(value, 0.5 / n), 1 - 0.5 / n)
     low, high = wilson(value, min(n, value * (1 - value) / variance) if variance > 0 else n, resampling.level)
     return CorrectedPassRate("ppi", value, low, high, n, labelled)
@@ -152,15 +152,6 @@ def _weight(wanted: Vector, said: Vector, judged: Vector, ratio: float) -> float
         return 0.0
     together = float(np.mean((wanted - wanted.mean()) * (said - said.mean())))
     return min(1.0, max(0.0, together / ((1 + ratio) * spread)))
-
-
-def _variance(values: Vector, codes: NDArray[np.intp]) -> float:
-    """Of the mean, where values of one group may go together."""
-    centred = values - values.mean()
-    _, places = np.unique(codes, return_inverse=True)
-    sums = np.bincount(places, weights=centred)
-    groups = len(sums)
-    return float(sums @ sums) * groups / max(groups - 1, 1) / len(values) ** 2
 
 
 def _size(found: Statistic, level: float) -> float:

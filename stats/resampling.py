@@ -67,6 +67,17 @@ class Resampling:
         codes = group_codes(self.groups, keep)
         return int(codes.max(initial=-1)) + 1, codes
 
+    def only(self, keep: NDArray[np.bool_]) -> Resampling:
+        """The same for the items kept alone.
+
+        Raises:
+            InputError: There is not one group for each item.
+        """
+        if self.groups is None:
+            return self
+        _check_groups(self.groups, keep)
+        return replace(self, groups=[group for group, kept in zip(self.groups, keep, strict=True) if kept])
+
     def weights(self, keep: NDArray[np.bool_]) -> Iterator[Weights]:
         """The resamples of the items kept, as :func:`resample_weights` gives them."""
         units, codes = self.units(keep)
@@ -115,13 +126,17 @@ def group_codes(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> NDArray[
     Raises:
         InputError: If there is not one group for each item.
     """
+    _check_groups(groups, keep)
+    seen: dict[Hashable, int] = {}
+    chosen = (group for group, kept in zip(groups, keep, strict=True) if kept)
+    return np.array([seen.setdefault(group, len(seen)) for group in chosen], dtype=np.intp)
+
+
+def _check_groups(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> None:
     if len(groups) != len(keep):
         raise InputError(
             f"There are {len(groups)} group names for {len(keep)} items; give one for every item, in order."
         )
-    seen: dict[Hashable, int] = {}
-    chosen = (group for group, kept in zip(groups, keep, strict=True) if kept)
-    return np.array([seen.setdefault(group, len(seen)) for group in chosen], dtype=np.intp)
 
 
 def block_width(items: int) -> int:
@@ -171,14 +186,8 @@ def percentile_interval(values: Vector, level: float) -> tuple[float, float, Non
     """
     undefined = int(np.isnan(values).sum())
     if undefined > MAX_UNDEFINED_SHARE * len(values):
-        return (
-            None,
-            None,
-            (
-                f"no interval: {undefined} of {len(values)} resamples have constant scores, more than "
-                f"{MAX_UNDEFINED_SHARE:.0%}"
-            ),
-        )
+        share = f"{undefined} of {len(values)} resamples have constant scores"
+        return None, None, f"no interval: {share}, more than {MAX_UNDEFINED_SHARE:.0%}"
     low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high), None
 

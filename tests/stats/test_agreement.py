@@ -146,7 +146,6 @@ def test_a_negative_tolerance_is_refused() -> None:
 
 def test_scores_are_put_on_the_nearest_point() -> None:
     assert to_points([0, 0.12, 0.125, 0.5, 0.874, 1, None], 5) == [1, 1, 2, 3, 4, 5, None]
-    assert to_points([1, 2.5, 5], 3, low=1, high=5) == [1, 2, 3]
     assert to_points([0.5], 2) == [2]
     with pytest.raises(InputError, match=r"Score 2 is 1.5, outside 0 to 1"):
         to_points([0.5, 1.5], 5)
