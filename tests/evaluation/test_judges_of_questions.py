@@ -1,0 +1,145 @@
+"""Judges that ask yes/no questions: the checklist's, written ones, drawn ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from askance.evaluation.compare.checkeval import CheckEval
+from askance.evaluation.compare.criteria import criteria_for
+from askance.evaluation.compare.judges import JUDGES
+from askance.evaluation.compare.protocol import JudgeScore
+from askance.memory.verdict_store import VerdictStore
+from askance.models.base import Request
+from askance.models.structured import ParseError
+from askance.prompts.checklist import Checklist, Question
+from askance.prompts.errors import InputError
+from askance.testing import Reply
+
+from .conftest import (
+    EXAMPLES,
+    asked,
+    p_of,
+    rate,
+    schema_reply,
+    setup,
+)
+
+
+def test_binary_is_the_weighted_mean_of_p_yes_and_hard_where_asked() -> None:
+    soft = rate("binary", setup(p_of)[0])
+    hard = rate("binary", setup(p_of, scores="hard")[0])
+    assert soft[0].score == pytest.approx((3 * 0.9 + 0.4) / 4, abs=1e-4)
+    assert hard[0].score == pytest.approx(3 / 4)
+
+
+def test_binary_asks_only_the_questions_on_the_dimensions_that_are_compared() -> None:
+    given, model = setup(p_of)
+    rate("binary", given)
+    assert not any("words" in asked(request) for request in model.requests)
+
+
+def test_overall_without_questions_of_its_own_is_scored_over_all() -> None:
+    (rating,) = rate("binary", setup(p_of, dimensions=("overall",))[0], EXAMPLES[:1])
+    assert rating.score == pytest.approx((3 * 0.9 + 0.4 + 0.2) / 5, abs=1e-4)
+
+
+def test_checkeval_asks_its_seeds_and_what_is_written_from_them_and_passes_its_filter() -> None:
+    given, model = setup(dimensions=("consistency",))
+    judge = CheckEval(given)
+
+    async def run() -> list[JudgeScore]:
+        await judge.prepare()
+        return await judge.rate(EXAMPLES[:1])
+
+    (rating,) = asyncio.run(run())
+    writing = [asked(request) for request in model.requests if request.parameters.schema is not None]
+    assert len(writing) == 3
+    assert all("1. Are the facts right?\n2. Are the names right?\n" in text for text in writing)
+    assert "3. Are the dates right?\n4. Is the place right?\n5. Are the sums right?\n6. Are the first" in writing[2]
+    texts = [each.text for each in judge.written]
+    assert texts == ["Are the dates right?", "Are the sums right?", "Are the first names right?"], "seeds stay"
+    assert len(model.requests) == 3 + 2 + 3
+    assert rating.score == 1.0, "hard answers"
+
+
+def test_checkeval_with_nothing_new_is_its_seeds_and_is_not_filtered() -> None:
+    def script(request: Request) -> Reply:
+        return json.dumps({"questions": ["ARE the facts right?"]}) if request.parameters.schema else p_of(request)
+
+    given, model = setup(script)
+    assert rate("checkeval", given)[0].score == 0.5
+    assert sum(request.parameters.schema is not None for request in model.requests) == 2
+
+
+def test_checkeval_whose_questions_cannot_be_read_is_no_judge() -> None:
+    with pytest.raises(ParseError):
+        rate("checkeval", setup(lambda request: "no" if request.parameters.schema else 0.5)[0])
+
+    def beyond(request: Request) -> Reply:
+        return schema_reply(request).replace('"number": 4', '"number": 40') if request.parameters.schema else 0.5
+
+    with pytest.raises(ParseError, match="there is no question 40"):
+        rate("checkeval", setup(beyond)[0])
+
+
+def test_checkeval_seeds_is_the_share_of_yes_and_buys_nothing_beside_binary() -> None:
+    store = VerdictStore(":memory:")
+    rate("binary", setup(p_of, store=store)[0])
+    given, model = setup(p_of, store=store)
+    assert rate("checkeval_seeds", given)[0].score == 0.5
+    assert not model.requests
+    assert given.gateway.budget.calls == 8, "what it would have cost by itself"
+
+
+def test_unieval_asks_one_boolean_question_a_dimension() -> None:
+    given, model = setup(lambda request: 0.3, dimensions=("coherence", "wit"))
+    ratings = rate("unieval", given, EXAMPLES[:1])
+    assert [each.score for each in ratings] == [pytest.approx(0.3, abs=1e-3)] * 2
+    assert "Is the output coherent" in asked(model.requests[0])
+    assert "Is the wit of the output good?" in asked(model.requests[1])
+
+
+def test_the_users_words_take_the_place_of_ours() -> None:
+    (criterion,) = criteria_for(["coherence"], "It must rhyme. ")
+    assert criterion.description == "It must rhyme"
+    assert criterion.question == "Is the output good as to its coherence: It must rhyme?"
+
+
+def test_random_k_draws_by_seed_and_ids_alone() -> None:
+    many = [Question(id=f"q{n}", text=f"Question {n}?", dimension="consistency") for n in range(20)]
+
+    def drawn(questions: list[Question], **options: Any) -> set[str]:
+        given, _ = setup(**options)
+        pool = Checklist(questions=tuple(questions))
+        judge = JUDGES["random_k"](replace(given, candidates=pool))
+        return {question.id for question in judge.evaluator.checklist.questions}  # type: ignore[attr-defined]
+
+    assert len(drawn(many)) == 5
+    assert drawn(many) == drawn(many[::-1])
+    assert drawn(many) != drawn(many, seed=7)
+    assert len(drawn(many, k=50)) == 20
+
+
+def test_random_k_draws_k_in_all_and_some_of_each_dimension() -> None:
+    dimensions = ("coherence", "consistency", "fluency", "relevance")
+    many = [Question(id=f"{name}{n}", text=f"{name} {n}?", dimension=name) for n in range(9) for name in dimensions]
+    given, _ = setup(k=6)
+    given = replace(given, candidates=Checklist(questions=tuple(many)), criteria=criteria_for(dimensions))
+    drawn = JUDGES["random_k"](given).evaluator.checklist.questions  # type: ignore[attr-defined]
+    assert len(drawn) == 6
+    assert sorted(Counter(each.dimension for each in drawn).values()) == [1, 1, 2, 2]
+    with pytest.raises(InputError, match=r"draws 3 questions in all, and each of the 4 dimensions needs one"):
+        JUDGES["random_k"](replace(given, options=given.options.model_copy(update={"k": 3})))
+
+
+def test_all_candidates_asks_the_candidates_and_not_the_checklist() -> None:
+    given, model = setup(lambda request: 0.5)
+    pool = Checklist(questions=(Question(id="c", text="A candidate?", dimension="consistency"),))
+    rate("all_candidates", replace(given, candidates=pool))
+    assert all("A candidate?" in asked(request) for request in model.requests)
