@@ -153,7 +153,11 @@ class Evaluator:
         buyer = VerdictBuyer(self.gateway, self.role, self.model, asking, provenance, no_logprobs)
         ids, questions = list(column(examples, "id")), [each.id for each in self.checklist.questions]
         results = VerdictColumns.due(ids, questions, self.model.name, self.prompt.hash, self.judging.repeat * draws)
-        total, done = len(results), 0
+        done = 0
+
+        def tell() -> None:
+            if on_verdicts:
+                on_verdicts(done, len(results))
 
         def keep(ask: Ask, said: list[Told]) -> None:
             nonlocal done
@@ -173,19 +177,16 @@ class Evaluator:
                             keep(ask, said)
                         else:
                             yield ask, answer
-                    if on_verdicts:
-                        on_verdicts(done, total)
+                    tell()
                     await asyncio.sleep(0)
 
         async def buy(waiting: tuple[Ask, Answer | None]) -> None:
             ask, answer = waiting
             keep(ask, await buyer.bought(ask, answer))
-            if on_verdicts:
-                on_verdicts(done, total)
+            tell()
 
-        await work_together(to_buy(), buy, min(total, self.gateway.concurrency(self.model)))
-        if on_verdicts:
-            on_verdicts(total, total)
+        await work_together(to_buy(), buy, min(len(results), self.gateway.concurrency(self.model)))
+        tell()
         return results
 
     async def _explanation(self, verdict: Verdict, example: Example) -> str:

@@ -163,7 +163,8 @@ class Updater(EditAgent):
 
             orders = template("updater_correct")
             case = render("updater_correct_case", parts=numbered, lesson=lesson.text, opposed=named)
-            return edit_of(await self._ask(orders, case, Correction, max_tokens=400, check=corrects))
+            reply = await self._ask(orders, case, Correction, max_tokens=400, check=corrects)
+            return edit_of(reply)
 
         def passes_guards(proposal: Proposal) -> None:
             if proposal.part > len(spans):
@@ -178,7 +179,8 @@ class Updater(EditAgent):
             check_edit(prompt, edit_of(proposal), self._max_prompt_chars, examples)
 
         case = render("updater_case", parts=numbered, lesson=lesson.text)
-        return edit_of(await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards))
+        proposed = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
+        return edit_of(proposed)
 
 
 def split_parts(text: str) -> list[tuple[int, int]]:

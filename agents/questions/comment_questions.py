@@ -2,14 +2,16 @@
 
 The comment is shown alone first: with the output beside it a small model copies the case in place of naming its kind.
 A comment from which nothing came is read again beside its output. Whether the thing is a fault or a merit is not
-asked; the output that the comment is about tells (METHOD part 4: a question of
-its own that detects a fault is worth more than the same lesson in a prompt).
+asked; the output that the comment is about tells (METHOD part 4: a question of its own that detects a fault is worth more
+than the same lesson in a prompt).
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ...models.base import Message, Model
 from ...models.gateway import Gateway
@@ -138,32 +140,20 @@ class QuestionAgent(Agent):
     """A model that answers with questions, one a line, each about what an output says or does."""
 
     role = "note_taker"
+    template: ClassVar[str]
+    """The orders."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        model: Model,
-        noun: str,
-        *,
-        template: str,
-        shots: Sequence[tuple[str, str]],
-        seed: int | None = None,
-    ) -> None:
-        """What the model is told, and shown.
-
-        Args:
-            gateway: Pays and keeps.
-            model: Who writes.
-            noun: What an output is called in the questions, e.g. "reply".
-            template: The orders.
-            shots: What is asked and how it is answered, with the verbs of the questions parted by ``|``.
-            seed: Sent along where given.
-        """
+    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
+        """``noun`` is what an output is called in the questions, e.g. "reply"."""
         super().__init__(gateway, model, seed=seed)
         self._opening = f"Does the {noun}"
-        self._orders: list[Message] = [("system", render(template, noun=noun))]
-        for asked, answer in shots:
+        self._orders: list[Message] = [("system", render(self.template, noun=noun))]
+        for asked, answer in self._shots():
             self._orders += [("user", asked), ("assistant", self._shown(answer))]
+
+    @abstractmethod
+    def _shots(self) -> list[tuple[str, str]]:
+        """What is asked and how it is answered, with the verbs of the questions parted by ``|``."""
 
     def _shown(self, answer: str) -> str:
         return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
@@ -192,10 +182,10 @@ class QuestionAgent(Agent):
 class CommentReader(QuestionAgent):
     """Turns comments into questions, one call a remark."""
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
-        shots = [(f"Comment: {comment}", answer) for comment, answer in SHOTS]
-        super().__init__(gateway, model, noun, template="comment_questions", shots=shots, seed=seed)
+    template = "comment_questions"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [(f"Comment: {comment}", answer) for comment, answer in SHOTS]
 
     async def questions(self, comment: str) -> list[str]:
         """Questions whether an output has what the comment speaks of; none where it speaks of nothing.
@@ -211,10 +201,10 @@ class CommentReader(QuestionAgent):
 class BesideReader(QuestionAgent):
     """Turns a comment and the output that it is about into questions: some comments say nothing by themselves."""
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
-        shots = [(self._asked(comment, text), answer) for text, comment, answer in BESIDE_SHOTS]
-        super().__init__(gateway, model, noun, template="beside_questions", shots=shots, seed=seed)
+    template = "beside_questions"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [(self._asked(comment, text), answer) for text, comment, answer in BESIDE_SHOTS]
 
     @staticmethod
     def _asked(comment: str, output: str) -> str:
@@ -233,10 +223,10 @@ class BesideReader(QuestionAgent):
 class KindReader(QuestionAgent):
     """Says in general words what an output does: what many accepted and no rejected ones do is what these lack."""
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
-        shots = [(f"Text: {text}", answer) for text, answer in KIND_SHOTS]
-        super().__init__(gateway, model, noun, template="kinds_of_things", shots=shots, seed=seed)
+    template = "kinds_of_things"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [(f"Text: {text}", answer) for text, answer in KIND_SHOTS]
 
     def _shown(self, answer: str) -> str:
         return answer.replace("|", "\n")
@@ -264,10 +254,10 @@ class KindReader(QuestionAgent):
 class Generaliser(QuestionAgent):
     """Asks for the kind of thing where a question asks for the one thing that a comment spoke of."""
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
-        shots = [(f"Does the {noun} {thing}?", kinds) for thing, kinds in GENERAL_SHOTS]
-        super().__init__(gateway, model, noun, template="general_questions", shots=shots, seed=seed)
+    template = "general_questions"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [(f"{self._opening} {thing}?", kinds) for thing, kinds in GENERAL_SHOTS]
 
     async def questions(self, question: str) -> list[str]:
         """More general questions than this one; none where the reply has none.

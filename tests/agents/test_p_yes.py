@@ -62,7 +62,7 @@ async def test_provenance_that_is_hard_stays_hard_when_log_probabilities_turn_up
 
 
 async def test_an_empty_first_reply_settles_nothing() -> None:
-    """One empty reply without log-probabilities made a whole evaluation hard, for ever, and nobody was told."""
+    """Else one empty reply would make a whole evaluation hard, for ever."""
     replies = iter([Answer(""), Answer("\n")])
     model = ScriptedModel(lambda request: next(replies, None) or by_logprob(request))
     store, said = VerdictStore(":memory:"), []
