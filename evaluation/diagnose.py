@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.settings import parse_options
+from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
@@ -19,7 +20,7 @@ from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
 from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
-from .evaluate import EvaluationJob, load_inputs, load_questions
+from .evaluate import EvaluationJob, load_inputs, weighted
 from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
@@ -252,7 +253,7 @@ def _of_given(
     """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
     whole = load_examples(data, fields=settings.field, labels=settings.labels)
     examples = whole[: settings.limit]
-    questions = load_questions(checklist, examples, settings)
+    questions = weighted(load_checklist(checklist), examples, settings)
     given = given_verdicts(verdicts, whole, questions, model, prompt)
     if len(examples) < len(whole):
         given = given.only(given.places("example", column(examples, "id")) >= 0)

@@ -19,7 +19,7 @@ from ..prompts.examples import Example, documents, human_dimensions, load_exampl
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
-from ..stats.correlation import correlate, per_group, system_level
+from ..stats.correlation import between_systems, correlate, per_group
 from ..stats.resampling import Resampling
 from ..stats.threshold import HALF
 from .calibration import load_calibration
@@ -173,7 +173,6 @@ class EvaluationJob:
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
         calibration = self.calibration
-        verdicts: Sequence[Verdict]
         if settings.calibration is not None:
             calibration = load_calibration(settings.calibration)
         if calibration is not None:
@@ -181,19 +180,7 @@ class EvaluationJob:
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self._asking(models, gateway)
             watcher.watch(gateway.budget)
-            own, failed = None, dict[str, str]()
-            if settings.own_questions:
-                watcher.phase("writing questions for each example", len(examples))
-                own = await self._write(models, gateway, failed, watcher)
-            questions = len(examples) * len(checklist.questions) * settings.repeat
-            watcher.phase(f"asking {asked.model.name}", questions if own is None else len(own))
-            if own is not None:
-                asking, verdicts = None, await self._by_own(asked, own, failed, watcher)
-            elif settings.adaptive:
-                asking = await _ask_adaptively(asked, examples, settings, watcher)
-                verdicts = asking.verdicts
-            else:
-                asking, verdicts = None, await asked.judge(examples, watcher.advance)
+            verdicts, own, asking = await self._ask(asked, models, gateway, watcher)
         seen = coverage(verdicts)
         if calibration is not None:
             verdicts = calibration.apply(verdicts)
@@ -222,6 +209,23 @@ class EvaluationJob:
         return Evaluation(
             name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices, own
         )
+
+    async def _ask(
+        self, asked: Evaluator, models: Models, gateway: Gateway, watcher: Watcher
+    ) -> tuple[Sequence[Verdict], Mapping[str, Checklist] | None, AdaptiveEvaluation | None]:
+        """The verdicts; each example's own questions, where they were written; what was asked, where some were left out."""
+        examples, settings, phase = self.examples, self.settings, f"asking {asked.model.name}"
+        if settings.own_questions:
+            watcher.phase("writing questions for each example", len(examples))
+            failed: dict[str, str] = {}
+            own = await self._write(models, gateway, failed, watcher)
+            watcher.phase(phase, len(own))
+            return await self._by_own(asked, own, failed, watcher), own, None
+        watcher.phase(phase, len(examples) * len(self.checklist.questions) * settings.repeat)
+        if settings.adaptive:
+            asking = await _ask_adaptively(asked, examples, settings, watcher)
+            return asking.verdicts, None, asking
+        return await asked.judge(examples, watcher.advance), None, None
 
     async def _by_own(
         self, asked: Evaluator, own: Mapping[str, Checklist], failed: Mapping[str, str], watcher: Watcher
@@ -261,20 +265,16 @@ def load_inputs(
     """
     questions = load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
-    questions = _weighted(questions, examples, settings)
+    questions = weighted(questions, examples, settings)
     return examples, questions, default_prompt(examples) if prompt is None else load_prompt(prompt)
 
 
-def load_questions(checklist: str | Path | Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
+def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
     """The questions that examples are judged by, with the weights that the settings name.
 
     Raises:
         InputError: Names the file and field at fault.
     """
-    return _weighted(load_checklist(checklist), examples, settings)
-
-
-def _weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
     if settings.weights is None:
         return questions
     return weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
@@ -335,7 +335,7 @@ def _agreement(
                 dimension,
                 correlate(values, wanted, resampling),
                 per_group(values, wanted, groups, resampling=resampling) if groups else None,
-                system_level(values, wanted, systems, resampling) if len(set(systems) - {None}) > 2 else None,
+                between_systems(values, wanted, systems, resampling),
             )
         )
     return found

@@ -33,7 +33,11 @@ def load_weights(path: str | Path, *, section: str | None = None) -> dict[str, f
         InputError: The file cannot be read, its weights were learned from comparisons of two outputs, it has no such
             section, or a weight is not a number of at least 0.
     """
-    data = read_object(path, "weights file")
+    return _weights_in(read_object(path, "weights file"), path, section)
+
+
+def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = None) -> dict[str, float]:
+    """The weights of a file that was read, those of a section where one is named."""
     if _kind(data, path) == "pairwise":
         raise InputError(
             f"{path}: these weights were learned from comparisons of two outputs (weigh --pairwise), but here each "
@@ -67,17 +71,16 @@ def weighted_by(
     Raises:
         InputError: As :func:`load_weights` and :func:`with_weights`.
     """
-    overall, data = load_weights(path), read_object(path, "weights file")
-    learned = _kind(data, path)
+    data = read_object(path, "weights file")
+    overall, learned = _weights_in(data, path), _kind(data, path)
     if scores is not None and learned not in (None, "given", scores):
         logger.warning(
             "%s: these weights were learned from %s scores, but here scores are %s. Use --scores %s, or learn weights "
             "from %s scores.", path, learned, scores, learned, scores
         )  # fmt: skip
     try:
-        weighted = with_weights(
-            checklist, overall, {name: load_weights(path, section=name) for name in _sections(data)}
-        )
+        by_section = {name: _weights_in(data, path, name) for name in _sections(data)}
+        weighted = with_weights(checklist, overall, by_section)
     except InputError as error:
         raise InputError(f"{path}: {error} Weights belong to the checklist that they were learned with.") from None
     _say_where_sections_are_missing(weighted, path, examples)

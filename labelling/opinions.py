@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..evaluation.compare.parity import SaidGood
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import KeptJudge
-from ..evaluation.parity import SaidGood
 from ..evaluation.scoring import score_examples, score_on
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.checklist import Checklist, load_checklist

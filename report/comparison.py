@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ..evaluation.compare.comparison import comparison_view, is_costed
+from ..evaluation.compare.comparison import comparison_view
 from ..evaluation.compare.conclusion import best_judge, conclude, listed
+from ..evaluation.compare.costs import is_costed
 from ..evaluation.scoring import complete_mean
 from ..models.budget import count
 from ..prompts.words import Figure, number, p_value, percent

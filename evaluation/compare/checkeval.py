@@ -9,15 +9,12 @@ what the model is told is ours. Seeds, which people wrote, are never filtered, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...agents.buying import Estimate
-from ...models.budget import Budget
-from ...models.gateway import Gateway
 from ...models.structured import ask_for
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import BudgetExceededError
@@ -101,7 +98,7 @@ class CheckEval:
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What writing, filtering and asking would buy at most, where it is not known what will be written."""
-        stored_only = replace(self._setup, gateway=Gateway(self._setup.gateway.store, Budget(max_calls=0)))
+        stored_only = self._setup.stored_only
         added: list[Question] = []
         unknown = 0
         for criterion in self._dimensions:

@@ -20,13 +20,14 @@ from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples
 from ...prompts.prompt import Prompt
+from ..evaluate import weighted
 from ..options import CompareOptions
 from ..progress import watching
 from ..scoring import human_targets
-from ..weights_file import weighted_by
 from .aspects import FREE, ROLE, estimate_naming, name_aspects
 from .checkeval import CheckEval
-from .comparison import Comparison, JudgeOutput, spent
+from .comparison import Comparison, JudgeOutput
+from .costs import spent
 from .criteria import Criterion, boolean_checklist, criteria_for
 from .judges import JUDGES, check_names
 from .line_up import line_up, models_of, prompts_of
@@ -116,8 +117,8 @@ def prepare(
         raise InputError("panel: only the judge poll has a panel.")
     questions = None if checklist is None else load_checklist(checklist)
     examples = load_examples(data, fields=settings.field, limit=settings.limit, labels=settings.labels)
-    if questions is not None and settings.weights is not None:
-        questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
+    if questions is not None:
+        questions = weighted(questions, examples, settings)
     compared = _dimensions(examples, questions, dimensions)
     task = (questions.task if questions is not None else "").strip() or NO_TASK
     words = criteria_for(compared, criteria)

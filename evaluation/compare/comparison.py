@@ -2,24 +2,22 @@
 
 Everything is computed on the same examples: those that every judge scored on every dimension in every repeat; a judge
 that scored no example so is left out. With repeated judgings the first one is compared with people; the others serve
-κ_self alone. Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
+κ_self alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...models.budget import count
 from ...prompts.words import Figure, number_text
-from ...stats.correlation import correlations_dict, statistic_dict
+from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
 from ..shown import Shown, View, correlation_figures
+from .costs import UNKNOWN, Costs, Spent, cost_row, is_costed
 
 if TYPE_CHECKING:
-    from ...models.budget import Budget
     from ...prompts.checklist import Question
     from ...stats.correlation import Correlations, PerGroup
     from ...stats.differences import Difference
@@ -30,26 +28,6 @@ if TYPE_CHECKING:
     from .aspects import Named
     from .line_up import Entrant
     from .protocol import JudgeScore
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Calls, tokens and money, wherever the answers came from."""
-
-    calls: int
-    tokens: int
-    cost_usd: float | None
-    """None where a price is not known."""
-
-    def __sub__(self, other: Spent) -> Spent:
-        unknown = self.cost_usd is None or other.cost_usd is None
-        dollars = None if unknown else (self.cost_usd or 0.0) - (other.cost_usd or 0.0)
-        return Spent(self.calls - other.calls, self.tokens - other.tokens, dollars)
-
-
-def spent(budget: Budget) -> Spent:
-    """What a budget has counted so far."""
-    return Spent(budget.calls, budget.tokens, budget.cost_usd)
 
 
 @dataclass(frozen=True)
@@ -91,9 +69,7 @@ class WithPeople:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON result."""
-        row: dict[str, Any] = {
-            "pooled": {name: statistic_dict(getattr(self.pooled, name)) for name in ("spearman", "kendall", "pearson")}
-        }
+        row: dict[str, Any] = {"pooled": {name: statistic_dict(getattr(self.pooled, name)) for name in METHODS}}
         if self.per_document is not None:
             row["per_document"] = {name: statistic_dict(each.average) for name, each in self.per_document.items()} | {
                 "documents": self.per_document["spearman"].used,
@@ -122,34 +98,6 @@ class OnDimension:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """What a judge takes, as if it were alone and nothing were in the store."""
-
-    upfront: Spent
-    calls: float
-    """Calls per example; so the others."""
-    tokens: float
-    cost_usd: float | None
-    amortised_tokens: float
-    """Upfront tokens / N + tokens per example, for the examples of this comparison (EIG paper §4.2)."""
-    amortised_cost_usd: float | None
-    equivalent_examples: float | None
-    """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
-    break_even: BreakEven
-    """From how many examples on it takes no more tokens than the first judge."""
-
-    def cheaper_than(self, first: Costs) -> str:
-        """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
-        dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
-        if not dearer_before and not dearer_each:
-            return "as dear"
-        if self.break_even.samples is not None:
-            return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
-        until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
-        return f"up to {count(until, 'example')}" if until > 0 else "never"
-
-
-@dataclass(frozen=True)
 class JudgeRow:
     """One judge's row of the table."""
 
@@ -169,7 +117,6 @@ class JudgeRow:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON result."""
-        costs = self.costs
         return {
             "judge": self.name,
             "kind": self.entrant.judge,
@@ -189,15 +136,7 @@ class JudgeRow:
                 }
                 for name, each in self.dimensions.items()
             },
-            "cost": {
-                "upfront": asdict(costs.upfront),
-                "per_example": {"calls": costs.calls, "tokens": costs.tokens, "cost_usd": costs.cost_usd},
-                "amortised_tokens": costs.amortised_tokens,
-                "amortised_cost_usd": costs.amortised_cost_usd,
-                "equivalent_examples": costs.equivalent_examples,
-                "break_even": costs.break_even.samples,
-                **({"break_even_reason": costs.break_even.reason} if costs.break_even.reason else {}),
-            },
+            "cost": self.costs.to_dict(),
         }
 
 
@@ -294,17 +233,7 @@ class Comparison(Shown):
         return row
 
 
-_METHODS = ("spearman", "kendall", "pearson")
 FIXED = "; EM_dim is 1 by construction where the questions are fixed"
-UNKNOWN = "unknown: too many calls failed"
-FAILED = 0.05
-"""Share of failed calls above which a judge's tokens say nothing of what it would take: those cost none."""
-
-
-def is_costed(coverage: Mapping[str, Any]) -> bool:
-    """Whether a judge answered so much that its tokens can be held against another one's."""
-    asked, answered = coverage["asked"], coverage["asked"] - coverage["api_errors"]
-    return bool(answered > 0 and answered >= (1 - FAILED) * asked)
 
 
 def comparison_view(data: Mapping[str, Any]) -> View:
@@ -331,7 +260,7 @@ def comparison_view(data: Mapping[str, Any]) -> View:
             if (systems := each.get("per_system"))
         ],
         "dimensions": lambda: [_points_row(judge, name, each, data) for judge, name, each in cells],
-        "cost": lambda: [_cost_row(row) for row in data["judges"]],
+        "cost": lambda: [cost_row(row) for row in data["judges"]],
         "differences": lambda: [
             {"judge": each["judge"], "dimension": each["dimension"], "value": Figure.of(each, "+.3f")}
             | {"p_value": Figure(each["p_value"]), "p (Holm)": Figure(each["p_holm"])}
@@ -378,7 +307,7 @@ def _judge_row(row: Mapping[str, Any]) -> dict[str, Any]:
     each = row["cost"]["per_example"]
     return {
         "judge": row["judge"],
-        **{name: Figure(row["average"][name]) if rated else None for name in _METHODS},
+        **{name: Figure(row["average"][name]) if rated else None for name in METHODS},
         "coverage": Figure(row["coverage"]["share"], form=".1%"),
         "calls per example": Figure(each["calls"], form=".3g"),
         "tokens per example": Figure(each["tokens"], form=",.0f"),
@@ -387,7 +316,7 @@ def _judge_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _correlations(judge: str, name: str, found: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     row = {"judge": judge, "dimension": name, **more, "n": found["spearman"]["n"]}
-    return row | {method: Figure.of(found[method]) for method in _METHODS}
+    return row | {method: Figure.of(found[method]) for method in METHODS}
 
 
 def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -408,61 +337,6 @@ def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[st
     }
 
 
-def _cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    cost = row["cost"]
-    dollars = cost["per_example"]["cost_usd"]
-    return {
-        "judge": row["judge"],
-        "$": Figure(dollars, form=".2g") if dollars else "unknown" if dollars is None else None,
-        "upfront tokens": cost["upfront"]["tokens"],
-        "amortised tokens": Figure(cost["amortised_tokens"], form=",.0f"),
-        "cheaper than the first": row.get("cheaper_than_first"),
-    }
-
-
 def _rating_dict(rating: JudgeScore) -> dict[str, Any]:
     row = asdict(rating)
     return {name: value for name, value in row.items() if value or name not in ("error", "replicate", "reasons")}
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCost:
-    """Cost of a judge in any one unit: calls, tokens or dollars."""
-
-    upfront: float
-    """Paid once: writing and choosing questions."""
-    per_sample: float
-    """Paid for every sample that is judged."""
-
-    def amortised(self, samples: int) -> float:
-        """upfront / N + per_sample, for 1 sample or more."""
-        return self.upfront / samples + self.per_sample
-
-    @property
-    def equivalent_samples(self) -> float | None:
-        """How many samples could be judged for what is paid upfront: the paper's break-even (Table 11).
-
-        None where judging costs nothing.
-        """
-        return self.upfront / self.per_sample if self.per_sample else None
-
-
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """From how many samples on one judge is no dearer than another."""
-
-    samples: int | None
-    """None where that never happens."""
-    reason: str | None
-    """Why it never happens; None where it does."""
-
-
-def break_even(one: JudgeCost, other: JudgeCost) -> BreakEven:
-    """The smallest number of samples, 1 or more, from which on ``one`` costs no more than ``other`` altogether."""
-    saved, ahead = other.per_sample - one.per_sample, one.upfront - other.upfront
-    if saved < 0:
-        return BreakEven(None, "it costs more for each sample, so that what it saves at first is used up")
-    if saved == 0:
-        dearer = "it costs more before the first sample and no less for each"
-        return BreakEven(1, None) if ahead <= 0 else BreakEven(None, dearer)
-    return BreakEven(max(1, math.ceil(ahead / saved - 1e-9)), None)

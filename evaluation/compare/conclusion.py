@@ -8,7 +8,7 @@ from ...models.budget import count
 from ...prompts.errors import InputError
 from ...prompts.words import Figure, interval, number, signed
 from ..shown import agreement_headline
-from .comparison import is_costed
+from .costs import is_costed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,75 +32,74 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
         data: As ``compare -o`` writes it, or ``--json`` prints it.
     """
     first, best = data["judges"][0], best_judge(data)
-    judges, lead_judge = len(data["judges"]), first["judge"]
+    lead, others = first["judge"], len(data["judges"]) - 1
     but = f" (but {listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
     on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
-    if not data["compared_on"]:
-        why = "There is no example that every judge scored. What each judge lacks, and why, is below."
-        return "undecided", "Nothing could be compared", why
-    if best is None:
-        if not data["differences"]:
-            why = (
-                f"{on}, cost and self-agreement are below; which of the {judges} judges is right, only people can say."
-            )
-            return "undecided", "No human scores to compare the judges with", why
-        return "undecided", "No judge's agreement with people is defined", f"{on}; the reasons are below."
-    reached = f"{best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
-    if judges == 1:
-        own = {name: _own(data, best["judge"], name) for name in data["dimensions"]}
-        known = {name: each for name, each in own.items() if each.value is not None}
-        agrees = any(each.side == 1 for each in known.values())
-        headline = agreement_headline(known, f"The scores of {best['judge']}")
-        return "keep" if agrees else "undecided", headline, f"{on}, {reached}."
-    than = ""
+    if best is None or not data["compared_on"]:
+        return "undecided", *_nothing_compared(data, on)
+    told = f"{on}, {best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
+    if not others:
+        return _alone(data, best["judge"], told)
     if best is not first and first["average"]["spearman"] is not None:
-        than = f", {lead_judge} {number(first['average']['spearman'])}"
-    better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
+        told += f", {lead} {number(first['average']['spearman'])}"
     tested = sum(each["p_holm"] is not None for each in data["differences"])
     corrected = f"after correction for {count(tested, 'comparison')}"
+    beyond = f"{told}. Beyond noise {corrected}"
     several = len(data["dimensions"]) > 1
+    better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
     ahead = [each for each in _clear(data, 1) if each["judge"] in better]
     if shown := [each for each in ahead if _own(data, each["judge"], each["dimension"]).side == 1]:
         names = list(dict.fromkeys(each["judge"] for each in shown))
         where = list(dict.fromkeys(each["dimension"] for each in shown))
         on_some = f" on {listed(where)}" if len(where) < len(data["dimensions"]) else ""
+        verb = "agrees" if len(names) == 1 else "agree"
         return (
             "adopt",
-            f"{_few(names, judges - 1)} {'agrees' if len(names) == 1 else 'agree'} better with people than "
-            f"{lead_judge}{on_some}",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(shown, several=several)}."
-            f"{_dearer(data, names, first)}",
+            f"{_few(names, others)} {verb} better with people than {lead}{on_some}",
+            f"{beyond}: {_named(shown, several=several)}.{_dearer(data, names, first)}",
         )
     if ahead:
         return (
             "undecided",
-            f"{_few(better, judges - 1)} {'is' if len(better) == 1 else 'are'} ahead of {lead_judge}, but not shown to agree "
-            "with people",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(ahead, several=several)}; but the interval of "
-            "its own correlation with people has zero in it.",
+            f"{_few(better, others)} {_be(better)} ahead of {lead}, but not shown to agree with people",
+            f"{beyond}: {_named(ahead, several=several)}; but the interval of its own correlation with people has zero in it.",
         )
     if mixed := _mixed(data):
         both = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
         return (
             "undecided",
-            f"{_few(mixed, judges - 1)} {'is' if len(mixed) == 1 else 'are'} better than {lead_judge} on some dimensions and worse "
-            "on others",
-            f"{on}, {reached}{than}. Beyond noise {corrected}: {_named(both, several=several)}.",
+            f"{_few(mixed, others)} {_be(mixed)} better than {lead} on some dimensions and worse on others",
+            f"{beyond}: {_named(both, several=several)}.",
         )
-    headline = f"No judge is shown to agree better with people than {lead_judge}"
-    lower = f" {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse beyond noise." if worse else ""
+    headline = f"No judge is shown to agree better with people than {lead}"
+    lower = f" {listed(worse)} {_be(worse)} worse beyond noise." if worse else ""
     if best is not first:
-        why = f"{on}, {reached}{than}. No difference in its favour is beyond noise {corrected}.{lower}"
+        why = f"{told}. No difference in its favour is beyond noise {corrected}.{lower}"
         return "keep" if worse else "undecided", headline, why
-    others = [row["average"]["spearman"] for row in data["judges"][1:] if row["average"]["spearman"] is not None]
-    most = "the only one that is defined" if not others else "the highest"
-    if first["average"]["spearman"] in others:
+    known = [row["average"]["spearman"] for row in data["judges"][1:] if row["average"]["spearman"] is not None]
+    most = "the only one that is defined" if not known else "the highest"
+    if first["average"]["spearman"] in known:
         most = "and no other judge reaches more"
-    return (
-        "keep",
-        headline,
-        f"{on}, {reached}, {most}.{lower or ' No other judge is shown to be worse.' * bool(others)}",
-    )
+    return "keep", headline, f"{told}, {most}.{lower or ' No other judge is shown to be worse.' * bool(known)}"
+
+
+def _nothing_compared(data: Mapping[str, Any], on: str) -> tuple[str, str]:
+    """The headline, and why, where no judge has a correlation with people."""
+    if not data["compared_on"]:
+        why = "There is no example that every judge scored. What each judge lacks, and why, is below."
+        return "Nothing could be compared", why
+    if data["differences"]:
+        return "No judge's agreement with people is defined", f"{on}; the reasons are below."
+    which = f"which of the {len(data['judges'])} judges is right, only people can say"
+    return "No human scores to compare the judges with", f"{on}, cost and self-agreement are below; {which}."
+
+
+def _alone(data: Mapping[str, Any], judge: str, told: str) -> tuple[Choice, str, str]:
+    """What is said of the only judge."""
+    own = {name: _own(data, judge, name) for name in data["dimensions"]}
+    known = {name: each for name, each in own.items() if each.value is not None}
+    agrees = any(each.side == 1 for each in known.values())
+    return "keep" if agrees else "undecided", agreement_headline(known, f"The scores of {judge}"), f"{told}."
 
 
 def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
@@ -135,6 +134,10 @@ MOST_NAMED = 2
 
 def _few(names: Sequence[str], of: int) -> str:
     return listed(names) if len(names) <= MOST_NAMED else f"{len(names)} of the {of} other judges"
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _over(data: Mapping[str, Any]) -> str:

@@ -6,14 +6,11 @@ G-Eval (Liu et al. 2023), with the example before the steps instead of after the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...agents.buying import Estimate
-from ...models.budget import Budget
-from ...models.gateway import Gateway
 from ...models.structured import ask_for
 from ...prompts.errors import BudgetExceededError
 from ...prompts.examples import Example
@@ -63,7 +60,7 @@ class GEval:
         """What writing the steps and rating would buy; before the steps are known no rating can be in the store."""
         steps: dict[str, list[str]] = {}
         unknown = 0
-        stored_only = replace(self._setup, gateway=Gateway(self._setup.gateway.store, Budget(max_calls=0)))
+        stored_only = self._setup.stored_only
         for criterion in self._setup.criteria:
             try:
                 steps[criterion.dimension] = await _write_steps(stored_only, criterion)

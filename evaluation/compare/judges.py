@@ -20,13 +20,13 @@ from .questionnaire import Questionnaire, candidate_pool, needed_checklist, yes_
 
 def binary(setup: Setup) -> Questionnaire:
     """``binary``: the checklist's atomic questions, scored from P(yes) or the answers (BinEval §3.2)."""
-    return yes_no("binary", setup, needed_checklist(setup, "binary"), soft=setup.options.scores != "hard")
+    return yes_no("binary", setup, needed_checklist(setup, "binary"), soft=setup.options.soft)
 
 
 def unieval(setup: Setup) -> Questionnaire:
     """``unieval``: one Boolean question a dimension, the score being P(yes) (UniEval, Zhong et al. 2022)."""
     checklist = boolean_checklist(setup.task, setup.criteria)
-    return yes_no("unieval", setup, checklist, soft=setup.options.scores != "hard")
+    return yes_no("unieval", setup, checklist, soft=setup.options.soft)
 
 
 def direct(setup: Setup) -> Questionnaire:
@@ -80,13 +80,13 @@ def random_k(setup: Setup) -> Questionnaire:
     drawn = set(islice(in_turn, options.k))
     kept = tuple(each for each in pool.questions if each.id in drawn)
     chosen = pool.model_copy(update={"questions": kept, "section_weights": {}})
-    return yes_no("random_k", setup, chosen, soft=options.scores != "hard")
+    return yes_no("random_k", setup, chosen, soft=options.soft)
 
 
 def all_candidates(setup: Setup) -> Questionnaire:
     """``all_candidates``: every candidate question, none selected (EIG paper §4.5)."""
     pool = candidate_pool(setup, "all_candidates")
-    return yes_no("all_candidates", setup, pool, soft=setup.options.scores != "hard")
+    return yes_no("all_candidates", setup, pool, soft=setup.options.soft)
 
 
 JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(

@@ -68,7 +68,7 @@ def line_up(
     """
     asking = [name for name in judges if name not in OWN_WORDS]
     if len(prompts) > 1 and not asking:
-        raise InputError(f"prompt: {_and(judges)} would not use several; they ask in words of their own.")
+        raise InputError(f"prompt: {' and '.join(judges)} would not use several; they ask in words of their own.")
     if len(models) > 1 and panel and list(judges) == ["poll"]:
         raise InputError("model: the panel's models take the place of several.")
     found = []
@@ -132,7 +132,3 @@ def _refuse_twice(what: str, names: Sequence[str]) -> None:
 
 def _name(model: str | Model) -> str:
     return model if isinstance(model, str) else model.name
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -67,6 +67,11 @@ class Setup:
     def dimensions(self) -> tuple[str, ...]:
         """Names of the dimensions that are compared."""
         return tuple(criterion.dimension for criterion in self.criteria)
+
+    @property
+    def stored_only(self) -> Setup:
+        """The same with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
+        return replace(self, gateway=Gateway(self.gateway.store, Budget(max_calls=0)))
 
 
 class Judge(Protocol):

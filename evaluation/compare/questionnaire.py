@@ -79,14 +79,18 @@ class Questionnaire:
 
     def _reasons(self, verdicts: Sequence[Verdict], dimension: str) -> str | None:
         """What was said on a dimension."""
-        ids = {each.id for each in self.evaluator.checklist.questions if each.dimension == dimension}
+        ids = self._asked_about(dimension)
         said = [verdict.explanation for verdict in verdicts if verdict.question in ids and verdict.explanation]
         return "\n".join(said) or None
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
         """The first missing answer that leaves a dimension without a score."""
-        of_dimension = {each.id for each in self.evaluator.checklist.questions if each.dimension == dimension}
-        return next(v for v in verdicts if v.answer is None and (v.question in of_dimension or not of_dimension))
+        ids = self._asked_about(dimension)
+        return next(each for each in verdicts if each.answer is None and (each.question in ids or not ids))
+
+    def _asked_about(self, dimension: str) -> set[str]:
+        """Ids of the questions on a dimension."""
+        return {each.id for each in self.evaluator.checklist.questions if each.dimension == dimension}
 
 
 def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Questionnaire:

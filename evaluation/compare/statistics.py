@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from ...prompts.examples import documents
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
-from ...stats.correlation import METHODS, correlate, per_group, system_level
+from ...stats.correlation import METHODS, between_systems, correlate, per_group
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..scoring import coverage
 from .aspects import NAMELESS
-from .comparison import AgainstFirst, Comparison, Costs, JudgeCost, JudgeRow, OnDimension, WithPeople, break_even, spent
+from .comparison import AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
+from .costs import Costs, JudgeCost, break_even, spent
 
 if TYPE_CHECKING:
     from ...models.budget import Budget
@@ -162,7 +163,7 @@ def _with_people(
         per_document={name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
         if groups
         else None,
-        per_system=system_level(scores, wanted, systems, resampling) if len(set(systems) - {None}) > 2 else None,
+        per_system=between_systems(scores, wanted, systems, resampling),
         observed=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
         qwk=cohen_kappa(ours, theirs, resampling, weights="quadratic"),
         distribution=compare_distributions(scores, wanted, resampling),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from askance.evaluation.compare.comparison import JudgeCost, break_even
+from askance.evaluation.compare.costs import JudgeCost, break_even
 
 CHECKLIST = JudgeCost(upfront=1000, per_sample=10)
 COT = JudgeCost(upfront=0, per_sample=30)

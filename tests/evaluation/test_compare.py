@@ -12,15 +12,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
-from askance.evaluation.compare.comparison import (
-    Comparison,
-    Costs,
-    JudgeCost,
-    JudgeOutput,
-    Spent,
-    break_even,
-    comparison_view,
-)
+from askance.evaluation.compare.comparison import Comparison, JudgeOutput, comparison_view
+from askance.evaluation.compare.costs import Costs, JudgeCost, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.line_up import Entrant
 from askance.evaluation.compare.protocol import JudgeScore

@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.examples import documents
-from ..stats.agreement import agreement_hits, cohen_kappa, observed_agreement
-from ..stats.correlation import correlate, per_group, statistic_dict
-from ..stats.differences import difference_dict, mean_difference
-from ..stats.resampling import Resampling
+from ...prompts.examples import documents
+from ...stats.agreement import agreement_hits, cohen_kappa, observed_agreement
+from ...stats.correlation import correlate, per_group, statistic_dict
+from ...stats.differences import difference_dict, mean_difference
+from ...stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
-    from ..prompts.verdicts import Verdict
+    from ...prompts.checklist import Checklist
+    from ...prompts.examples import Example
+    from ...prompts.verdicts import Verdict
 
 Column = list[float | None]
 
@@ -73,28 +73,20 @@ def parity(
     by_document = Resampling(groups, resamples, seed=seed)
 
     def one(names: Sequence[str], resampling: Resampling) -> dict[str, Any]:
-        theirs, mine, was = (
-            None if side is None else [value for name in names for value in side.answers[name]]
-            for side in (reference, judge, before)
-        )
-        assert theirs is not None and mine is not None
-        wanted, ranked = ([value for name in names for value in side.p_good[name]] for side in (reference, judge))
-        rank = (
-            correlate(ranked, wanted, resampling).spearman
-            if len(names) == 1
-            else per_group(
-                ranked,
-                wanted,
-                [name for name in names for _ in examples],
-                resampling=Resampling(resamples=resamples, seed=seed),
-            ).average
-        )
+        theirs, mine = _joined(reference.answers, names), _joined(judge.answers, names)
+        wanted, ranked = _joined(reference.p_good, names), _joined(judge.p_good, names)
+        if len(names) == 1:
+            rank = correlate(ranked, wanted, resampling).spearman
+        else:
+            asked = [name for name in names for _ in examples]
+            rank = per_group(ranked, wanted, asked, resampling=Resampling(resamples=resamples, seed=seed)).average
         row: dict[str, Any] = {
             "same": statistic_dict(observed_agreement(mine, theirs, resampling)),
             "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
             "spearman": statistic_dict(rank),
         }
-        if was is not None:
+        if before is not None:
+            was = _joined(before.answers, names)
             gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
             row["gain"] = difference_dict(gain)
         return row
@@ -102,3 +94,7 @@ def parity(
     names = list(reference.answers)
     every = Resampling([group for _ in names for group in groups], resamples, seed=seed)
     return one(names, every) | {"questions": {name: one([name], by_document) for name in names}}
+
+
+def _joined(columns: Mapping[str, Column], names: Sequence[str]) -> Column:
+    return [value for name in names for value in columns[name]]

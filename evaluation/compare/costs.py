@@ -1,0 +1,144 @@
+"""What a judge costs, as if it were alone and nothing were in the store: once, for each example, and beside another judge.
+
+Costs are for each example, with what was paid before the first one (EIG paper §4.2 and A.13).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...models.budget import count
+from ...prompts.words import Figure
+
+if TYPE_CHECKING:
+    from ...models.budget import Budget
+
+
+UNKNOWN = "unknown: too many calls failed"
+FAILED = 0.05
+"""Share of failed calls above which a judge's tokens say nothing of what it would take: those cost none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls, tokens and money, wherever the answers came from."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    """None where a price is not known."""
+
+    def __sub__(self, other: Spent) -> Spent:
+        unknown = self.cost_usd is None or other.cost_usd is None
+        dollars = None if unknown else (self.cost_usd or 0.0) - (other.cost_usd or 0.0)
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, dollars)
+
+
+def spent(budget: Budget) -> Spent:
+    """What a budget has counted so far."""
+    return Spent(budget.calls, budget.tokens, budget.cost_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCost:
+    """Cost of a judge in any one unit: calls, tokens or dollars."""
+
+    upfront: float
+    """Paid once: writing and choosing questions."""
+    per_sample: float
+    """Paid for every sample that is judged."""
+
+    def amortised(self, samples: int) -> float:
+        """upfront / N + per_sample, for 1 sample or more."""
+        return self.upfront / samples + self.per_sample
+
+    @property
+    def equivalent_samples(self) -> float | None:
+        """How many samples could be judged for what is paid upfront: the paper's break-even (Table 11).
+
+        None where judging costs nothing.
+        """
+        return self.upfront / self.per_sample if self.per_sample else None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """From how many samples on one judge is no dearer than another."""
+
+    samples: int | None
+    """None where that never happens."""
+    reason: str | None
+    """Why it never happens; None where it does."""
+
+
+def break_even(one: JudgeCost, other: JudgeCost) -> BreakEven:
+    """The smallest number of samples, 1 or more, from which on ``one`` costs no more than ``other`` altogether."""
+    saved, ahead = other.per_sample - one.per_sample, one.upfront - other.upfront
+    if saved < 0:
+        return BreakEven(None, "it costs more for each sample, so that what it saves at first is used up")
+    if saved == 0:
+        dearer = "it costs more before the first sample and no less for each"
+        return BreakEven(1, None) if ahead <= 0 else BreakEven(None, dearer)
+    return BreakEven(max(1, math.ceil(ahead / saved - 1e-9)), None)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a judge takes, as if it were alone and nothing were in the store."""
+
+    upfront: Spent
+    calls: float
+    """Calls per example; so the others."""
+    tokens: float
+    cost_usd: float | None
+    amortised_tokens: float
+    """Upfront tokens / N + tokens per example, for the examples of this comparison (EIG paper §4.2)."""
+    amortised_cost_usd: float | None
+    equivalent_examples: float | None
+    """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
+    break_even: BreakEven
+    """From how many examples on it takes no more tokens than the first judge."""
+
+    def cheaper_than(self, first: Costs) -> str:
+        """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
+        dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
+        if not dearer_before and not dearer_each:
+            return "as dear"
+        if self.break_even.samples is not None:
+            return "always" if self.break_even.samples == 1 else f"from {self.break_even.samples:,} examples on"
+        until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
+        return f"up to {count(until, 'example')}" if until > 0 else "never"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON result."""
+        return {
+            "upfront": asdict(self.upfront),
+            "per_example": {"calls": self.calls, "tokens": self.tokens, "cost_usd": self.cost_usd},
+            "amortised_tokens": self.amortised_tokens,
+            "amortised_cost_usd": self.amortised_cost_usd,
+            "equivalent_examples": self.equivalent_examples,
+            "break_even": self.break_even.samples,
+            **({"break_even_reason": self.break_even.reason} if self.break_even.reason else {}),
+        }
+
+
+def is_costed(coverage: Mapping[str, Any]) -> bool:
+    """Whether a judge answered so much that its tokens can be held against another one's."""
+    asked, answered = coverage["asked"], coverage["asked"] - coverage["api_errors"]
+    return bool(answered > 0 and answered >= (1 - FAILED) * asked)
+
+
+def cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge's row of the table of costs, from its row of a result file."""
+    cost = row["cost"]
+    dollars = cost["per_example"]["cost_usd"]
+    return {
+        "judge": row["judge"],
+        "$": Figure(dollars, form=".2g") if dollars else "unknown" if dollars is None else None,
+        "upfront tokens": cost["upfront"]["tokens"],
+        "amortised tokens": Figure(cost["amortised_tokens"], form=",.0f"),
+        "cheaper than the first": row.get("cheaper_than_first"),
+    }
