@@ -15,12 +15,13 @@ from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.rows import column
-from ..stats.correlation import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
-from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
+from ..stats.spearman_interval import TestedSpearman, spearman_intervals
+from .diagnosis import Diagnosis, GroupDiagnosis, QuestionDiagnosis
 from .evaluate import EvaluationJob, load_inputs, weighted
+from .findings import by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
 from .verdict_table import Cells, VerdictTable, given_verdicts, only_judge, tabulate
 
@@ -41,7 +42,6 @@ def diagnose_verdicts(
     verdicts: Sequence[Verdict],
     *,
     pairs: int = 5,
-    level: float = 0.95,
 ) -> Diagnosis:
     """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
@@ -53,7 +53,6 @@ def diagnose_verdicts(
         checklist: The questions.
         verdicts: Of one judge: one model with one prompt.
         pairs: How many pairs of questions to name as the least related and the most alike.
-        level: Coverage of the intervals, between 0 and 1.
 
     Raises:
         InputError: There are no verdicts, they are by several judges, are about unknown examples or questions, or one
@@ -63,7 +62,7 @@ def diagnose_verdicts(
     table = tabulate(examples, checklist, verdicts)
     ids = [question.id for question in checklist.questions]
     phi = phi_matrix(ids, table.answers.reshape(-1, len(ids)), table.answers.shape[1])
-    questions = _questions(examples, checklist, table, level)
+    questions = _questions(examples, checklist, table)
     groups = [
         _group(name, [each for each in questions if each.dimension == name], phi) for name in checklist.dimensions
     ]
@@ -86,13 +85,11 @@ def diagnose_verdicts(
     return replace(found, findings=findings(found))
 
 
-def _questions(
-    examples: Sequence[Example], checklist: Checklist, table: VerdictTable, level: float
-) -> list[QuestionDiagnosis]:
+def _questions(examples: Sequence[Example], checklist: Checklist, table: VerdictTable) -> list[QuestionDiagnosis]:
     soft = table.scores(soft=True)
     rated = _rated_dimensions(examples, checklist)
     turned = {each.id for each in checklist.questions if each.id in rated and each.good == "no"}
-    with_people = [_with_people(examples, rated, turned, scores, level) for scores in (soft, table.scores(soft=False))]
+    with_people = [_with_people(examples, rated, turned, scores) for scores in (soft, table.scores(soft=False))]
     against = holm([tested.p_against for tested in with_people[0]])
     answered = table.answered
     answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
@@ -131,7 +128,7 @@ def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list
 
 
 def _with_people(
-    examples: Sequence[Example], rated: Sequence[str | None], turned: Collection[str], scores: Cells, level: float
+    examples: Sequence[Example], rated: Sequence[str | None], turned: Collection[str], scores: Cells
 ) -> list[TestedSpearman]:
     """Scores against people's; ``turned`` are the questions that people answered yes where it speaks against an output."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
@@ -142,10 +139,9 @@ def _with_people(
         human = [mean_rating(each, dimension) for each in column(examples, "human")]
         if dimension in turned:
             human = [None if each is None else 1 - each for each in human]
-        for place, tested in zip(
-            places, spearman_intervals(scores[:, places], human, groups=groups, level=level), strict=True
-        ):
-            found[place] = tested
+        tested = spearman_intervals(scores[:, places], human, groups=groups)
+        for place, each in zip(places, tested, strict=True):
+            found[place] = each
     return found
 
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from ...prompts.checklist import Question
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import spearman, spearman_intervals
+from ...stats.correlation import spearman
 from ...stats.differences import paired_difference
 from ...stats.resampling import Resampling
+from ...stats.spearman_interval import spearman_intervals
 from .wordings import QuestionWordings, Wording, WordingTried
 
 RUNGS = (12, 24)

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from askance.prompts.errors import InputError
-from askance.stats.correlation import correlate, spearman_intervals
+from askance.stats.correlation import correlate
 from askance.stats.resampling import Resampling
+from askance.stats.spearman_interval import spearman_intervals
 
 
 def data(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
