@@ -92,7 +92,8 @@ def fit_platt(
 
     The prior is a ~ N(1, 1), b ~ N(0, 1), an example counting as one trial (Platt 1999 has none); with fewer than 8
     examples a question keeps a = 1 and b = 0. The map is monotone: with one question Spearman cannot change (unless a
-    is 0, where the judge runs against the wanted scores), but errors can, the mean absolute one and the bias. With several questions it weighs them anew: one that tells little gets a small slope.
+    is 0, where the judge runs against the wanted scores), but errors can, the mean absolute one and the bias. With
+    several questions it weighs them anew: one that tells little gets a small slope.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -105,12 +106,12 @@ def fit_accepted(
     """For each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less what it leans on the other questions: the slope on the mean of theirs
-    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find. Centre
-    and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``; verdicts on others
-    are not needed. So what a
-    question says counts once it stands out from what it says of outputs that are fine, and only downwards: a question
-    that looks for one fault among many is no reason to praise the outputs that lack it. Unlike Platt's, the slope does
-    not shrink where a fault is rare. With fewer than 4 accepted outputs a question keeps a = 1 and b = 0.
+    (:func:`~.calibration.mean_of_others`) among accepted outputs, which have no faults that several questions could find.
+    Centre and spread are those of z on the outputs whose wanted score is at least the mean one of all ``examples``;
+    verdicts on others are not needed. So what a question says counts once it stands out from what it says of outputs that
+    are fine, and only downwards: a question that looks for one fault among many is no reason to praise the outputs that
+    lack it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted outputs a question
+    keeps a = 1 and b = 0.
 
     Arguments and errors as in :func:`fit_thresholds`.
     """
@@ -133,22 +134,11 @@ def _fit(
     chosen = set(ids)
     mine = [verdict for verdict in verdicts if verdict.example in chosen]
     model, prompt = _judge(mine, checklist)
-    answers = replicates(mine)
-    said = np.array(
-        [
-            [
-                np.nan if (mean := complete_mean(answers.get((example, each.id), []))) is None else mean
-                for example in ids
-            ]
-            for each in checklist.questions
-        ],
-        dtype=np.float64,
-    ).reshape(len(checklist.questions), len(ids))
+    said = _mean_answers(mine, checklist, ids)
     fits = {}
     for place, question in enumerate(checklist.questions):
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
-        scores = [targets.wanted[example].get(dimension) for example in ids]
-        wanted = np.array([np.nan if each is None else each for each in scores], dtype=np.float64)
+        wanted = np.array([targets.wanted[example].get(dimension) for example in ids], dtype=np.float64)
         rated = wanted[~np.isnan(wanted)]
         usual = float(rated.mean()) if len(rated) else np.nan
         there = ~np.isnan(said[place]) & ~np.isnan(wanted)
@@ -158,6 +148,13 @@ def _fit(
         fit = fit_one(_Column(p_good, wanted[there], usual, -others if question.is_fault else others, dimension))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
+
+
+def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequence[str]) -> NDArray[np.float64]:
+    """Mean P(yes) over replicates, NaN where one is missing; shape (questions, examples)."""
+    answers = replicates(verdicts)
+    rows = [[complete_mean(answers.get((name, each.id), [])) for name in ids] for each in checklist.questions]
+    return np.array(rows, dtype=np.float64).reshape(len(checklist.questions), len(ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     path = Path(path)
     file = path / JUDGE_FILE if path.is_dir() else path
     if file.is_file():
-        judge = parse_judge(_read(file), str(file))
+        judge = parse_judge(read_text(file), str(file))
     elif path.is_dir():
         judge = _judge_of_files(path)
     else:
@@ -153,8 +153,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         raise InputError(
             f"{name}, field 'origins.{unknown}': the checklist has no such question.{did_you_mean(unknown, ids)}"
         )
-    for other in (each for each in read.threshold_of if each not in ("overall", *checklist.dimensions)):
-        known = ("overall", *checklist.dimensions)
+    known = ("overall", *checklist.dimensions)
+    for other in (each for each in read.threshold_of if each not in known):
         raise InputError(
             f"{name}, field 'threshold_of': the checklist has no dimension '{other}'.{did_you_mean(other, known)}"
         )
@@ -342,10 +342,3 @@ def check_calibration(judge: KeptJudge, name: str) -> None:
             raise InputError(f"{name}, field 'calibration': {error}") from None
         return
     raise InputError(f"{name}, field 'calibration': {problem}. Take the calibration out, or fit one for this judge.")
-
-
-def _read(file: Path) -> str:
-    try:
-        return read_text(file)
-    except FileNotFoundError:
-        raise InputError(f"{file}: there is no such file.") from None

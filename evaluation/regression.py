@@ -143,14 +143,7 @@ def check_regression(
     if baseline is None and settings.fail_under is None:
         raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
     examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
-    dimension = settings.dimension
-    if dimension is not None and settings.fail_under is not None:
-        raise InputError("fail_under is of the whole score; leave out dimension.")
-    if dimension is not None and dimension not in questions.dimensions:
-        known = ", ".join(questions.dimensions)
-        raise InputError(
-            f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
-        )
+    _check_dimension(settings, questions)
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
     calibration = used.calibration if settings.calibration is None else None
@@ -163,35 +156,51 @@ def check_regression(
         threshold=threshold,
     )
     found = job.run()
-    seen = found.coverage
-    if seen.share < settings.min_coverage or not seen.answered:
-        error = next((each.error for each in found.verdicts if each.error), "")
-        raise CoverageError(
-            f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
-            f"{settings.min_coverage:.0%}, so nothing can be said about the score. {error}".rstrip()
-        )
+    _require_coverage(found, settings.min_coverage)
     held = None
     if settings.fail_under is not None:
         held = require_at_least(found.to_dict(), settings.fail_under, "fail_under")
     if path is None:
         assert held is not None, "there is one or the other"
-        return Regression(
-            None, None, False, None, mean_score(each.overall for each in found.scores) or 0.0, held, found
-        )
+        now = mean_score(each.overall for each in found.scores) or 0.0
+        return Regression(None, None, False, None, now, held, found)
     judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
     if calibration is not None:
-        judged_with["calibration"] = sha256(calibration.to_json().encode()).hexdigest()[:16]
-    facts = {
-        "model": found.model,
-        "prompt": text.hash,
-        "checklist": sha256(dump_checklist(questions).encode()).hexdigest()[:16],
-        "settings": judged_with,
-    }
+        judged_with["calibration"] = _digest(calibration.to_json())
+    checklist_hash = _digest(dump_checklist(questions))
+    facts = {"model": found.model, "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
     scores = {each.example: {"overall": each.overall, **each.dimensions} for each in found.scores}
     if kept is None:
-        return _write(path, facts, scores, found, dimension)
+        return _write(path, facts, scores, found, settings.dimension)
     _same(path, kept, facts, examples)
     return _compare(kept, scores, examples, questions, found, settings)
+
+
+def _check_dimension(settings: RegressionOptions, questions: Checklist) -> None:
+    dimension = settings.dimension
+    if dimension is None:
+        return
+    if settings.fail_under is not None:
+        raise InputError("fail_under is of the whole score; leave out dimension.")
+    if dimension not in questions.dimensions:
+        known = ", ".join(questions.dimensions)
+        raise InputError(
+            f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
+        )
+
+
+def _require_coverage(found: Evaluation, least: float) -> None:
+    seen = found.coverage
+    if seen.share < least or not seen.answered:
+        error = next((each.error for each in found.verdicts if each.error), "")
+        raise CoverageError(
+            f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
+            f"{least:.0%}, so nothing can be said about the score. {error}".rstrip()
+        )
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _compare(
