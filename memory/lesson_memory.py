@@ -11,6 +11,9 @@ from ..prompts.lessons import Lesson, LessonStatus
 from .embedders import Embedder, blocking_similarity
 from .neighbours import NeighbourIndex
 
+MOST_OPPOSED = 3
+"""Lessons, or parts of a prompt, that are looked at for whether they order the opposite of a lesson."""
+
 
 class LessonMemory:
     """Lessons in the order they came, with the embeddings of their sentences."""
@@ -68,18 +71,18 @@ class LessonMemory:
 
         return self._near(lesson, lesson.direction, k, may_be_it)
 
-    def opposed(self, lesson: Lesson, k: int = 3) -> list[Lesson]:
+    def opposed(self, lesson: Lesson) -> list[Lesson]:
         """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""
         other = "more lenient" if lesson.direction == "stricter" else "stricter"
-        return self._near(lesson, other, k, lambda known: known.status != "removed")
+        return self._near(lesson, other, MOST_OPPOSED, lambda known: known.status != "removed")
 
-    def like(self, lesson: Lesson, texts: Sequence[str], k: int = 3) -> list[int]:
+    def like(self, lesson: Lesson, texts: Sequence[str]) -> list[int]:
         """Places of the texts that are near a lesson in meaning, the nearest first; from 0."""
         if not texts:
             return []
         near = self._embedder.embed(texts) @ self._vector(lesson.text)
         ordered = sorted(range(len(texts)), key=lambda place: -float(near[place]))
-        return [place for place in ordered if near[place] >= self._at_least][:k]
+        return [place for place in ordered if near[place] >= self._at_least][:MOST_OPPOSED]
 
     def _near(self, lesson: Lesson, direction: str, k: int, fits: Callable[[Lesson], bool]) -> list[Lesson]:
         """Lessons of a direction that are near in meaning and of the same dimension, the nearest first."""

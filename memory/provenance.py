@@ -26,7 +26,7 @@ Edges: ``proposed`` (comment → question), ``asked`` (question → version that
 (lesson → edit, with the words and the evidence that the lesson had then), ``applied`` and ``taken out`` (edit →
 version), ``parent`` (version → the version made from it).
 
-A provenance graph as a file for other programs: JSON, or GraphML.
+The graph can be written to a file for other programs: JSON, or GraphML.
 """
 
 from __future__ import annotations

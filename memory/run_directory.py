@@ -72,26 +72,8 @@ class RunDirectory:
             texts["checklist.yaml"] = dump_checklist(checklist)
         texts |= {f"{name}.md": prompt.text for name, prompt in prompts.items()} | dict(further or {})
         self._make()
-        known = self.config_file
-        if known.exists():
-            before = self.read_config()
-            # the fingerprint is of the run as it was begun, without settings that came after that
-            as_begun = {**config, **before.get("begun_with", {})}
-            then = {name: value for name, value in as_begun.items() if name in before["config"]}
-            is_as_long = config.get("max_iterations") == before["config"].get("max_iterations")
-            if not is_as_long or before["fingerprint"] not in (
-                _fingerprint(as_begun, texts),
-                _fingerprint(then, texts),
-            ):
-                changed = sorted(
-                    key for key in {*config, *before["config"]} if config.get(key) != before["config"].get(key)
-                )
-                what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
-                more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
-                raise InputError(
-                    f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that "
-                    f"is there: askance resume {self.path}{more}"
-                )
+        if self.config_file.exists():
+            self._refuse_another(config, texts)
             return True
         for name, text in texts.items():
             self.write(f"inputs/{name}", text)
@@ -103,6 +85,24 @@ class RunDirectory:
             header["no_cache"] = True
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
+
+    def _refuse_another(self, config: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+        """Refuse a run with other settings or inputs than the one that is here."""
+        before = self.read_config()
+        known = before["config"]
+        # the fingerprint is of the run as it was begun, without settings that came after that
+        as_begun = {**config, **before.get("begun_with", {})}
+        then = {name: value for name, value in as_begun.items() if name in known}
+        is_as_long = config.get("max_iterations") == known.get("max_iterations")
+        if is_as_long and before["fingerprint"] in (_fingerprint(as_begun, texts), _fingerprint(then, texts)):
+            return
+        changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
+        what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
+        more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
+        raise InputError(
+            f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is there: "
+            f"askance resume {self.path}{more}"
+        )
 
     @property
     def config_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""What can still be read of a verdict store that was cut off or damaged, e.g. by a copy that broke off."""
+"""Whether a verdict store was cut off, and what can still be read of one that is damaged, e.g. by a copy that broke off."""
 
 from __future__ import annotations
 
@@ -16,8 +16,35 @@ from ..prompts.errors import AskanceError
 
 logger = logging.getLogger(__name__)
 
-_HEADER = b"SQLite format 3\0"
+_MAGIC, _HEADER = b"SQLite format 3\0", 100
+"""How a file of SQLite begins, and bytes of its header (its file format, 1.3)."""
 _BESIDE = ("-wal", "-shm")
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not there.
+
+    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in the file.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+        if len(header) < _HEADER or not header.startswith(_MAGIC):
+            return False
+        whole = _page_size(header) * int.from_bytes(header[28:32], "big")
+        if path.stat().st_size >= whole:
+            return False
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            return False
+        return path.stat().st_size < whole
+    except OSError:  # it is not there yet, or SQLite says better what is wrong
+        return False
+
+
+def _page_size(header: bytes) -> int:
+    size = int.from_bytes(header[16:18], "big")
+    return 65_536 if size == 1 else size
 
 
 def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
@@ -40,19 +67,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
     try:
         if not _copy_whole_pages(path, copy):
             return False
-        with closing(sqlite3.connect(copy, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
-            if not _is_readable(old, version):
-                return False
-            kept.executescript(schema)
-            for table, names in (("answers", columns), ("brought", "key")):
-                marks = ",".join("?" * len(names.split(",")))
-                for row in _rows(old, table, names):
-                    if table == "answers" and not _is_whole(dict(zip(names.split(", "), row, strict=True))):
-                        continue
-                    kept.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
-            kept.execute(f"PRAGMA user_version={version}")
-            kept.commit()
-            count = kept.execute("SELECT count(*) FROM answers").fetchone()[0]
+        count = _write_anew(copy, new, schema, columns, version)
         if not count:
             return False
         aside = _free_name(path)
@@ -78,6 +93,23 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
     return True
 
 
+def _write_anew(damaged: Path, new: Path, schema: str, columns: str, version: int) -> int:
+    """Write the rows that can be read to a new store; returns the number of answers."""
+    with closing(sqlite3.connect(damaged, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
+        if not _is_readable(old, version):
+            return 0
+        kept.executescript(schema)
+        for table, names in (("answers", columns), ("brought", "key")):
+            marks = ",".join("?" * len(names.split(",")))
+            for row in _rows(old, table, names):
+                if table == "answers" and not _is_whole(dict(zip(names.split(", "), row, strict=True))):
+                    continue
+                kept.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
+        kept.execute(f"PRAGMA user_version={version}")
+        kept.commit()
+        return int(kept.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+
 def _copy_whole_pages(path: Path, copy: Path) -> bool:
     """Copy a database without the part of a page that it may end with; False where it is none.
 
@@ -85,11 +117,7 @@ def _copy_whole_pages(path: Path, copy: Path) -> bool:
     """
     with path.open("rb") as file:
         head = file.read(18)
-    if not head.startswith(_HEADER) or len(head) < 18:
-        return False
-    size = int.from_bytes(head[16:18], "big")
-    page = 65536 if size == 1 else size
-    if page < 512:
+    if not head.startswith(_MAGIC) or len(head) < 18 or (page := _page_size(head)) < 512:
         return False
     shutil.copyfile(path, copy)
     os.truncate(copy, path.stat().st_size // page * page)

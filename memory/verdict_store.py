@@ -17,13 +17,11 @@ from ..prompts.errors import AskanceError, InputError
 from . import claims
 from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of
 from .postgres_store import PostgresAddress, PostgresStore
-from .salvage import salvage
+from .salvage import is_cut_off, salvage
 
 SCHEMA_VERSION = 1
 WAITS, LONG = 0.05, 5.0
 """Seconds before a store that others are just making is opened again, and those from which SQLite has waited itself."""
-MAGIC, HEADER = b"SQLite format 3\0", 100
-"""How a file of SQLite begins, and bytes of its header."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -158,7 +156,7 @@ class VerdictStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
-            if _is_cut_off(self.path):
+            if is_cut_off(self.path):
                 raise sqlite3.DatabaseError("malformed: pages are missing at its end")
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
@@ -339,30 +337,6 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
         marks = ",".join("?" * len(block))
         rows += db.execute(f"SELECT {COLUMNS} FROM answers WHERE key IN ({marks})", block).fetchall()
     return [row for row in rows if not is_empty(row)]
-
-
-def _is_cut_off(path: Path) -> bool:
-    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not there.
-
-    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in the file.
-    """
-    try:
-        with path.open("rb") as file:
-            header = file.read(HEADER)
-        if len(header) < HEADER or not header.startswith(MAGIC) or path.stat().st_size >= _said(header):
-            return False
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            return False
-        return path.stat().st_size < _said(header)
-    except OSError:  # it is not there yet, or SQLite says better what is wrong
-        return False
-
-
-def _said(header: bytes) -> int:
-    """Bytes that a file of SQLite should have (its file format, 1.3.2 and 1.3.8)."""
-    size = int.from_bytes(header[16:18], "big")
-    return (65_536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
 
 
 @contextmanager

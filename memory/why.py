@@ -170,24 +170,32 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     best, gain = graph.graph["best"], graph.graph.get("gain", {})
     version = best if best in versions else versions[-1]
     passages = blame(graph, version)
-    ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
     found: Found = "in the prompt"
     those = _holding(passages, wanted)
     if not those:
         edits, lessons = _elsewhere(graph, wanted, sentence)
         if edits or lessons:
             return Why(sentence, "not in the prompt", version, (), edits, lessons, gain)
-        found = "nearest"
-        those = [each for each in ranked[:1] if _likeness(wanted, each.text) >= CLOSE]
-    if not those:
-        meant = [each for each in ranked[:3] if _likeness(wanted, each.text) >= WORTH_NAMING]
-        listed = "; ".join(f"line {each.line}, {each.text!r}" for each in meant)
-        hint = f" Did you mean: {listed}?" if meant else ""
-        raise InputError(f"Neither the prompt nor a lesson of this run says {sentence!r}.{hint}")
+        found, those = "nearest", [_nearest(passages, wanted, sentence)]
     numbers = dict.fromkeys(number for each in those for number in each.edits)
     text = " ".join(each.text for each in those)
     stories = tuple(_edit_story(graph, number, text) for number in numbers)
     return Why(sentence, found, version, tuple(those), stories, (), gain)
+
+
+def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) -> Passage:
+    """The sentence of the prompt that nearly says it.
+
+    Raises:
+        InputError: None does; names those that may have been meant.
+    """
+    ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
+    if ranked and _likeness(wanted, ranked[0].text) >= CLOSE:
+        return ranked[0]
+    meant = [each for each in ranked[:3] if _likeness(wanted, each.text) >= WORTH_NAMING]
+    listed = "; ".join(f"line {each.line}, {each.text!r}" for each in meant)
+    hint = f" Did you mean: {listed}?" if meant else ""
+    raise InputError(f"Neither the prompt nor a lesson of this run says {sentence!r}.{hint}")
 
 
 def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
