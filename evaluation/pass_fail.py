@@ -185,16 +185,17 @@ def judge_passes(
     the judge does.
     """
     values: Column = [threshold.score(each) for each in scores]
-    verdicts = [None if value is None else bool(passes(np.array([value]), threshold.value)[0]) for value in values]
+    reached = passes(np.array(values, dtype=np.float64), threshold.value).tolist()
+    verdicts = [None if value is None else is_pass for value, is_pass in zip(values, reached, strict=True)]
     passed = {each.example: verdict for each, verdict in zip(scores, verdicts, strict=True)}
     column: Column = [None if each is None else float(each) for each in verdicts]
     found = rate(column, resampling)
-    if labels is None or not any(each is not None for each in labels.of(each.id for each in examples)):
+    wanted: Column = [] if labels is None else labels.of(each.id for each in examples)
+    if all(each is None for each in wanted):
         corrected = None
         if threshold.true_positive_rate is not None and threshold.true_negative_rate is not None:
             corrected = rogan_gladen(found, threshold.true_positive_rate, threshold.true_negative_rate)
         return PassFail(threshold, passed, found, corrected=corrected)
-    wanted = labels.of(each.id for each in examples)
     figures = pass_fail_figures(values, wanted, threshold.value, resampling)
     part = None if None not in wanted else prediction_powered(column, wanted, resampling)
     return PassFail(threshold, passed, found, figures, rate(wanted, resampling), part)

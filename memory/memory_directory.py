@@ -32,6 +32,7 @@ def read_memory(file: Path) -> MemoryContents:
         InputError: It is missing or damaged; names the line and the field at fault.
     """
     found: list[Any] = []
+    ids: set[str] = set()
     for number, row in read_rows(file):
         where, kind = f"{file}, line {number}", row.get("entry")
         if kind == "memory":
@@ -39,8 +40,9 @@ def read_memory(file: Path) -> MemoryContents:
                 raise InputError(f"{where}: not written by this askance; update askance to read it.")
         elif kind in ENTRIES:
             found.append(validate_row(ENTRIES[kind], row, where))
-            if [each.id for each in found].count(found[-1].id) > 1:
+            if found[-1].id in ids:
                 raise InputError(f"{where}, field 'id': '{found[-1].id}' is there twice.")
+            ids.add(found[-1].id)
         else:
             raise InputError(f"{where}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
     return MemoryContents(

@@ -232,8 +232,7 @@ class RunRecord(ResultPart):
         if said:
             return "; ".join(said)
         if self.examples:
-            said.append("; ".join(f"{each.name}: {each.reason}" for each in self.examples))
-            return said[0]
+            return "; ".join(f"{each.name}: {each.reason}" for each in self.examples)
         if self.thing == "judge" and self.why_no_questions:
             return f"no question was proposed, as {self.why_no_questions}"
         return "no candidate came as far as being tried"
