@@ -18,6 +18,7 @@ from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneO
 from ..optimizer.runner import cannot_change
 from ..prompts.errors import BudgetExceededError, UnapprovedError
 from ..prompts.rows import read_rows
+from ..run_estimate import estimate_run
 from .options import (
     Function,
     GroupedCommand,
@@ -137,7 +138,7 @@ def tell_estimate(job: Job, *, as_json: bool) -> None:
     Raises:
         InputError: A model is not known, or there are too few examples.
     """
-    estimate = runs.estimate_run(job)
+    estimate = estimate_run(job)
     iterations = job.options.max_iterations
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
     if as_json:

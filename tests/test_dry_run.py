@@ -14,7 +14,7 @@ from askance.memory.run_directory import RunDirectory
 from askance.optimizer.job import Job
 from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job
-from askance.runs import RunEstimate, estimate_run
+from askance.run_estimate import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.conftest import useful
 from tests.optimizer.questions.conftest import Desk

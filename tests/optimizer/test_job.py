@@ -9,7 +9,7 @@ from askance.optimizer.job import Job, SplitExamples, split_examples
 from askance.optimizer.modes.migrate import MODE, prepare
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
-from askance.runs import estimate_run
+from askance.run_estimate import estimate_run
 
 
 def job(world: Any, **options: Any) -> Job:

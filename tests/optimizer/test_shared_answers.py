@@ -124,7 +124,7 @@ def test_what_a_script_says_is_shared_with_nobody(world: Any, tmp_path: Path) ->
 
 def test_dry_run_counts_only_what_is_not_there_yet(shop: Shop) -> None:
     from askance.optimizer.modes import align
-    from askance.runs import estimate_run
+    from askance.run_estimate import estimate_run
 
     settings = shop.world.options | {"api_base": shop.server.url}
     job = align.prepare(shop.world.rows, shop.world.checklist, "openai/judge", shop.world.prompt, settings)

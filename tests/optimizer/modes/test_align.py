@@ -17,7 +17,7 @@ from askance.optimizer.contest import ANEW
 from askance.optimizer.modes.align import MODE, prepare
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
-from askance.runs import estimate_run
+from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
 from tests.conftest import useful
 

@@ -22,7 +22,8 @@ from askance.models.base import Request
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.runner import take_up
 from askance.prompts.errors import InputError
-from askance.runs import estimate_run, run_and_report
+from askance.run_estimate import estimate_run
+from askance.runs import run_and_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OTHERS = [f"e{number:03d}" for number in range(500, 540)]

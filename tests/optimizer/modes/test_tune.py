@@ -14,7 +14,7 @@ from askance.models.base import Request
 from askance.optimizer.events import DisagreementsFound
 from askance.optimizer.modes.tune import prepare
 from askance.prompts.errors import InputError
-from askance.runs import estimate_run
+from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."

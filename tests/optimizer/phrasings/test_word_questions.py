@@ -19,7 +19,7 @@ from askance.optimizer.job import split_examples
 from askance.optimizer.modes import migrate
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
-from askance.runs import estimate_run
+from askance.run_estimate import estimate_run
 from askance.testing import Reply, ScriptedModel
 
 AVOID, GIVES, OFFERS, SAYS = (

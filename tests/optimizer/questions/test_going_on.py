@@ -20,7 +20,8 @@ from askance.optimizer.modes.align import prepare
 from askance.optimizer.questions.choice import CHANCE
 from askance.optimizer.runner import take_up
 from askance.prompts.errors import InputError
-from askance.runs import estimate_run, run_and_report
+from askance.run_estimate import estimate_run
+from askance.runs import run_and_report
 from askance.testing import ScriptedModel
 
 from .conftest import DEAF, RULES, TWIN, Desk, Killed

@@ -14,7 +14,7 @@ from askance.models.prices import FREE
 from askance.optimizer.modes import align
 from askance.optimizer.questions.candidates import Candidate
 from askance.optimizer.questions.together import GROUP, AskedBothWays, Groups
-from askance.runs import estimate_run
+from askance.run_estimate import estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
 
 
