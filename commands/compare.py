@@ -13,12 +13,13 @@ from ..evaluation.compare.compare import prepare
 from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import JUDGES
 from ..evaluation.options import CompareOptions
+from ..evaluation.progress import showing
 from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import console, dump_json, echo_json, print_rows, require_share, show, tell_errors
+from .output import dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
 
 
@@ -72,7 +73,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     if dry_run:
         _print_estimates(job.estimate(), as_json=as_json)
         return
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         found = job.run(watcher)
     if output:
         write_whole(output, dump_json(found.to_dict(ratings=True)))

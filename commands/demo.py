@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ..evaluation.progress import showing
 from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
 from ..models.openvino_model import converted, reads_faster_here
 from ..optimizer.job import Job
@@ -16,7 +17,7 @@ from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
 from ..runs import run_and_report
 from .models import fetch
-from .output import console, hush
+from .output import hush
 from .runs import finish
 from .terminal import echo
 
@@ -65,7 +66,7 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
     path = fetch(wanted)
     fetched = time.monotonic() - began
     directory = run or {"align": "demo-run", "migrate": "demo-migrate"}[what]
-    with as_file(files("askance.prompts") / "demo" / what) as folder, console(quiet) as watcher:
+    with as_file(files("askance.prompts") / "demo" / what) as folder, showing(not quiet) as watcher:
         job, said = _job(what, folder, f"{provider}/{wanted.name}")
         watcher.say(said)
         if provider == "openvino":

@@ -9,9 +9,10 @@ import click
 
 from ..evaluation.diagnose import diagnose, prepare
 from ..evaluation.options import DiagnoseOptions
+from ..evaluation.progress import showing
 from ..prompts.errors import InputError
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import check_output, console, echo_estimate, tell_judged
+from .output import check_output, echo_estimate, tell_judged
 
 
 @click.command(name="diagnose", cls=GroupedCommand)
@@ -44,7 +45,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         inputs.pop("verdicts")
         echo_estimate(prepare(**inputs, options=options).estimate(), as_json=as_json)
         return
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
     least = float(options.get("min_coverage", 0.0))
     tell_judged(found, output, as_json=as_json, least=least)

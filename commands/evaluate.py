@@ -11,8 +11,9 @@ from ..evaluation.evaluate import prepare
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import EvaluateOptions
-from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import check_output, console, echo_estimate, tell_judged
+from ..evaluation.progress import showing
+from .options import GroupedCommand, beside_judge, buying_options, load_dotenv, need, settings, settings_options
+from .output import check_output, echo_estimate, tell_judged
 from .terminal import echo
 
 
@@ -51,22 +52,17 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         need(inputs, "data", "model")
         job = prepare(**inputs, options=options)
     else:
-        for name in ("checklist", "prompt"):
-            if given[name] is not None:
-                raise click.UsageError(f"--judge brings its own {name}; leave out --{name}, or --judge.")
+        options = beside_judge("--judge", options, given, (*SETTINGS, "weights", "calibration"))
         if given["own_questions"]:
             raise click.UsageError("--judge brings its own checklist; leave out --own-questions, or --judge.")
         need(inputs, "data")
-        # the file of a project says how other judges are used: of that only the command line goes beyond this one
-        theirs = (*SETTINGS, "weights", "calibration")
-        options = {name: each for name, each in options.items() if name not in theirs or given[name] is not None}
         job = load_judge(judge).prepare(inputs["data"], given["model"], options)
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)
         if not quiet and any(options.get(name) is not None for name in ("stop_within", "pass_mark")):
             echo("Questions are left out once they cannot matter, so this is the most that it may take.", err=True)
         return
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         found = job.run(watcher)
     least = float(options.get("min_coverage", 0.0))
     tell_judged(found, output, as_json=as_json, least=least, fail_under=job.settings.fail_under)

@@ -104,14 +104,14 @@ def _from(each: LearnedRecord) -> str:
             "contrast": "from what rejected outputs do and accepted ones do not",
         }
         return found.get(each.origin, "") + (f"; there from {' and '.join(said)}" if said else "")
-    on = f"{count(len(each.sources), 'example')} ({named(each.sources)})"
+    on = f"{count(len(each.sources), 'example')} ({named(each.sources, MOST_NAMES)})"
     return f"from {' and '.join(said)}, on {on}" if said else f"from {on}"
 
 
-def named(examples: Sequence[str]) -> str:
+def named(examples: Sequence[str], most: int) -> str:
     """The first examples by id, and how many there are more."""
-    more = len(examples) - MOST_NAMES
-    return ", ".join(examples[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(examples) - most
+    return ", ".join(examples[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def folded(text: str, indent: int, width: int) -> str:
@@ -135,9 +135,8 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
     fate = {"accepted": "Learned", "waiting": "Not decided yet"}.get(story.status, f"Not learned: {story.reason}")
     yield 0, f"{fate}. It was proposed in iteration {story.iteration}."
     for comment in story.comments:
-        on = f", on {', '.join(comment.examples[:MOST_ON])}" if comment.examples else ""
-        more = f" and {len(comment.examples) - MOST_ON} more" if len(comment.examples) > MOST_ON else ""
-        yield 2, f"From the comment “{comment.text}”{on}{more}"
+        on = f", on {named(comment.examples, MOST_ON)}" if comment.examples else ""
+        yield 2, f"From the comment “{comment.text}”{on}"
     if story.good is not None:
         nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
         yield 2, f"Development examples: those outputs are nearer to {nearer} than accepted ones, so yes is {means}"

@@ -10,7 +10,7 @@ import click
 from ..models.download import pull, pulled
 from ..models.embedded_models import MODELS, HubFile, RegisteredModel, resolve
 from ..prompts.errors import InputError
-from .output import echo_json
+from .output import echo_json, print_rows
 from .terminal import echo
 
 
@@ -63,8 +63,6 @@ def command(context: click.Context, as_json: bool) -> None:
     if as_json:
         echo_json(rows)
         return
-    from .output import print_rows
-
     shown = [
         {"name": row["name"], "size": f"{int(str(row['bytes'])) / 1e6:,.0f} MB", "licence": row["licence"]}
         | {"sha256": str(row["sha256"])[:12], "where from": row["sources"], "here": "yes" if row["path"] else "no"}

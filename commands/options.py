@@ -99,7 +99,12 @@ class GroupedCommand(click.Command):
                 formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
 
 
-NEW_NAMES = {old: "--" + new.replace("_", "-") for new, old in RENAMED.items()}
+def flag(name: str) -> str:
+    """How a setting is written on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+NEW_NAMES = {old: flag(new) for new, old in RENAMED.items()}
 """New names of options; the old ones work for one version."""
 
 
@@ -246,8 +251,25 @@ def need(values: Mapping[str, Any], *names: str) -> None:
     """
     for name in names:
         if values.get(name) is None:
-            option = name.upper() if name == "data" else "--" + name.replace("_", "-")
+            option = name.upper() if name == "data" else flag(name)
             raise InputError(f"{option} is needed, on the command line or in the --config file.")
+
+
+def beside_judge(
+    option: str, options: Mapping[str, Any], given: Mapping[str, Any], theirs: Sequence[str]
+) -> dict[str, Any]:
+    """The settings beside an option that brings a judge with its own checklist and prompt.
+
+    A project's file says how other judges are used: of the settings named ``theirs`` only those on the command line go
+    beyond this judge.
+
+    Raises:
+        UsageError: The command line gives a checklist or a prompt as well.
+    """
+    for name in ("checklist", "prompt"):
+        if given[name] is not None:
+            raise click.UsageError(f"{option} brings its own {name}; leave out --{name}, or {option}.")
+    return {name: each for name, each in options.items() if name not in theirs or given[name] is not None}
 
 
 def read_task(path: str | Path) -> str:
@@ -304,30 +326,30 @@ def _paths_beside(config: Path, values: dict[str, Any]) -> None:
 
 
 def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
-    flag = "--" + name.replace("_", "-")
+    long = flag(name)
     help_text = info.description or ""
     kind = _without_none(info.annotation)
     if kind is bool:
-        both = f"{flag}/--no-{flag.removeprefix('--')}" if info.default else flag
+        both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {_on(info.default)}]")
     if get_origin(kind) is dict:
         form = "OURS=COLUMN" if name == "field" else "good=WORD,bad=WORD"
-        return click.option(flag, name, multiple=True, metavar=form, help=help_text)
+        return click.option(long, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:
         shown = " ".join(str(each) for each in default) if isinstance(default, tuple) else default
         help_text = f"{help_text} [default: {shown}]"
     if get_origin(kind) is Literal:
-        return click.option(flag, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
+        return click.option(long, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
-        return click.option(flag, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+        return click.option(long, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
     if name in ALSO.values():
-        other = next("--" + also.replace("_", "-") for also, ours in ALSO.items() if ours == name)
-        return click.option(flag, other, name, type=kind, default=None, help=help_text)
+        other = next(flag(also) for also, ours in ALSO.items() if ours == name)
+        return click.option(long, other, name, type=kind, default=None, help=help_text)
     if name in NEW_NAMES:
-        return click.option(NEW_NAMES[name], flag, name, cls=RenamedOption, type=kind, default=None, help=help_text)
-    return click.option(flag, name, type=kind, default=None, help=help_text)
+        return click.option(NEW_NAMES[name], long, name, cls=RenamedOption, type=kind, default=None, help=help_text)
+    return click.option(long, name, type=kind, default=None, help=help_text)
 
 
 def _on(value: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..evaluation.options import WriterOptions
+from ..evaluation.progress import showing
 from ..evaluation.write_questions import write_questions
 from ..prompts.checklist import dump_checklist
 from ..prompts.rows import write_whole
@@ -22,7 +23,7 @@ from .options import (
     settings_options,
     store_options,
 )
-from .output import console, hush
+from .output import hush
 from .terminal import echo
 
 
@@ -48,7 +49,7 @@ def command(
     options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
     need(inputs, "model")
     text = read_task(task)
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         checklist = write_questions(
             text,
             model=inputs["model"],

@@ -9,6 +9,7 @@ import click
 
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
+from ..evaluation.progress import showing
 from ..models.settings import by_new_names
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
@@ -22,19 +23,22 @@ from ..run_estimate import estimate_run
 from .options import (
     Function,
     GroupedCommand,
+    beside_judge,
     buying_options,
     common_options,
+    flag,
     load_dotenv,
     need,
     settings,
     settings_options,
     store_options,
 )
-from .output import console, echo_json, run_summary, tell_errors
+from .output import echo_json, tell_errors
+from .run_summary import run_summary
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from ..evaluation.progress import Watcher
@@ -64,7 +68,7 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
     """
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
-        with console(quiet) as watcher:
+        with showing(not quiet) as watcher:
             return work(watcher, asks)
     except UnapprovedError as error:
         echo(error, err=True)
@@ -72,7 +76,7 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
         raise UnapprovedError(
             f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {run} asks again."
         )
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         return work(watcher, False)
 
 
@@ -107,7 +111,8 @@ def run_mode(
     load_dotenv()
     options, values = settings(record, config, given)
     if values.get("from_run") is not None:
-        needed, options, values = ("data",), *_beyond_the_judge(options, values, given)
+        options = beside_judge("--from", options, given, (*SETTINGS, "weights"))
+        needed, values = ("data",), {**values, "checklist": None, "prompt": None, "model": given["model"]}
     need(values, *needed, "run")
     run = values.pop("run")
     job = prepare(**values, options=options)
@@ -118,18 +123,6 @@ def run_mode(
         lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
     )
     finish(done, as_json=as_json)
-
-
-def _beyond_the_judge(
-    options: Mapping[str, Any], values: Mapping[str, Any], given: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings and inputs beside ``--from``: what a project's file says of how other judges are used is left out."""
-    for name in ("checklist", "prompt"):
-        if given[name] is not None:
-            raise click.UsageError(f"--from brings its own {name}; leave out --{name}, or --from.")
-    theirs = (*SETTINGS, "weights")
-    kept = {name: each for name, each in options.items() if name not in theirs or given[name] is not None}
-    return kept, {**values, "checklist": None, "prompt": None, "model": given["model"]}
 
 
 def tell_estimate(job: Job, *, as_json: bool) -> None:
@@ -187,11 +180,10 @@ def finish(done: RunResult, *, as_json: bool) -> None:
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):
-        option = "--" + done.finish_reason.replace("_", "-")
         raise BudgetExceededError(
             done.finish_reason,
             f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {done.directory} "
-            f"{option} MORE",
+            f"{flag(done.finish_reason)} MORE",
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..evaluation.options import SelectOptions
+from ..evaluation.progress import showing
 from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
@@ -22,7 +23,7 @@ from .options import (
     settings,
     settings_options,
 )
-from .output import console, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
+from .output import dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         return
     if output is None:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         found = select(watcher=watcher, **inputs, **options)
     beside = write_selection(found, Path(output))
     if as_json:

@@ -18,8 +18,9 @@ from ..optimizer.runner import RunResult
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
-from .learned import folded, interval_of, question_lines
-from .output import echo_json, run_summary
+from .learned import folded, interval_of, named, question_lines
+from .output import echo_json
+from .run_summary import run_summary
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -218,8 +219,7 @@ def _texts(case: CaseStory) -> Iterator[str]:
 
 
 def _names(cases: Sequence[CaseStory]) -> str:
-    more = f" and {len(cases) - MOST_NAMES} more" if len(cases) > MOST_NAMES else ""
-    return ", ".join(each.key for each in cases[:MOST_NAMES]) + more
+    return named([each.key for each in cases], MOST_NAMES)
 
 
 def _past(passage: Passage) -> str:

@@ -31,9 +31,9 @@ def _console_class() -> type[Console]:
     return TextConsole
 
 
-def console(*, err: bool = False) -> Console:
+def console() -> Console:
     """A console whose ``print`` takes texts for texts: no markup in them, and control characters shown as signs."""
-    return _console_class()(highlight=False, stderr=err)
+    return _console_class()(highlight=False)
 
 
 class _Visible(logging.Formatter):

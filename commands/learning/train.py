@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ...evaluation.progress import showing
 from ...training.options import TrainOptions
 from ...training.train import DEFAULT_BASE, prepare
 from ..options import (
@@ -19,7 +20,7 @@ from ..options import (
     settings_options,
     store_options,
 )
-from ..output import console, echo_json, show
+from ..output import echo_json, show
 from ..terminal import echo
 
 
@@ -65,7 +66,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     options, inputs = settings(TrainOptions, config, given)
     inputs |= {"base": inputs["base"] or DEFAULT_BASE, "judge": inputs.pop("judge_run")}
     need(inputs, "data", "output", *(() if inputs["judge"] else ("checklist",)))
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         job = prepare(**inputs, options=options, watcher=watcher)
         found = job.run(watcher)
     if as_json:

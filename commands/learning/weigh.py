@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from ...evaluation.options import UNUSED, WeighOptions
+from ...evaluation.progress import showing
 from ...models.budget import spending
 from ...optimizer.weights import learners
 from ...optimizer.weights.rating_plan import METHODS
 from ...optimizer.weights.weigh import prepare
 from ...prompts.rows import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
-from ..output import check_coverage, console, dump_json, echo_estimate, echo_json, show
+from ..output import check_coverage, dump_json, echo_estimate, echo_json, show
 from ..terminal import echo
 
 
@@ -46,7 +47,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)
         return
-    with console(quiet) as watcher:
+    with showing(not quiet) as watcher:
         found = job.run(watcher)
     report = found.to_dict()
     if output:

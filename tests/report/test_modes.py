@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from askance.commands.output import run_summary
+from askance.commands.run_summary import run_summary
 from askance.commands.show import tell_why
 from askance.evaluation.scoring import yes_rates
 from askance.memory.result_file import RunRecord
