@@ -11,7 +11,8 @@ from .agents.buying import Estimate
 from .agents.question_writer import MOST_CALLS
 from .evaluation.scoring import human_targets
 from .memory.verdict_store import Place, VerdictStore
-from .models.session import run_sync, session
+from .models.event_loops import run_sync
+from .models.session import session
 from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.lessons import BATCH

@@ -13,7 +13,8 @@ from ..evaluation.judge_file import JudgeParts
 from ..evaluation.options import JudgeOptions, Where
 from ..evaluation.regression import failing_questions, missing_verdict, speak_against
 from ..evaluation.scoring import ExampleScore, score_examples
-from ..models.session import BackgroundLoop, background_session
+from ..models.event_loops import BackgroundLoop
+from ..models.session import background_session
 from ..prompts.checklist import Checklist
 from ..prompts.errors import CoverageError
 from ..prompts.examples import Example

@@ -22,9 +22,10 @@ from ..evaluation.regression import failing_questions, missing_verdict, speak_ag
 from ..evaluation.scoring import score_examples
 from ..models.base import Model
 from ..models.budget import Budget
+from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
 from ..models.resolve import Models
-from ..models.session import BackgroundLoop, background_session
+from ..models.session import background_session
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing

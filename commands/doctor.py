@@ -23,9 +23,9 @@ from ..memory.postgres_store import PostgresAddress
 from ..memory.verdict_store import SCHEMA_VERSION, Place, open_store, store_path
 from ..models.direct import REDIRECTS, default_base_url, shown_address
 from ..models.embedded_models import EMBEDDED, MODELS, RegisteredModel
+from ..models.event_loops import run_sync
 from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
-from ..models.session import run_sync
 from ..models.settings import MODEL, load_config
 from ..prompts.errors import AskanceError, did_you_mean
 from .options import load_dotenv, naming

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.evaluator import Evaluator
 from ..agents.example_questions import DIMENSION, OWN, ExampleQuestions, estimate_unwritten, judge_by_own
+from ..models.event_loops import run_sync
 from ..models.gateway import StoredAnswers
-from ..models.session import run_sync, session
+from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.question_writer import QuestionWriter
 from ..memory.embedders import DEFAULT_EMBEDDER, embedder
-from ..models.session import run_sync, session
+from ..models.event_loops import run_sync
+from ..models.session import session
 from ..models.settings import parse_options
 from ..prompts.errors import InputError
 from .options import WriterOptions

@@ -16,7 +16,8 @@ from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import count
-from ..models.session import run_sync, session
+from ..models.event_loops import run_sync
+from ..models.session import session
 from ..models.settings import by_old_names, idle_settings, new_name, parse_options, warn_of_old_names
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError

@@ -18,7 +18,8 @@ from ..agents.buying import all_together
 from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..models.base import Parameters, make_request
-from ..models.session import run_sync, session
+from ..models.event_loops import run_sync
+from ..models.session import session
 from ..prompts.checklist import Checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError

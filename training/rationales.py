@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.buying import all_together
 from ..models.base import Parameters, make_request
-from ..models.session import run_sync, session
+from ..models.event_loops import run_sync
+from ..models.session import session
 from ..models.trained.scored_text import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError

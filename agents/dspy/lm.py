@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from ...models.base import Answer, Message, Model, ModelError, Parameters, Request, make_request
+from ...models.event_loops import BackgroundLoop
 from ...models.gateway import Gateway
-from ...models.session import BackgroundLoop
 from ...prompts.errors import AskanceError, MissingExtraError
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import all_together
 from ...models.budget import Budget
+from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
-from ...models.session import run_sync, session
+from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError, did_you_mean

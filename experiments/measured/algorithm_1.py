@@ -15,7 +15,8 @@ from ...evaluation.progress import Silent
 from ...evaluation.scoring import ExampleScore
 from ...memory.run_directory import RunDirectory
 from ...memory.verdict_store import VerdictStore
-from ...models.session import run_sync, session
+from ...models.event_loops import run_sync
+from ...models.session import session
 from ...optimizer.acceptance import Decision, HeldOutAcceptance
 from ...optimizer.events import Teller
 from ...optimizer.job import Job, SplitExamples

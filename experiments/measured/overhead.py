@@ -28,7 +28,8 @@ from ...evaluation.options import ScoreOptions
 from ...evaluation.scoring import score_examples
 from ...memory.journal import Journal
 from ...memory.verdict_store import VerdictStore
-from ...models.session import run_sync, session
+from ...models.event_loops import run_sync
+from ...models.session import session
 from ...models.settings import parse_options
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example

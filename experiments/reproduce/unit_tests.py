@@ -23,8 +23,9 @@ from ...evaluation.options import GatewayOptions
 from ...evaluation.scoring import complete_mean, score_examples
 from ...models.base import Answer, Model
 from ...models.budget import Budget
+from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
-from ...models.session import run_sync, session
+from ...models.session import session
 from ...models.settings import parse_options
 from ...prompts.checklist import Checklist, Question
 from ...prompts.default import default_prompt

@@ -16,8 +16,9 @@ from ...evaluation.progress import Watcher, watching
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...models.base import Model
 from ...models.budget import Budget, estimate_tokens
+from ...models.event_loops import run_sync
 from ...models.gateway import AnswerStore, Gateway
-from ...models.session import run_sync, session
+from ...models.session import session
 from ...models.settings import parse_options, refuse_idle
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError

@@ -11,8 +11,8 @@ from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.evaluation.evaluate import evaluate
 from askance.memory.verdict_store import VerdictStore
+from askance.models.event_loops import run_sync
 from askance.models.gateway import Gateway
-from askance.models.session import run_sync
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt

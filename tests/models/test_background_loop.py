@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from askance.models.session import BackgroundLoop
+from askance.models.event_loops import BackgroundLoop
 from askance.prompts.errors import AskanceError
 
 

@@ -9,8 +9,8 @@ import pytest
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
+from askance.models.event_loops import BackgroundLoop
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.session import BackgroundLoop
 from askance.prompts.errors import AskanceError, BudgetExceededError
 from askance.testing import Reply, ScriptedModel
 
