@@ -97,13 +97,15 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     ``finds_out`` says whether it is found out if questions can be asked together.
     """
     options = job.options
+    if isinstance(options, AlignOptions) and options.calibrate:
+        return RunEstimate(fixed, fixed.calls, 0, 0, 0)
     development, validation, test = (len(part) for part in (splits.development, splits.validation, splits.test))
     a_version = ceil((whole.calls + whole.stored) / len(job.examples))  # calls an example, rounded up
     notes = min(options.max_notes, development * max(1, a_version))
     one_version = validation * a_version
     regenerates = isinstance(options, AlignOptions) and options.regenerate_questions
     questions = 2 * MOST_CALLS + one_version if regenerates else 0  # written, with re-asks, and tried
-    if options.paper and not (isinstance(options, AlignOptions) and options.calibrate):
+    if options.paper:
         return _paper_estimate(job, fixed, (development, validation, test), a_version, questions)
     lessons = notes * (MOST_RULES if options.notes == "batched" else 1)
     edits = min(lessons, options.max_lessons)
@@ -119,9 +121,6 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
         words = most_calls(len(job.checklist.questions), development, job.views) + one_version
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
-    calibrates = isinstance(options, AlignOptions) and options.calibrate
-    if only_words or calibrates:
-        iteration = 0
     learning, usually_learning = _learning(job, splits, a_version, grouped=options.mode == "batched")
     asked_both_ways, learned_together = 0, None
     if finds_out:
@@ -132,8 +131,6 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
     lines = most_tries(options.max_lessons) * one_version + 2 * options.max_lessons + questions if states else 0
     ends = (test + development) * a_version
-    if calibrates:
-        return RunEstimate(fixed, fixed.calls, 0, 0, 0)
 
     looked = a_version  # a version's calls an example, without the source's
     if job.command == "migrate" and job.checklist is not None:
@@ -156,7 +153,8 @@ def _run_estimate(job: Job, splits: SplitExamples, whole: Estimate, fixed: Estim
     elif learned_together is not None:
         together = usual(fixed.calls, looked, learned_together)
     most = ends + pruning + lines + learning
-    return RunEstimate(fixed, usual(fixed.calls, looked, usually_learning), words, iteration, most, together)
+    usually = usual(fixed.calls, looked, usually_learning)
+    return RunEstimate(fixed, usually, words, 0 if only_words else iteration, most, together)
 
 
 def _paper_estimate(
@@ -190,7 +188,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
     Where questions are learned, no edit is tried. ``grouped`` says whether several questions are a call.
     """
     options = job.options
-    if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions") or options.calibrate:
+    if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions"):
         return 0, None
     halves = [splits.development, splits.validation]
     taught = halves if options.learn_from == "both" else halves[:1]
