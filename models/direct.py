@@ -77,7 +77,7 @@ class DirectModel:
         without = set(self._unsupported)
         while True:
             sent = self._body(request, without)
-            status, headers, payload = await self._post(sent)
+            status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent))
             if status == 200:
                 answer = self._read(payload, request)
                 self._unsupported |= without
@@ -103,9 +103,6 @@ class DirectModel:
         if "max_tokens" in without:
             body["max_completion_tokens"] = request.parameters.max_tokens
         return {field: value for field, value in body.items() if field not in without}
-
-    async def _post(self, body: dict[str, Any]) -> tuple[int, Any, bytes]:
-        return await self._call("POST", "chat/completions", json.dumps(body))
 
     async def _call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None

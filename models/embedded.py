@@ -10,16 +10,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
-from time import monotonic
 from typing import IO
-
-from filelock import FileLock, Timeout
 
 from ..prompts.errors import AskanceError, InputError, MissingExtraError
 from .files import cache_directory
@@ -27,10 +21,6 @@ from .files import cache_directory
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 5.0
-TURN_SECONDS = 60.0
-"""How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""
-LOOK_SECONDS = 0.002
-"""How often one looks whether it is its turn: a call takes ten times as long at least."""
 GGUF_MAGIC = b"GGUF"
 
 
@@ -46,94 +36,22 @@ def available_threads() -> int:
     return len(available_processors())
 
 
-class ProcessorTurns:
-    """Lets the models of all processes on the same processors compute in turn: each has as many threads as there are processors.
-
-    Two commands at once would else wait in each other's threads. Processes that may use other processors (their affinity) have
-    turns of their own, and no two users share them.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        """The locks are in ``folder``; by default ``turns`` in the cache directory."""
-        self._folder = folder
-        self._is_patient = True
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn; it ends with the block. Where no lock can be had, or for too long, nobody is waited for."""
-        try:
-            following, computing = self._lock("next"), self._lock("now")
-        except OSError:  # a cache that cannot be written
-            yield
-            return
-        until = monotonic() + (TURN_SECONDS if self._is_patient else 0.0)
-        try:
-            # who waits holds the first lock, so that who has just computed comes after him
-            self._is_patient = await _locked(following, until) and await _locked(computing, until)
-            following.release()
-            yield
-        finally:
-            following.release()
-            computing.release()
-
-    @cached_property
-    def _place(self) -> Path:
-        """Where the locks are, without what tells them apart."""
-        folder = self._folder or cache_directory() / "turns"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / sha256(repr(available_processors()).encode()).hexdigest()[:16]
-
-    def _lock(self, name: str) -> FileLock:
-        return FileLock(self._place.with_suffix(f".{name}"), thread_local=False)
-
-
-async def _locked(lock: FileLock, until: float) -> bool:
-    """Whether the lock could be had until then."""
-    while True:
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            if monotonic() >= until:
-                return False
-        except (OSError, NotImplementedError):  # a file system without locks
-            return False
-        else:
-            return True
-        await asyncio.sleep(LOOK_SECONDS)
-
-
 @dataclass(frozen=True)
 class ServerSettings:
-    """How a model is served.
+    """How a model is served: one request at a time, as all would share the same processors."""
 
-    With one slot what was read of an example is kept for later questions on it (`keeps_prefixes`); more slots
-    answer in parallel, but share the same processors and leave it to llama.cpp what is kept.
-    """
-
-    context_per_slot: int = 4096
+    context: int = 4096
     """Tokens that a prompt and its answer may have together."""
-    slots: int = 1
-    """Requests answered at the same time."""
     threads: int = field(default_factory=available_threads)
-    prompt_cache_mib: int = 2048
-    """Memory for the prefixes of earlier prompts, in MiB; those not used for longest go first."""
     ready_seconds: float = 120.0
     """How long loading may take."""
 
-    @property
-    def keeps_prefixes(self) -> bool:
-        """Whether requests name their slot, as `askance.models.kept_prefixes.TwoSlots` says."""
-        return self.slots == 1 and self.prompt_cache_mib > 0
-
     def __post_init__(self) -> None:
         """Raise `InputError` for a number llama.cpp cannot use."""
-        for name, value in (("context_per_slot", self.context_per_slot), ("slots", self.slots)):
-            if value < 1:
-                raise InputError(f"{name} of the embedded model is {value}; it must be at least 1.")
-        if self.threads < 1 or self.prompt_cache_mib < 0 or self.ready_seconds <= 0:
+        if self.context < 1 or self.threads < 1 or self.ready_seconds <= 0:
             raise InputError(
-                f"The embedded model needs at least 1 thread (given {self.threads}), a prompt cache of 0 MiB "
-                f"or more (given {self.prompt_cache_mib}) and time to load (given {self.ready_seconds:g} s)."
+                f"The embedded model needs a context of at least 1 token (given {self.context}), at least 1 thread (given "
+                f"{self.threads}) and time to load (given {self.ready_seconds:g} s)."
             )
 
 
@@ -240,8 +158,7 @@ class EmbeddedServer:
         return f" It said: {'; '.join(said)} (log: {self._log})." if said else ""
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        keeps = self.settings.keeps_prefixes
-        given = json.dumps({**asdict(self.settings), "keeps_prefixes": keeps, "path": str(self.path)})
+        given = json.dumps({**asdict(self.settings), "path": str(self.path)})
         # -P: a file in the working directory must not be taken for a module
         command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded_server", given]
         with self._open_log() as log:

@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import Any
 
 LOG_ERRORS_ONLY = 1
+SLOTS = 2
+"""One request is under way at a time; which slot is its own, `askance.models.local_model.TwoSlots` says."""
+PROMPT_CACHE_MIB = 2048
+"""Memory for the prefixes of earlier prompts; those not used for longest go first."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -34,13 +38,12 @@ def load_model(settings: dict[str, Any]) -> tuple[object, str]:
     params.model.path = settings["path"]
     params.model_alias = {Path(settings["path"]).stem}
     params.port = 0  # the system chooses a free one
-    params.n_parallel = 2 if settings["keeps_prefixes"] else settings["slots"]
-    params.n_ctx = params.n_parallel * settings["context_per_slot"]  # shared out among the slots
+    params.n_parallel = SLOTS
+    params.n_ctx = SLOTS * settings["context"]  # shared out among the slots
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
-    params.cache_ram_mib = settings["prompt_cache_mib"]  # llama.cpp's default is 8 GB
-    if settings["keeps_prefixes"]:
-        params.slot_prompt_similarity = 0.0  # see askance.models.kept_prefixes
+    params.cache_ram_mib = PROMPT_CACHE_MIB  # llama.cpp's default is 8 GB
+    params.slot_prompt_similarity = 0.0
     params.enable_reasoning = 0  # p_yes is read from the first token, so a thinking model must not think first
     params.verbosity = LOG_ERRORS_ONLY  # more would write the user's texts to the log
     params.offline = True

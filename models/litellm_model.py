@@ -38,8 +38,7 @@ class LiteLLMModel:
                 f"'{name}' is no model that LiteLLM knows how to reach. Write provider/model, "
                 "e.g. anthropic/claude-sonnet-4-5, openai/NAME with --api-base, or local/NAME."
             ) from None
-        supported = self._litellm.get_supported_openai_params(model=name) or []
-        self._supported = frozenset(supported)
+        self._supported = frozenset(self._litellm.get_supported_openai_params(model=name) or ())
         self.price = self._find_price()
         """None where LiteLLM does not know it."""
         priced_without_schema = self.price is not None and not self._litellm.supports_response_schema(model=name)

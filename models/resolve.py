@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
-from .base import Answer, Model, Request
+from .base import Model
 from .direct import DirectModel, check_address, default_base_url
 from .download import pulled
-from .embedded import EmbeddedServerPool, ProcessorTurns, ServerSettings
+from .embedded import EmbeddedServerPool
 from .embedded_models import EMBEDDED, RegisteredModel, resolve
 from .files import file_identity
-from .kept_prefixes import TwoSlots
 from .litellm_model import LiteLLMModel
-from .prices import FREE, list_price
+from .local_model import EmbeddedModel
+from .prices import list_price
 from .trained.scorer_file import is_scorer
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class Models:
         *,
         api_base: str | None = None,
         timeout: float = 120.0,
-        server: ServerSettings | None = None,
         need_prices: bool = False,
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
@@ -55,7 +53,7 @@ class Models:
         self._api_base = api_base
         self._need_prices = need_prices
         self._timeout = timeout
-        self._servers = EmbeddedServerPool(server)
+        self._servers = EmbeddedServerPool()
         self._by_name: dict[str, Model] = {}
         self._stack = AsyncExitStack()
 
@@ -172,51 +170,3 @@ class Models:
         reading = OpenVinoModel(name, path, identity, model)
         self._stack.push_async_callback(reading.close)
         return reading
-
-
-class EmbeddedModel(DirectModel):
-    """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
-
-    repeats_itself = True
-    """At temperature 0 the same request gets the same answer."""
-
-    def __init__(self, name: str, path: Path, sha256: str, servers: EmbeddedServerPool, timeout: float) -> None:
-        """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
-        super().__init__(
-            name,
-            path.stem,
-            lambda: servers.url_for(path),
-            identity=f"local:{sha256}",
-            timeout=max(timeout, 600),
-            price=FREE,
-        )
-        self.slots = servers.settings.slots
-        self._servers = servers
-        self._path = path
-        self._turn = asyncio.Semaphore(self.slots)
-        self._processors = ProcessorTurns()
-        self._two_slots: tuple[str, TwoSlots] | None = None
-
-    async def answer(self, request: Request) -> Answer:
-        """Ask once, as many at a time as there are slots.
-
-        Raises:
-            ModelError: No usable answer. AskanceError: The server does not start.
-        """
-        async with self._turn:
-            if self._servers.settings.keeps_prefixes:
-                url = await self._servers.url_for(self._path)
-                if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
-                    self._two_slots = url, TwoSlots()
-            if self.slots > 1:  # they compute at the same time
-                return await super().answer(request)
-            async with self._processors.turn():
-                return await super().answer(request)
-
-    def _body(self, request: Request, without: Collection[str]) -> dict[str, Any]:
-        body = super()._body(request, without)
-        if self._two_slots is not None:
-            slot = self._two_slots[1].slot_for(request.prefix or request.messages[0][1])
-            if slot is not None:
-                body["id_slot"] = slot
-        return body

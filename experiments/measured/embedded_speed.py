@@ -25,7 +25,7 @@ from ...models.base import Answer, Request
 from ...models.download import pull
 from ...models.embedded import EmbeddedServerPool, ServerSettings, available_threads
 from ...models.embedded_models import RegisteredModel, resolve
-from ...models.resolve import EmbeddedModel
+from ...models.local_model import EmbeddedModel
 from ...prompts.checklist import load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example

@@ -358,6 +358,6 @@ def clock(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
-def _is_answered(line: dict[str, Any] | None) -> bool:
-    response = None if line is None else line.get("response")
+def _is_answered(line: dict[str, Any]) -> bool:
+    response = line.get("response")
     return isinstance(response, dict) and response.get("status_code") == 200

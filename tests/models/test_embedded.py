@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ProcessorTurns, ServerSettings
-from askance.models.kept_prefixes import TwoSlots
+from askance.models.embedded import EmbeddedServer, EmbeddedServerPool, ServerSettings
+from askance.models.local_model import TwoSlots
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 
 CHILD = "import sys, time; from askance.models.embedded_server import run\n"
@@ -260,7 +260,7 @@ async def test_a_missing_xllamacpp_names_the_extra(tmp_path: Path, monkeypatch: 
         await EmbeddedServer(tmp_path / "m.gguf").start()
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"context_per_slot": 0}, {"threads": 0}])
+@pytest.mark.parametrize("wrong", [{"context": 0}, {"threads": 0}])
 def test_settings_llama_cannot_use_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match="at least 1"):
         ServerSettings(**wrong)
@@ -285,7 +285,7 @@ def _ask(url: str, **body: Any) -> tuple[int, dict[str, Any]]:
 async def test_a_real_model_answers_with_log_probabilities_and_says_when_a_prompt_is_too_long(
     tmp_path: Path, weights: Path
 ) -> None:
-    async with EmbeddedServerPool(ServerSettings(context_per_slot=256, threads=1), log_directory=tmp_path) as pool:
+    async with EmbeddedServerPool(ServerSettings(context=256, threads=1), log_directory=tmp_path) as pool:
         url = await pool.url_for(weights)
         question = [{"role": "user", "content": "Is water wet? Answer yes or no."}]
         status, reply = await asyncio.to_thread(
@@ -305,7 +305,7 @@ async def test_a_real_model_reads_an_example_once_whatever_was_read_since(tmp_pa
     head = "Answer the question about the reply to a customer with one word, yes or no. " * 2
     replies = ["We are open.", "Bring it on Monday.", "That is our mistake.", "No.", "We are closed on Sunday."]
     examples = [f"{head}Reply: {reply} Question: " for reply in replies]
-    settings = ServerSettings(context_per_slot=256, threads=1)
+    settings = ServerSettings(context=256, threads=1)
     async with EmbeddedServerPool(settings, log_directory=tmp_path) as pool:
         url, slots = await pool.url_for(weights), TwoSlots()
 
@@ -334,93 +334,3 @@ async def test_a_real_model_cut_short_is_refused_with_what_llama_said(tmp_path: 
         cut.write_bytes(file.read(20_000_000))
     with pytest.raises(AskanceError, match=r"could not load .*cut\.gguf.*corrupted or incomplete"):
         await EmbeddedServer(cut, log_directory=tmp_path / "logs").start()
-
-
-@pytest.mark.asyncio
-async def test_models_of_several_processes_compute_in_turn(tmp_path: Path) -> None:
-    order: list[str] = []
-
-    async def ask(name: str, turns: ProcessorTurns) -> None:
-        for _ in range(3):
-            async with turns.turn():
-                order.append(name)
-                await asyncio.sleep(0.05)
-                order.append(name)
-
-    await asyncio.gather(*(ask(name, ProcessorTurns(tmp_path)) for name in "abc"))
-    pairs = list(zip(order[::2], order[1::2], strict=True))
-    assert len(pairs) == 9 and all(begun == ended for begun, ended in pairs)
-    assert pairs[0] != pairs[1], "who has just computed lets who waits go first"
-    assert {each for each, _ in pairs[:6]} == {"a", "b", "c"}
-
-
-@pytest.mark.asyncio
-async def test_a_killed_process_gives_its_turn_back_and_a_stopped_one_is_waited_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = textwrap.dedent(f"""
-        import asyncio
-        from pathlib import Path
-        from askance.models.embedded import ProcessorTurns
-        async def main():
-            async with ProcessorTurns(Path({str(tmp_path)!r})).turn():
-                print("mine", flush=True)
-                await asyncio.sleep(600)
-        asyncio.run(main())
-    """)
-    other = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", code], stdout=subprocess.PIPE)
-    try:
-        assert other.stdout is not None and other.stdout.readline() == b"mine\n"
-        monkeypatch.setattr("askance.models.embedded.TURN_SECONDS", 0.3)
-        turns = ProcessorTurns(tmp_path)
-        waited = []
-        for _ in range(3):
-            before = time.monotonic()
-            async with turns.turn():
-                waited.append(time.monotonic() - before)
-        assert waited[0] >= 0.3 and max(waited[1:]) < 0.2
-        monkeypatch.setattr("askance.models.embedded.TURN_SECONDS", 20.0)
-        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
-    finally:
-        other.kill()
-        other.communicate()
-    await asyncio.wait_for(waiting, 10)
-
-
-async def _entered(turns: ProcessorTurns) -> None:
-    async with turns.turn():
-        pass
-
-
-@pytest.mark.asyncio
-async def test_a_cancelled_wait_keeps_no_lock(tmp_path: Path) -> None:
-    async with ProcessorTurns(tmp_path).turn():
-        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-    await asyncio.wait_for(_entered(ProcessorTurns(tmp_path)), 5)
-
-
-@pytest.mark.asyncio
-async def test_processes_on_other_processors_have_turns_of_their_own_however_many_these_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(512)), raising=False)
-    async with ProcessorTurns(tmp_path).turn():
-        waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {512})
-        await asyncio.wait_for(_entered(ProcessorTurns(tmp_path)), 5)
-    await asyncio.wait_for(waiting, 5)
-
-
-@pytest.mark.asyncio
-async def test_where_no_lock_can_be_had_nobody_waits(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    async with ProcessorTurns(tmp_path / "file" / "turns").turn():
-        await asyncio.wait_for(_entered(ProcessorTurns(tmp_path / "file" / "turns")), 5)

@@ -135,7 +135,7 @@ def measured(
 @contextmanager
 def served(path: Path) -> Iterator[str]:
     """The address of the embedded model's server, which runs until the block ends."""
-    server = EmbeddedServer(path, ServerSettings(context_per_slot=CONTEXT))
+    server = EmbeddedServer(path, ServerSettings(context=CONTEXT))
     asyncio.run(server.start())
     try:
         yield server.base_url
