@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from math import log
+from typing import Any
+
+import pytest
+
+from askance.models.base import Answer, ModelError, make_request
+from askance.models.direct import (
+    DirectModel,
+    read_logprobs,
+)
+from askance.testing import StandInServer, completion
+
+from .conftest import FULL, KEY, PLAIN, Script, ask, ask_server, error_from, make, reply
+
+
+async def test_the_whole_request_is_sent_with_the_key() -> None:
+    found, server = await ask_server(lambda body: 0.9, FULL)
+    body, headers = server.bodies[0], server.headers[0]
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert body["messages"] == [{"role": "system", "content": "s"}, {"role": "user", "content": "é\ud800"}]
+    assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("m", 9, 0.0, 7)
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert found == Answer("Yes", (("Yes", (("Yes", round(log(0.9), 4)), ("No", round(log(0.1), 4)))),), 0, 1, None)
+
+
+async def test_optional_fields_are_not_sent_unasked() -> None:
+    _, server = await ask_server(lambda body: "x")
+    assert set(server.bodies[0]) == {"model", "messages", "max_tokens", "temperature"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "Y"}, {"type": "text", "text": "es"}], "Yes"),
+        ([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "No"}], "No"),
+        ([], ""),
+    ],
+)
+async def test_content_may_be_null_or_in_parts(content: Any, text: str) -> None:
+    found, _ = await ask_server(lambda body: reply(content=content))
+    assert isinstance(found, Answer)
+    assert found.text == text
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+async def test_usage_may_be_missing(usage: Any) -> None:
+    found, _ = await ask_server(lambda body: (200, {"choices": [{"message": {"content": "x"}}], "usage": usage}))
+    assert found == Answer("x", cost_usd=None)
+
+
+async def test_an_answer_that_was_cut_off_says_so() -> None:
+    found, _ = await ask_server(lambda body: reply(finish_reason="length"))
+    assert isinstance(found, Answer)
+    assert found.finish == "length"
+
+
+def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None:
+    def content(*values: Any) -> dict[str, Any]:
+        top = [{"token": f"yes{'.' * place}", "logprob": value} for place, value in enumerate(values)]
+        return {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": top}]}
+
+    assert read_logprobs(content(-0.12345, None)) == (("yes", (("yes", -0.1235),)),)
+    assert read_logprobs(None) is read_logprobs({}) is read_logprobs({"content": []}) is None
+    for bad in (float("nan"), 3.0, float("inf")):
+        with pytest.raises(ValueError, match="log-probability"):
+            read_logprobs(content(-0.1, bad))
+
+
+def refusing(*fields: str, message: str = "Unsupported parameter: '{}'") -> Script:
+    """An endpoint that names the first of these fields that it is sent."""
+
+    def script(body: Mapping[str, Any]) -> Any:
+        bad = next((field for field in fields if field in body), None)
+        if bad:
+            return 400, {"error": {"message": message.format(bad)}}
+        return 200, completion(body, 0.9 if body.get("logprobs") else "Yes")
+
+    return script
+
+
+@pytest.mark.parametrize("field", ["response_format", "logprobs", "top_logprobs", "max_tokens", "temperature", "seed"])
+async def test_a_refused_field_is_left_out_from_then_on(field: str) -> None:
+    with StandInServer(refusing(field)) as server:
+        model = make(server.url)
+        answers = [await ask(model, FULL) for _ in range(3)]
+        await model.close()
+    assert [answer.text for answer in answers] == ["Yes"] * 3
+    assert [field in body for body in server.bodies] == [True, False, False, False]
+    if field == "max_tokens":
+        assert server.bodies[-1]["max_completion_tokens"] == 9
+    if "logprobs" in field:
+        assert answers[0].logprobs is None
+        assert not {"logprobs", "top_logprobs"} & set(server.bodies[-1])
+
+
+async def test_an_endpoint_may_refuse_everything_optional() -> None:
+    fields = ("response_format", "logprobs", "max_tokens", "temperature", "seed")
+    found, server = await ask_server(refusing(*fields), FULL)
+    assert isinstance(found, Answer)
+    assert set(server.bodies[-1]) == {"model", "messages", "max_completion_tokens"}
+
+
+async def test_nothing_is_learnt_from_a_refusal_that_has_another_cause() -> None:
+    """The endpoint's words name a field and say "support", but what it cannot take is this one long text."""
+
+    def script(body: Mapping[str, Any]) -> Any:
+        if "long" in body["messages"][-1]["content"]:
+            return 400, {"error": {"message": "logprobs and max_tokens: more than 99 tokens are not supported"}}
+        return 200, completion(body, 0.9)
+
+    with StandInServer(script) as server:
+        model = make(server.url)
+        with pytest.raises(ModelError, match="not supported"):
+            await model.answer(make_request("i", [("user", "long")], FULL))
+        answer = await ask(model, FULL)
+        await model.close()
+    assert answer.logprobs is not None
+    assert "max_tokens" in server.bodies[-1]
+
+
+async def test_a_refusal_of_everything_ends() -> None:
+    error = await error_from(
+        lambda body: (400, "seed temperature max_tokens logprobs response_format unsupported"), FULL
+    )
+    assert error.status == 400
+
+
+async def test_a_plain_bad_request_is_sent_once() -> None:
+    found, server = await ask_server(lambda body: (400, "your max_tokens are too many"), FULL)
+    assert isinstance(found, ModelError)
+    assert len(server.bodies) == 1
+
+
+async def test_a_server_that_starts_late_is_started_when_the_first_answer_is_bought() -> None:
+    starts: list[int] = []
+    with StandInServer(lambda body: "Yes") as server:
+
+        async def start() -> str:
+            starts.append(1)
+            await asyncio.sleep(0)
+            return server.url + "/"
+
+        model = DirectModel("local/m", "m", start, identity="i")
+        assert not starts
+        answers = await asyncio.gather(*(ask(model) for _ in range(5)))
+        await model.close()
+        await model.close()
+    assert [answer.text for answer in answers] == ["Yes"] * 5
+    assert "Authorization" not in server.headers[0]
+
+
+def test_the_body_is_json_whatever_is_in_the_texts() -> None:
+    body = make("http://x")._body(make_request("i", [("user", "\ud800\u2028\x00")], PLAIN), ())
+    assert json.loads(json.dumps(body).encode()) == body

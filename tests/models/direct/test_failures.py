@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import socket
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from askance.models.base import Answer, ModelError, make_request
+from askance.models.direct import (
+    read_retry_after,
+)
+from askance.models.gateway import Gateway, RetryPolicy
+from askance.testing import FaultyServer, StandInServer
+
+from .conftest import FULL, PLAIN, ask, ask_server, error_from, make, reply
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "<html>It works!</html>",
+        "[]",
+        "null",
+        '"text"',
+        '{"choices": [{}]}',
+        '{"choices": ["x"]}',
+        '{"choices": [{"message": {"content": 5}}]}',
+        '{"choices": [{"message": {"content": ["x"]}}]}',
+        '{"choices": [{"message": {"content": "x"}}], "usage": [1]}',
+        '{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": Infinity}}',
+        "[" * 100_000,
+    ],
+)
+async def test_a_reply_that_is_no_completion_is_an_error_that_shows_it(payload: str) -> None:
+    error = await error_from(lambda body: (200, payload))
+    assert "openai/m: the endpoint's reply is not an OpenAI chat completion" in str(error)
+    assert "--api-base" in str(error)
+    assert str(error).endswith(payload[:200])
+    assert (error.retry, error.fatal) == (False, False)
+
+
+@pytest.mark.parametrize("payload", ["", " \n", '{"choices": []}', '{"choices": [{"message": {"content": "Y', "{"])
+async def test_a_reply_that_is_empty_or_breaks_off_is_worth_another_try(payload: str) -> None:
+    error = await error_from(lambda body: (200, payload))
+    assert "openai/m: the endpoint's reply is empty or breaks off" in str(error)
+    assert (error.retry, error.fatal) == (True, False)
+
+
+async def test_replies_that_break_off_are_bought_again_until_one_is_whole() -> None:
+    replies = iter([(200, ""), (200, '{"choices": [{"mess'), (200, ""), "done"])
+    with StandInServer(lambda body: next(replies)) as server:
+        model = make(server.url)
+        answer = await Gateway(retry=RetryPolicy(first=0.001)).ask(
+            "judge", model, make_request("i", [("user", "x")], PLAIN)
+        )
+        await model.close()
+    assert answer.text == "done"
+
+
+async def test_a_refusal_in_the_field_of_its_own_is_the_answer() -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    found, _ = await ask_server(lambda body: (200, {"choices": [{"message": message}]}))
+    assert isinstance(found, Answer)
+    assert found.text == message["refusal"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_no_text_follows_a_redirect(status: int) -> None:
+    with StandInServer(lambda body: "yes") as other:
+        there = {"Location": f"http://me:secret@{other.url.removeprefix('http://')}/chat/completions"}
+        error = await error_from(lambda body: (status, "", there))
+    assert other.bodies == []
+    assert f"redirects (HTTP {status}) to {other.url}/chat/completions" in str(error)
+    assert error.fatal
+    assert "secret" not in str(error)
+
+
+async def test_logprobs_of_a_wrong_form_are_an_error() -> None:
+    bad = {"content": [{"token": "yes", "top_logprobs": [{"token": "yes", "logprob": "high"}]}]}
+    error = await error_from(lambda body: reply(logprobs=bad), FULL)
+    assert "not an OpenAI chat completion" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "retry", "fatal"),
+    [
+        ({"message": "slow down", "code": 429}, True, False),
+        ({"message": "slow down", "code": "503"}, True, False),
+        ({"message": "slow down", "code": 401}, False, True),
+        ({"message": "slow down"}, False, False),
+        ("slow down", False, False),
+    ],
+)
+async def test_an_error_that_comes_with_status_200_is_one(error: Any, retry: bool, fatal: bool) -> None:
+    found = await error_from(lambda body: (200, {"error": error}))
+    assert "slow down" in str(found)
+    assert (found.retry, found.fatal) == (retry, fatal)
+
+
+@pytest.mark.parametrize(
+    ("status", "retry", "fatal", "said"),
+    [
+        (400, False, False, "HTTP 400: why"),
+        (401, False, True, "Check OPENAI_API_KEY"),
+        (403, False, True, "Check OPENAI_API_KEY"),
+        (404, False, True, "does not know this model or address"),
+        (408, True, False, "HTTP 408: why"),
+        (429, True, False, "HTTP 429: why"),
+        (500, True, False, "HTTP 500: why"),
+        (503, True, False, "HTTP 503: why"),
+    ],
+)
+async def test_each_status_is_told_in_a_sentence(status: int, retry: bool, fatal: bool, said: str) -> None:
+    error = await error_from(lambda body: (status, {"error": {"message": "why"}}))
+    assert said in str(error)
+    assert (error.retry, error.fatal, error.status) == (retry, fatal, status)
+
+
+@pytest.mark.parametrize("body", ["plain words", '{"error": "plain words"}', '{"error": {"message": "plain words"}}'])
+async def test_the_endpoints_own_words_are_shown_in_whatever_form(body: str) -> None:
+    assert "plain words" in str(await error_from(lambda _: (400, body)))
+    assert "no message" in str(await error_from(lambda _: (400, "")))
+
+
+async def test_an_endpoint_that_hangs_is_left_after_the_time_limit() -> None:
+    with StandInServer(lambda body: "late", delay=30) as server:
+        model = make(server.url, timeout=0.1)
+        start = time.monotonic()
+        with pytest.raises(ModelError) as caught:
+            await ask(model)
+        await model.close()
+    assert time.monotonic() - start < 3
+    assert str(caught.value) == f"openai/m: no answer within 0.1 s from {server.url}."
+    assert caught.value.retry
+
+
+async def test_a_refused_connection_is_worth_another_try() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    model = make(url)
+    with pytest.raises(ModelError, match="cannot reach") as caught:
+        await ask(model)
+    await model.close()
+    assert caught.value.retry
+
+
+async def test_an_address_that_is_none_ends_the_run() -> None:
+    model = make("http://")
+    with pytest.raises(ModelError, match="no usable address") as caught:
+        await ask(model)
+    await model.close()
+    assert caught.value.fatal
+
+
+async def test_the_wish_to_wait_is_read_from_the_header_and_honoured() -> None:
+    replies = iter([(429, {"error": {"message": "busy"}}, {"Retry-After": "0.2"}), "done"])
+    with StandInServer(lambda body: next(replies)) as server:
+        model = make(server.url)
+        start = time.monotonic()
+        gateway = Gateway(retry=RetryPolicy(first=0.001))
+        answer = await gateway.ask("judge", model, make_request("i", [("user", "x")], PLAIN))
+        await model.close()
+    assert answer.text == "done"
+    assert time.monotonic() - start >= 0.2
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    assert read_retry_after("2.5") == 2.5
+    assert read_retry_after("-1") == 0
+    soon = read_retry_after(formatdate(time.time() + 100, usegmt=True))
+    assert soon is not None
+    assert 97 < soon < 101
+    assert read_retry_after(formatdate(0, usegmt=True)) == 0
+    for nothing in (None, "", "soon", "inf", "nan", "Mon, 99 Xxx 2026"):
+        assert read_retry_after(nothing) is None
+
+
+def test_a_date_to_wait_for_counts_from_the_clock_that_it_is_of() -> None:
+    wrong = time.time() + 40 * 86_400
+    said, until = (formatdate(wrong + seconds, usegmt=True) for seconds in (0, 30))
+    assert read_retry_after(until, said) == 30
+    assert read_retry_after("7", said) == 7
+    unsure = read_retry_after(until, "no date")
+    assert unsure is not None and unsure > 86_400
+
+
+@pytest.mark.parametrize("kind", ["200, a page", "200, NULs"])
+async def test_a_page_from_an_endpoint_that_has_answered_before_is_a_fault_of_the_moment(kind: str) -> None:
+    with FaultyServer(lambda body: "done", share=1.0, kinds=[kind]) as server:
+        model = make(server.url)
+        with pytest.raises(ModelError, match="Is --api-base right") as first:
+            await ask(model)
+        server.share = 0
+        assert (await ask(model)).text == "done"
+        server.share = 1
+        with pytest.raises(ModelError) as later:
+            await ask(model)
+        await model.close()
+    assert (first.value.retry, later.value.retry) == (False, True)
