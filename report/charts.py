@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -163,10 +164,8 @@ def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
-    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height."""
-    counts = [0] * BINS
-    for value in values:
-        counts[min(BINS - 1, max(0, int(value * BINS)))] += 1
+    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at least."""
+    counts = _counts(values)
     width = 100 / BINS
     bars = [
         Markup(
@@ -174,9 +173,9 @@ def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
         ).format(
             kind,
             place * width + 0.4,
-            44 - 42 * count / max(tallest, 1),
+            44 - 42 * count / tallest,
             width - 0.8,
-            42 * count / max(tallest, 1),
+            42 * count / tallest,
             f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}: {count}",
         )
         for place, count in enumerate(counts)
@@ -189,12 +188,14 @@ def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
 
 
 def tallest_bar(columns: Sequence[Sequence[float]]) -> int:
-    """The largest count of any tenth, so that histograms share one height."""
-    most = 1
-    for values in columns:
-        places = [min(BINS - 1, max(0, int(value * BINS))) for value in values]
-        most = max([most, *(places.count(place) for place in range(BINS))])
-    return most
+    """The largest count of any tenth, 1 at least, so that histograms share one height."""
+    return max([1, *(count for values in columns for count in _counts(values))])
+
+
+def _counts(values: Sequence[float]) -> list[int]:
+    """How many scores lie in each bin."""
+    places = Counter(min(BINS - 1, max(0, int(value * BINS))) for value in values)
+    return [places[place] for place in range(BINS)]
 
 
 def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:

@@ -14,6 +14,7 @@ from ..evaluation.scoring import complete_mean
 from ..models.budget import count
 from ..prompts.words import Figure, number, p_value, percent
 from .charts import drawing, histogram, tallest_bar
+from .decision import FEW
 from .result_page import (
     FirstScreen,
     Section,
@@ -140,8 +141,9 @@ def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
     values = [row["average"]["spearman"] for row in known]
     scale = Scale.around(values)
     low, high = scale.low, scale.high
-    step = _round_step(max(row["cost"]["amortised_tokens"] for row in known) or 1.0)
-    steps = ceil(max(row["cost"]["amortised_tokens"] for row in known) / step) or 1
+    dearest = max(row["cost"]["amortised_tokens"] for row in known)
+    step = _round_step(dearest or 1.0)
+    steps = ceil(dearest / step) or 1
     most = step * steps
 
     def across(tokens: float) -> float:
@@ -233,10 +235,6 @@ def _examples(data: Mapping[str, Any]) -> Section:
 def _apart(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return max(known) - min(known) if len(known) > 1 else None
-
-
-FEW = 30
-"""Examples below which it is said that they are few."""
 
 
 def _screen(data: Mapping[str, Any], name: str) -> FirstScreen:

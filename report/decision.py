@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from ..memory.result_parts import LearnedRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
+"""What a page says first of a prompt, judge, scorer or other result; of some pages only the tone."""
 
 FEW = 30
-"""Test examples below which the report says that they are few."""
+"""Examples below which a report says that they are few; of a run those of test."""
 TOO_FEW = 10
 """Test examples below which a bootstrap interval is not trusted to decide anything."""
 ENOUGH = 0.5
 """Share of the test examples that must have a score from both prompts for the test to decide."""
 FULL = 0.95
-"""Share of the verdicts from which those that are missing are no headline."""
+"""Share of the verdicts from which those that are missing are no headline and no warning."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 

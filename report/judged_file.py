@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -14,8 +14,18 @@ from ..evaluation.shown import agreement_headline
 from ..models.budget import count
 from ..prompts.words import Figure, number, percent
 from .charts import heat_map, histogram, tallest_bar
+from .decision import FULL, Choice
 from .questions import MAPPED_QUESTIONS
-from .result_page import FirstScreen, Section, Tile, cost_tile, examples_section, render_result_page, view_sections
+from .result_page import (
+    UNANSWERED,
+    FirstScreen,
+    Section,
+    Tile,
+    cost_tile,
+    examples_section,
+    render_result_page,
+    view_sections,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +33,6 @@ if TYPE_CHECKING:
     from ..evaluation.shown import Rows
     from ..stats.phi import PhiMatrix
 
-FULL = 0.95
-"""Coverage from which what is missing is no warning."""
 FINDINGS = 6
 """Findings on the first screen."""
 VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their reasons, and each example's texts"
@@ -152,14 +160,8 @@ def _examples(data: Mapping[str, Any]) -> Section:
 
 def _missing(found: JudgedFile) -> Section:
     seen = found.data["coverage"]
-    counted = (
-        count(seen[kind], what)
-        for kind, what in (
-            ("abstained", "abstention"),
-            ("parse_errors", "unreadable answer"),
-            ("api_errors", "failed call"),
-        )
-    )
+    missing = (seen[kind] for kind in ("abstained", "parse_errors", "api_errors"))
+    counted = (count(number, what) for number, what in zip(missing, UNANSWERED.values(), strict=True))
     note = "Every verdict that was asked for is there."
     if seen["share"] < 1:
         note = (
@@ -179,7 +181,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
     rates = [each for each in _rates(data) if each is not None]
     yes = sum(rates) / len(rates) if rates else None
     mean = data["means"]["overall"] if "means" in data else None
-    choice: Literal["keep", "undecided"] = "keep" if seen["share"] >= FULL else "undecided"
+    choice: Choice = "keep" if seen["share"] >= FULL else "undecided"
     if not seen["answered"]:
         choice, headline = "undecided", "Not one question was answered"
     elif known:

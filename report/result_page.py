@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..evaluation.shown import columns
 from ..models.budget import count
 from ..prompts.words import Figure, money
+from .decision import Choice
 from .page import json_data, public_text, render_page, thousandth
 from .scores import Scale
 
@@ -53,7 +54,7 @@ class FirstScreen:
     """``weigh``, ``select``, ``compare``, ``evaluate`` or ``diagnose``."""
     name: str
     """Of the file."""
-    choice: Literal["adopt", "keep", "undecided"]
+    choice: Choice
     """Its tone: good, plain, or not settled."""
     headline: str
     lead: str
@@ -193,7 +194,8 @@ SHOWN_PLACES = 12
 SHOWN_REASONS = 30
 LONGEST = 400
 """Characters of a reason."""
-STATUSES = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
+UNANSWERED = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
+"""What a missing answer is called, by its status."""
 
 
 def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:
@@ -208,7 +210,7 @@ def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> R
         if row["status"] != "ok":
             reason = " ".join(str(row.get("error") or "no reason was given").split())[:LONGEST]
             place = f"{row['example']} on {row[asked]}"
-            found.setdefault((STATUSES.get(row["status"], row["status"]), reason), []).append(place)
+            found.setdefault((UNANSWERED.get(row["status"], row["status"]), reason), []).append(place)
     ordered = sorted(found.items(), key=lambda each: -len(each[1]))
     more = f"and {len(ordered) - SHOWN_REASONS} other reasons" if len(ordered) > SHOWN_REASONS else None
     rows = [

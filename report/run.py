@@ -26,6 +26,7 @@ from .learned import what_was_learned
 from .lessons import STATUSES, lessons
 from .page import duration, file_name, public_text, render_page
 from .questions import biases, calibrations, parity, same_verdicts, spreads, together, wordings
+from .result_page import UNANSWERED
 from .run_data import read_run
 from .scores import Scale, measured_name, scores
 
@@ -248,8 +249,7 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     result = data.result
     said = []
     what = "correlation" if data.is_judge else "mean score"
-    kinds = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
-    gone = [count(result.missing[name], what) for name, what in kinds.items() if result.missing.get(name)]
+    gone = [count(result.missing[name], what) for name, what in UNANSWERED.items() if result.missing.get(name)]
     if gone:
         said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
     for split, before, after, _ in reversed(result.splits):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
 from ..prompts.words import Figure, money, number, percent
 from ..training.trained import TrainResult, rationales_said
 from .charts import Point, line_chart
+from .decision import Choice
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 from .scores import Scale
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 MOST_STEPS = 60
 """Places of the curve of steps; each is the mean of as many steps as that takes."""
 TRUST = "Whether P(yes) can be taken at its word"
-Choice = Literal["adopt", "keep", "undecided"]
 
 
 def render_scorer(data: Mapping[str, Any], name: str) -> str:

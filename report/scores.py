@@ -46,19 +46,15 @@ class Scale:
     def over(cls, values: Iterable[float | None]) -> Scale:
         """An axis that has zero and all values on it, with a few round ticks."""
         known = [0.0, *(value for value in values if value is not None)]
-        span = max(known) - min(known)
-        step = _step(span, 6)
+        step = _step(max(known) - min(known), 6)
         low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
         return cls(low, max(high, low + step), step)
 
     @classmethod
     def around(cls, values: Iterable[float]) -> Scale:
-        """An axis that need not begin at zero, for values that are all far from it."""
+        """An axis that need not begin at zero, for one value or more that are all far from it."""
         known = list(values)
-        if not known:
-            return cls(0.0, 1.0, 0.25)
-        span = max(known) - min(known)
-        step = _step(span, 5)
+        step = _step(max(known) - min(known), 5)
         low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
         return cls(low, high, step)
 

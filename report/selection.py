@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
 from ..optimizer.selection.selected import selection_view
 from ..prompts.words import Figure, number, percent
 from .charts import Point, line_chart
+from .decision import Choice
 from .result_page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 from .scores import Scale
 
@@ -60,7 +61,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     kept = count(last["k"], "question")
     share = last["information_share"]
     told = any(each["bits"] is not None and each["bits"] > 0 for each in data["questions"])
-    choice: Literal["adopt", "keep", "undecided"] = "adopt" if share is not None and share >= SURE else "keep"
+    choice: Choice = "adopt" if share is not None and share >= SURE else "keep"
     if choice == "adopt" and data["convergence"]["settled"] is None:
         choice = "undecided"  # other examples would have chosen other questions
     if not told:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
 from ..optimizer.weights.sentences import held_out, weights_view
 from ..prompts.words import Figure
+from .decision import Choice
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_HEADLINES: dict[str, tuple[Literal["adopt", "keep", "undecided"], str]] = {
+_HEADLINES: dict[str, tuple[Choice, str]] = {
     "better": ("adopt", "The learned weights beat uniform ones"),
     "worse": ("keep", "Keep uniform weights: the learned ones are worse"),
     "cannot tell": ("undecided", "Learned weights are not shown to beat uniform ones"),
