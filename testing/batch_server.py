@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .stand_in_server import ServerReply, StandInServer, completion, web_reply
+from .stand_in_server import ServerReply, StandInServer, web_reply
 
 Tamper = Callable[[str, str], tuple[Any, ...] | None]
 """From method and path of a call about files or batches: status, body and perhaps headers of another reply, or None."""
@@ -156,8 +156,7 @@ class BatchServer(StandInServer):
                     errors.append({"id": f"req_{number}", "custom_id": name, "response": None, "error": reason})
                 continue
             self.bodies.append(line["body"])
-            reply = self._script(line["body"])
-            status, body, *_ = reply if isinstance(reply, tuple) else (200, completion(line["body"], reply))
+            status, body, *_ = self._reply_to(line["body"])
             response = {"status_code": status, "request_id": f"r{number}", "body": body}
             place = answers if status == 200 else errors
             place.append({"id": f"req_{number}", "custom_id": name, "response": response, "error": None})

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from email.utils import formatdate
 from typing import Any
 
-from .stand_in_server import ServerReply, StandInServer, completion, web_reply
+from .stand_in_server import ServerReply, StandInServer, web_reply
 
 Fault = Callable[["FaultyServer", Any, bytes], Awaitable[Any]]
 """From the server, the request as aiohttp has it and the whole answer that would be right: the reply."""
@@ -176,18 +176,13 @@ class FaultyServer(StandInServer):
 
         self._opening = asyncio.ensure_future(open_again())
 
-    async def _complete(self, http: Any) -> Any:
-        body = json.loads(await http.read())
-        self.bodies.append(body)
-        self.headers.append(dict(http.headers))
-        said = self._script(body)
-        right = said if isinstance(said, tuple) else (200, completion(body, said))
+    async def _send(self, http: Any, body: Mapping[str, Any], reply: tuple[Any, ...]) -> Any:
         if self._chance.random() >= self.share:
             self.answered.append(body)
-            return web_reply(right)
+            return web_reply(reply)
         name = self._chance.choice([*self._faults])
         self.made[name] += 1
-        content = right[1] if isinstance(right[1], str) else json.dumps(right[1])
+        content = reply[1] if isinstance(reply[1], str) else json.dumps(reply[1])
         try:
             return await self._faults[name](self, http, content.encode())
         except ConnectionError:  # who asked is gone

@@ -24,7 +24,7 @@ from typing import Any
 from ..prompts.checklist import Checklist, Question
 from ..prompts.prompt import Prompt
 from .simulated_questions import VAGUE, AskedThing, comment_of
-from .simulated_texts import TOPICS, Guidance, Kind, Topic, read_guidance
+from .simulated_texts import KINDS, TOPICS, Guidance, Kind, Topic, read_guidance
 
 DIMENSION = "quality"
 SHIFT = 1.5
@@ -196,7 +196,7 @@ class SimulatedWorld:
 
     def right_rule(self, sign: str, wording: int = 0) -> str:
         """The sentence that cures an error; ``wording`` chooses among the paraphrases."""
-        kind = next(kind for topic in TOPICS for kind in topic.kinds if kind.sign == sign)
+        kind = next(kind for kind in KINDS if kind.sign == sign)
         phrase = kind.phrases[wording % len(kind.phrases)]
         opening = "Answer no if the output has" if kind.is_fault else "Answer yes even if the output has"
         return f"\n- {opening} {phrase}."
@@ -204,8 +204,7 @@ class SimulatedWorld:
     def misjudged(self, prompt: str | Prompt) -> set[str]:
         """All signs that a judge with this prompt misjudges: its own errors, and those that the guidance makes."""
         guidance = read_guidance(prompt.text if isinstance(prompt, Prompt) else prompt)
-        kinds = [kind for topic in TOPICS for kind in topic.kinds]
-        return {kind.sign for kind in kinds if self._takes_for_fault(kind, guidance) != kind.is_fault}
+        return {kind.sign for kind in KINDS if self._takes_for_fault(kind, guidance) != kind.is_fault}
 
     def errors_in(self, prompt: str | Prompt) -> set[str]:
         """Those of its own errors that are left with this prompt."""
@@ -297,7 +296,7 @@ class SimulatedWorld:
         if self.share("commented", example) >= self.comment_share:
             return None
         chance = random.Random(f"comment/{self.seed}/{example}")
-        kinds = [kind for topic in TOPICS for kind in topic.kinds if not kind.is_fault or kind.sign in self._faults]
+        kinds = [kind for kind in KINDS if not kind.is_fault or kind.sign in self._faults]
         there = [kind for kind in kinds if kind.is_fault and kind.sign in self.signs(example)]
         way = chance.random()
         if way < self.comment_vague:
@@ -308,4 +307,4 @@ class SimulatedWorld:
 
 
 def _signs(*, faults: bool) -> list[str]:
-    return [kind.sign for topic in TOPICS for kind in topic.of(faults=faults)]
+    return [kind.sign for kind in KINDS if kind.is_fault == faults]

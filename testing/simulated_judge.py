@@ -17,8 +17,9 @@ from typing import Any
 from ..models.base import Answer, Request, TokenProbabilities
 from .scripted import as_answer
 from .simulated import SimulatedWorld
-from .simulated_questions import AskedThing, read_learned, write_questions
+from .simulated_questions import SIGNS, AskedThing, read_learned, spoil, write_questions
 from .simulated_texts import (
+    KINDS,
     LENIENCY,
     SEVERITY,
     TAILS,
@@ -35,7 +36,6 @@ _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
 REASON = "Its words decide."
 _EXPLAIN = "what in the output decides"
 _RULE_FIELDS = {"answer_no_if": True, "answer_yes_even_if": False}
-_SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
 _TOGETHER = re.compile(r"^\[([\w-]+)\] (?=Question: )", re.MULTILINE)
 _BLANK = "\n\n"
 _ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
@@ -104,7 +104,7 @@ class SimulatedJudge:
         asked = read_request(request)
         p_yes = self.p_yes(asked)
         if "explanation" in fields:
-            return _explained(p_yes, request)
+            return _of_tokens(_verdict(p_yes, explained=True), request)
         return as_answer(p_yes, request)
 
     def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
@@ -141,11 +141,6 @@ def read_request(request: Request) -> JudgeRequest:
         )
     signs = tuple(sign for sign in example[2].split() if sign != "plain")
     return JudgeRequest(example[1], signs, topic, _TEXTS.sub("", text))
-
-
-def _explained(p_yes: float, request: Request) -> Answer:
-    """The verdict with its explanation in JSON."""
-    return _of_tokens(_verdict(p_yes, explained=True), request)
 
 
 def _together(p_yes: Mapping[str, float], request: Request, *, explained: bool) -> Answer:
@@ -190,8 +185,7 @@ def _reply(
         return {"kinds": [phrase for kind in _topic(case).of(faults=faults) for phrase in kind.phrases]}
     for field, strict in _RULE_FIELDS.items():
         if field in fields:
-            signs = _SIGNS.search(case)
-            ending, kind = _rule(world, _topic(case), signs[1].split() if signs else [], strict, chance)
+            ending, kind = _rule(world, _topic(case), _signs_in(case), strict, chance)
             return {"quote": "these words", "fact": "the article differs", "kind": kind, field: ending}
     if "lessons" in fields:
         return {"lessons": _free_lessons(world, case, chance)}
@@ -231,6 +225,12 @@ def _reply(
 
 def _topic(case: str) -> Topic:
     return next(topic for topic in TOPICS if topic.question in case)
+
+
+def _signs_in(text: str) -> list[str]:
+    """What the first output of a text shows."""
+    found = SIGNS.search(text)
+    return found[1].split() if found else []
 
 
 def _rule(
@@ -276,7 +276,7 @@ def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict
     """Up to three rules: those that hold for most of the outputs, each wrong as often as a single note."""
     strict = "answer_no_if" in case
     topic = _topic(case)
-    shown = [found.split() for found in _SIGNS.findall(case)]
+    shown = [found.split() for found in SIGNS.findall(case)]
     rules: dict[str, dict[str, Any]] = {}
     for number, signs in enumerate(shown, 1):
         ending, kind = _rule(world, topic, signs, strict, chance)
@@ -299,11 +299,11 @@ def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> li
     lessons: list[dict[str, Any]] = []
     items = re.split(r"^\[(\d+)\]$", case, flags=re.MULTILINE)[1:]
     for number, item in zip(items[::2], items[1::2], strict=True):
-        signs = _SIGNS.search(item)
+        signs = _signs_in(item)
         wrong = re.findall(r"Question: (.*)\nAnswered: (?:yes|no)\..*?Right answer: (yes|no)\.", item, re.DOTALL)
         for asked, right in wrong[:3]:
             strict = right == "no"
-            ending, _ = _rule(world, _topic(asked), signs[1].split() if signs else [], strict, chance)
+            ending, _ = _rule(world, _topic(asked), signs, strict, chance)
             text = f"Answer {'no if' if strict else 'yes even if'} the output {ending}."
             same = next((each for each in lessons if says_the_same(each["lesson"], text)), None)
             if same is None:
@@ -328,6 +328,6 @@ def _write(world: SimulatedWorld, lesson: str, chance: random.Random) -> str:
         return lesson
     said = read_guidance(lesson)
     if chance.random() < 0.5 and (said.faults or said.harmless):
-        phrase = next(p for topic in TOPICS for kind in topic.kinds for p in kind.phrases if p in lesson)
-        return lesson.replace(phrase, " ".join([*phrase.split()[:-1], "matter"]))
+        phrase = next(phrase for kind in KINDS for phrase in kind.phrases if phrase in lesson)
+        return lesson.replace(phrase, spoil(phrase))
     return f"{lesson} Answer no if it {SEVERITY}."

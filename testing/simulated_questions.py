@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .simulated_texts import TOPICS, Kind
+from .simulated_texts import KINDS, Kind
 
 OPENERS = ("Has", "There is", "What I do not want to see:")
 VAGUE = ("hm", "no", "not what I would have written", "I stopped halfway", "weak, honestly", "please look at it again")
@@ -23,7 +23,8 @@ FILLERS = ("tell what happened", "name somebody", "report a result", "keep to th
 _OPENING = re.compile(r'begins with "(Does the [^"]+)"')
 _COMMENT = re.compile(r"(?:^|\n)Comment: (.*)\Z", re.DOTALL)
 _LEARNED = re.compile(r"Question: (Does the [^\n]*\?)")
-_SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
+SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
+"""An output, with what it shows."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def write_questions(
         chance: Decides.
     """
     asked = messages[-1][1]
-    opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), _SIGNS.search(asked)
-    there = [kind for kind in _KINDS if signs and kind.sign in signs[1].split()]
+    opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), SIGNS.search(asked)
+    there = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]
     if opening is not None and asked.startswith(opening[1]):
         return "none"  # asked to make a question more general: those of this world are about a kind of thing already
     if comment is None:
@@ -81,11 +82,11 @@ def write_questions(
     if named is None:
         if chance.random() < 0.5:
             return "none"
-        return f"{opening[1]} {_verb(_spoil(chance.choice(chance.choice(_KINDS).phrases)), chance)}?"
+        return f"{opening[1]} {_verb(spoil(chance.choice(chance.choice(KINDS).phrases)), chance)}?"
     lines = []
     for _ in range(chance.choice((1, 2))):
         phrase = chance.choice(named.phrases)
-        lines.append(f"{opening[1]} {_verb(phrase if chance.random() < usable else _spoil(phrase), chance)}?")
+        lines.append(f"{opening[1]} {_verb(phrase if chance.random() < usable else spoil(phrase), chance)}?")
     return "\n".join(lines)
 
 
@@ -99,7 +100,8 @@ def _verb(phrase: str, chance: random.Random) -> str:
     return f"{chance.choice(VERBS)} {phrase}"
 
 
-def _spoil(phrase: str) -> str:
+def spoil(phrase: str) -> str:
+    """A phrase that no judge understands any more."""
     return " ".join([*phrase.split()[:-1], "matter"])
 
 
@@ -108,6 +110,5 @@ def _plain(text: str) -> str:
     return re.sub(r"\bnot\s+", "", text.lower())
 
 
-_KINDS = tuple(kind for topic in TOPICS for kind in topic.kinds)
-_PHRASES = {_plain(phrase): kind for kind in _KINDS for phrase in kind.phrases}
-_SPOILT = {_plain(_spoil(phrase)): kind for kind in _KINDS for phrase in kind.phrases}
+_PHRASES = {_plain(phrase): kind for kind in KINDS for phrase in kind.phrases}
+_SPOILT = {_plain(spoil(phrase)): kind for kind in KINDS for phrase in kind.phrases}

@@ -90,7 +90,9 @@ TRUISMS = {True: "is not right in what was asked", False: "is right in what was 
 TAILS = ("", ", wherever it stands", ", whatever the rest of it is like")
 """How a rule may go on; without a meaning."""
 
-_KINDS = {phrase: kind for topic in TOPICS for kind in topic.kinds for phrase in kind.phrases}
+KINDS = tuple(kind for topic in TOPICS for kind in topic.kinds)
+"""All kinds of faults and of harmless things."""
+_KIND_OF = {phrase: kind for kind in KINDS for phrase in kind.phrases}
 _DISTRACTIONS = {topic.distraction: topic.id for topic in TOPICS}
 _LENIENT = re.compile(r"\byes even\b|\bno fault\b|\bharmless\b|\bdo not answer no\b", re.IGNORECASE)
 
@@ -120,7 +122,7 @@ def read_guidance(text: str) -> Guidance:
     severe = lenient = 0
     for sentence in re.split(r"[.\n]", text):
         low = sentence.lower()
-        signs = {kind.sign for phrase, kind in _KINDS.items() if phrase in low}
+        signs = {kind.sign for phrase, kind in _KIND_OF.items() if phrase in low}
         if signs:
             (harmless if _LENIENT.search(sentence) else faults).update(signs)
         distracted |= {topic for phrase, topic in _DISTRACTIONS.items() if phrase in low}

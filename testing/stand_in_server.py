@@ -98,8 +98,15 @@ class StandInServer:
         self.headers.append(dict(http.headers))
         if self._delay:
             await asyncio.sleep(self._delay)
+        return await self._send(http, body, self._reply_to(body))
+
+    def _reply_to(self, body: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Status, body and perhaps headers."""
         reply = self._script(body)
-        return web_reply(reply if isinstance(reply, tuple) else (200, completion(body, reply)))
+        return reply if isinstance(reply, tuple) else (200, completion(body, reply))
+
+    async def _send(self, http: Any, body: Mapping[str, Any], reply: tuple[Any, ...]) -> Any:
+        return web_reply(reply)
 
 
 def web_reply(reply: tuple[Any, ...]) -> Any:
