@@ -81,7 +81,7 @@ class Desk:
         """
         mine = self._done()
         if self._back is not None:
-            draft = self.said.drafts.get((self.rater, self._back))
+            draft = self.draft(self._back)
             return self.asked[self._places[self._back]], draft.why if draft else "file"
         here = np.array([each.id not in mine for each in self.asked], dtype=np.bool_)
         labelled = self.labelled
@@ -124,9 +124,8 @@ class Desk:
         found: list[float | None] = []
         for each in self.asked:
             given = (entry.human[self.dimension] for entry in theirs.get(each.id, ()))
-            ratings = [*each.human.get(self.dimension, ()), *given]
-            mean = sum(ratings) / len(ratings) if ratings else 0.5
-            found.append(None if mean == 0.5 else float(mean > 0.5))
+            said = majority([*each.human.get(self.dimension, ()), *given])
+            found.append(None if said is None else float(said))
         return found
 
     def at_random(self) -> NDArray[np.bool_]:
@@ -236,6 +235,12 @@ class Desk:
             "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
             "comment": draft.comment if draft else "",
         }
+
+
+def majority(ratings: Sequence[float]) -> bool | None:
+    """What most ratings (0 or 1) say; None where there are none, or as many on each side."""
+    mean = sum(ratings) / len(ratings) if ratings else 0.5
+    return None if mean == 0.5 else mean > 0.5
 
 
 def labelled_example(example: Example, entries: Sequence[Entry]) -> Example:

@@ -12,8 +12,9 @@ from ..prompts.words import percent
 from ..stats.correlation import spearman
 from ..stats.pass_fail import rate, wilson
 from ..stats.resampling import Resampling, Statistic
-from .desk import Desk
+from .desk import Desk, majority
 from .enough import FEWEST_KNOWN, Enough, enough
+from .labels_file import Entry
 from .opinions import JudgeOpinion, Opinions
 
 Column = list[float | None]
@@ -118,13 +119,13 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
             said = opinions.judges[0].answers[place, column]
             theirs = [*example.human.get(question.id, ())]
             theirs += [s[example.id].human[question.id] for s in standing if question.id in _human(s.get(example.id))]
-            share = sum(theirs) / len(theirs) if theirs else 0.5
-            if share != 0.5 and not np.isnan(said):
-                hits.append(float(question.is_good(share > 0.5) == (said == 1)))
+            wanted = majority(theirs)
+            if wanted is not None and not np.isnan(said):
+                hits.append(float(question.is_good(wanted) == (said == 1)))
         if hits and any(each.id == question.id for each in desk.questions):
             rows.append({"question": question.text, **_told(rate(hits))})
     return rows
 
 
-def _human(entry: Any) -> dict[str, bool]:
+def _human(entry: Entry | None) -> dict[str, bool]:
     return {} if entry is None or entry.kind != "label" else entry.human

@@ -21,7 +21,7 @@ from ..prompts.rows import is_on_hub, write_whole
 from .desk import Desk, RaterCount
 from .figures import agreement, agreement_line, enough_for
 from .labels_file import LabelsFile, known_entries
-from .opinions import load_opinions
+from .opinions import Opinions, load_opinions
 from .options import LabelOptions
 from .order import Queue
 from .server import LOOPBACK, Said, application, new_token
@@ -185,7 +185,7 @@ class _Session:
         }
 
 
-def _figures(desk: Desk, opinions: Any, gain: float) -> dict[str, Any]:
+def _figures(desk: Desk, opinions: Opinions | None, gain: float) -> dict[str, Any]:
     needed = enough_for(desk, opinions, gain)
     return {
         "enough": {"more": needed.more, "sentence": needed.sentence, "assumed": needed.assumed},
@@ -195,20 +195,21 @@ def _figures(desk: Desk, opinions: Any, gain: float) -> dict[str, Any]:
 
 def _target(data: Any, output: str | Path | None) -> Path:
     """Where the labelled data go."""
-    if output is None:
-        if not isinstance(data, (str, Path)) or is_on_hub(data):
-            raise InputError("Name the file that the labelled data go to (-o FILE.jsonl).")
-        file = Path(str(data).partition("#")[0])
-        target = file.with_name(f"{file.stem}-labelled.jsonl")
-    else:
+    file = Path(data) if isinstance(data, (str, Path)) and not is_on_hub(data) else None
+    if output is not None:
         target = Path(output)
+    elif file is not None:
+        whole = Path(str(data).partition("#")[0])  # without the sheet of a table
+        target = whole.with_name(f"{whole.stem}-labelled.jsonl")
+    else:
+        raise InputError("Name the file that the labelled data go to (-o FILE.jsonl).")
     if target.suffix != ".jsonl":
         raise InputError(f"{target}: the labelled data are JSONL; name a file that ends in .jsonl.")
-    if isinstance(data, (str, Path)) and not is_on_hub(data) and target.resolve() == Path(data).resolve():
+    if file is not None and target.resolve() == file.resolve():
         raise InputError(f"{target}: the data themselves are never written to; name another file with -o.")
-    if isinstance(data, (str, Path)) and (Path(data).with_suffix(".labels.jsonl")).is_file():
+    if file is not None and (labels := file.with_suffix(".labels.jsonl")).is_file():
         raise InputError(
-            f"{data}: this was made by labelling other data, and its labels are in {Path(data).with_suffix('.labels.jsonl')}. "
+            f"{data}: this was made by labelling other data, and its labels are in {labels}. "
             f"To go on, name the data that it was made of, with -o {data}."
         )
     return target
