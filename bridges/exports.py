@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
@@ -17,7 +18,7 @@ from ..agents.asking import EachAsking, each_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
-from ..prompts.checklist import Sees
+from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
 from ..prompts.text import TAGS, fill
@@ -95,8 +96,10 @@ def _model_name(kept: KeptJudge) -> str:
     return Path(name).stem if provider in EMBEDDED and name.endswith(".gguf") else name
 
 
-def _asking(kept: KeptJudge) -> EachAsking:
-    return EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
+def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
+    """Each question, and the words in which it is asked."""
+    asking = EachAsking(kept.prompt, kept.checklist.questions, False, False, 0.0, None)
+    return zip(kept.checklist.questions, asking._blocks, strict=True)
 
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
@@ -127,7 +130,7 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
                 "dimension": each.dimension,
                 "sees": each.sees,
             }
-            for each, block in zip(kept.checklist.questions, _asking(kept)._blocks, strict=True)
+            for each, block in _asked(kept)
         ],
         "soft": settings["scores"] == "soft",
         **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
@@ -147,7 +150,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         )
     prompts = _prompts(kept)
     graders: dict[str, Any] = {}
-    for number, (each, block) in enumerate(zip(kept.checklist.questions, _asking(kept)._blocks, strict=True), 1):
+    for number, (each, block) in enumerate(_asked(kept), 1):
         asked = _graded(prompts[each.sees], each.sees, block)
         graders[f"q{number}"] = {
             "type": "label_model",
@@ -188,8 +191,7 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     return [("system", fill(prompt.text, {})), ("user", f"{shown}\n{block}")]
 
 
-_FORM = each_format(explained=False)
-assert exported_judge._FORM == _FORM, "an exported judge asks again in the same words"
+assert each_format(explained=False) == exported_judge._FORM, "an exported judge asks again in the same words"
 
 USES = {
     "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",

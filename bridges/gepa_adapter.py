@@ -58,8 +58,6 @@ class AskanceAdapter:
     search: Search
     signal: Signal | None = None
     """Asked why questions fail, for the reflection; None where that is not to be bought."""
-    missing_as_zero: bool = False
-    """GEPA's own convention for an example without a score, for comparisons with GEPA as it is."""
     propose_new_texts: None = None
     """GEPA's own proposer is used."""
 
@@ -104,14 +102,13 @@ class AskanceAdapter:
         place = {example.id: number for number, example in enumerate(examples)}
         places = [place[example.id] for example in batch]
         values = [self.metric.value(seen.scores[each]) for each in places]
-        records = [self.metric.record(seen, each, reasons) for each in places]
-        self.search.counts.rollouts += len(values)
-        self.search.counts.unscored += values.count(None)
-        if None in values and not self.missing_as_zero:
+        scores = [value for value in values if value is not None]
+        if len(scores) < len(values):
             raise CoverageError(_missing(seen, examples[places[values.index(None)]].id))
+        records = [self.metric.record(seen, each, reasons) for each in places]
         return import_gepa("gepa.core.adapter").EvaluationBatch(
             outputs=[record["Generated Outputs"] for record in records],
-            scores=[0.0 if value is None else value for value in values],
+            scores=scores,
             trajectories=records if traces else None,
         )
 
@@ -216,6 +213,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
+    parts = (splits.development, splits.validation, splits.test)
     store = where.store()
     with (
         store,
@@ -236,7 +234,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
             search=Search(loop),
             signal=set_up.signal if job.options.explain != "never" else None,
             seed_candidate={COMPONENT: guidance},
-            splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in _each(splits))),
+            splits=SplitExamples(*([each for each in part if metric.knows(each.id)] for part in parts)),
             gateway=gateway,
             models=models,
             seed=job.options.seed,
@@ -253,10 +251,6 @@ def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")
     return {"embedder": "words", **options}
-
-
-def _each(splits: SplitExamples) -> tuple[Sequence[Example], Sequence[Example], Sequence[Example]]:
-    return splits.development, splits.validation, splits.test
 
 
 def _missing(seen: Observation, example: str) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from ..evaluation.scoring import ExampleScore, Targets
 from ..models.base import Model, ModelError, Parameters, make_request
+from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
-from ..models.session import BackgroundLoop
 from ..optimizer.modes.generator import CHECKS
 from ..optimizer.subject import Observation
 from ..optimizer.yardsticks import CorrelationYardstick, Yardstick
@@ -71,8 +71,6 @@ NONE: Mapping[str, str] = MappingProxyType({})
 class Metric(Protocol):
     """The number of an example, and its record for the reflection."""
 
-    name: str
-    """What the number is."""
     explained: Literal["mine", "theirs"]
     """Which side of a signal's reasons are the judge's explanations."""
 
@@ -95,7 +93,6 @@ class Metric(Protocol):
 class NearnessToPeople:
     """For a judge: how near its score is to the human one."""
 
-    name = "1 - |score - human score|"
     explained: Literal["mine", "theirs"] = "mine"
 
     def __init__(self, targets: Targets) -> None:
@@ -143,7 +140,6 @@ class NearnessToPeople:
 class OwnScore:
     """For a generator: its output's score, and the reasons of what failed."""
 
-    name = "score of the output"
     explained: Literal["mine", "theirs"] = "theirs"
 
     def knows(self, example: str) -> bool:
@@ -212,23 +208,12 @@ many in a row were not."""
 
 
 @dataclass
-class Counts:
-    """What happened in a search."""
-
-    rollouts: int = 0
-    """Examples that were run, again ones included."""
-    unscored: int = 0
-    """Rollouts without a score, for which GEPA was given 0."""
-    reflections: int = 0
-    failed_reflections: int = 0
-
-
-@dataclass
 class Search:
     """What the adapter and the reflection model of one search share."""
 
     loop: BackgroundLoop
-    counts: Counts = field(default_factory=Counts)
+    reflections: int = 0
+    """How many were asked for."""
     error: BaseException | None = None
     """What GEPA, which logs an exception and goes on, must not go on after."""
 
@@ -259,14 +244,13 @@ class ReflectionModel:
             AskanceError: The call failed; the search ends where every further one would too.
         """
         messages = [("user", prompt)] if isinstance(prompt, str) else [(m["role"], m["content"]) for m in prompt]
-        counts = self.search.counts
-        parameters = Parameters(self.settings.max_tokens, self.settings.temperature, self.seed + counts.reflections)
-        counts.reflections += 1
+        seed = self.seed + self.search.reflections
+        self.search.reflections += 1
+        parameters = Parameters(self.settings.max_tokens, self.settings.temperature, seed)
         request = make_request(self.model.identity, messages, parameters)
         try:
             answer = self.search.loop.run(self.gateway.ask("reflection", self.model, request))
         except ModelError as error:
-            counts.failed_reflections += 1
             if error.fatal and error.status not in REFUSED:
                 self.search.error = error
             raise

@@ -38,7 +38,7 @@ _LISTS = {"tags", "observations", "scores", "comments", "toolCalls", "toolCallNa
 
 def parts(row: Row) -> list[Part] | None:
     """What a row holds; None where it is none of Langfuse's."""
-    fields = {_camel(name): value for name, value in row.items()}
+    fields = _in_camel_case(row)
     if isinstance(fields.get("trace"), Mapping) and "observations" in fields:
         whole = {**fields["trace"], "observations": fields["observations"]}
         return parts({**whole, "scores": fields.get("scores") or whole.get("scores")})
@@ -51,8 +51,8 @@ def parts(row: Row) -> list[Part] | None:
     return None
 
 
-def _camel(name: Any) -> str:
-    return re.sub(r"_([a-z])", lambda match: match[1].upper(), str(name))
+def _in_camel_case(row: Row) -> dict[str, Any]:
+    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), str(name)): value for name, value in row.items()}
 
 
 def _trace(fields: Row) -> Iterator[Part]:
@@ -68,9 +68,9 @@ def _trace(fields: Row) -> Iterator[Part]:
         short({**mapping(fields.get("metadata")), **about}),
     )
     for each in entries(fields.get("observations")):
-        yield from _observation({"traceId": trace, **{_camel(name): value for name, value in each.items()}})
+        yield from _observation({"traceId": trace, **_in_camel_case(each)})
     for each in entries(fields.get("scores")):
-        yield _score({"traceId": trace, **{_camel(name): value for name, value in each.items()}})
+        yield _score({"traceId": trace, **_in_camel_case(each)})
     for each in entries(fields.get("comments")):
         yield GivenScore(None, None, text_or_none(each.get("content")), "people", trace, None)
     yield from _columns(fields, trace, None)
@@ -90,7 +90,7 @@ def _observation(fields: Row) -> Iterator[Part]:
         str(fields.get("statusMessage") or "error") if failed else None,
     )
     for each in entries(fields.get("scores")):
-        yield _score({"traceId": trace, "observationId": name, **{_camel(part): value for part, value in each.items()}})
+        yield _score({"traceId": trace, "observationId": name, **_in_camel_case(each)})
     yield from _columns(fields, trace, name)
 
 
