@@ -1,14 +1,17 @@
-"""What ``askance doctor`` looks at."""
+"""What ``askance doctor`` looks at, and what it prints."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import sqlite3
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 
 from askance.commands.doctor import (
@@ -159,3 +162,30 @@ def test_a_folder_that_cannot_be_written_is_broken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("askance.commands.doctor.tempfile.TemporaryFile", full)
     broken = [each for each in check_files() if each.fails]
     assert [each.name for each in broken] == ["cache", "here"] and "Read-only file system" in broken[0].said
+
+
+def test_doctor_without_a_model_says_how_to_name_one(cli: Any) -> None:
+    _, out, _ = cli("doctor")
+    assert "No model was named" in out
+    assert "embedded models" in out and "verdict cache" in out
+
+
+def test_doctor_takes_the_models_of_a_configuration_and_fails_on_one_that_cannot_work(cli: Any, sandbox: Path) -> None:
+    config = {"target": "openai/judge", "source": "local/no-such-model", "api_base": "http://127.0.0.1:1/v1"}
+    (sandbox / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    code, out, _ = cli("doctor", "--config", "c.yaml", "--offline", "--json")
+    found = json.loads(out)
+    states = {each["name"]: each["state"] for each in found["checked"] if each["area"] == "models"}
+    assert states == {"local/no-such-model": "broken", "openai/judge": "ok"}
+    assert code == 1 and found["ok"] is False
+    code, out, _ = cli("doctor", "--config", "c.yaml", "--model", "openai/judge")
+    assert code == 1 and "does not answer" in out and "Needed and not working: " in out
+
+
+def test_doctor_shows_no_key(cli: Any, sandbox: Path) -> None:
+    (sandbox / ".env").write_text("OPENAI_API_KEY=sk-very-secret\n", encoding="utf-8")
+    try:
+        _, out, _ = cli("doctor", "--model", "openai/judge", "--offline")
+    finally:
+        os.environ.pop("OPENAI_API_KEY", None)
+    assert "OPENAI_API_KEY is set" in out and "secret" not in out

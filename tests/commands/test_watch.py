@@ -1,9 +1,8 @@
-"""``askance doctor``, ``askance watch`` and shell completion, as people use them."""
+"""``askance watch``, as people use it, and the progress and sentences that it shows."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from askance.evaluation.progress import Lines
 from askance.memory.journal import Journal
@@ -40,33 +38,6 @@ def interrupted(finished: Path) -> Path:
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join(lines[:-2]) + lines[-2][:20], encoding="utf-8")
     return finished
-
-
-def test_doctor_without_a_model_says_how_to_name_one(cli: Any) -> None:
-    _, out, _ = cli("doctor")
-    assert "No model was named" in out
-    assert "embedded models" in out and "verdict cache" in out
-
-
-def test_doctor_takes_the_models_of_a_configuration_and_fails_on_one_that_cannot_work(cli: Any, sandbox: Path) -> None:
-    config = {"target": "openai/judge", "source": "local/no-such-model", "api_base": "http://127.0.0.1:1/v1"}
-    (sandbox / "c.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    code, out, _ = cli("doctor", "--config", "c.yaml", "--offline", "--json")
-    found = json.loads(out)
-    states = {each["name"]: each["state"] for each in found["checked"] if each["area"] == "models"}
-    assert states == {"local/no-such-model": "broken", "openai/judge": "ok"}
-    assert code == 1 and found["ok"] is False
-    code, out, _ = cli("doctor", "--config", "c.yaml", "--model", "openai/judge")
-    assert code == 1 and "does not answer" in out and "Needed and not working: " in out
-
-
-def test_doctor_shows_no_key(cli: Any, sandbox: Path) -> None:
-    (sandbox / ".env").write_text("OPENAI_API_KEY=sk-very-secret\n", encoding="utf-8")
-    try:
-        _, out, _ = cli("doctor", "--model", "openai/judge", "--offline")
-    finally:
-        os.environ.pop("OPENAI_API_KEY", None)
-    assert "OPENAI_API_KEY is set" in out and "secret" not in out
 
 
 def test_watch_tells_what_happened_in_a_finished_run_and_ends(cli: Any, finished: Path) -> None:
@@ -199,39 +170,3 @@ def test_plain_lines_tell_iteration_and_gain(tmp_path: Path, capsys: pytest.Capt
     loss = Difference(-0.05, 20, -0.1, 0.1, 0.6, None)
     events.emit(EditPruned(3, ["L1"], True, "no worse", loss))
     assert lines.spent == "iteration 2, validation +0.200, 0 calls, 0 tokens"
-
-
-def complete(line: str) -> list[str]:
-    """What bash would offer at the end of a line."""
-    words = line.split(" ")
-    more = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_ASKANCE_COMPLETE": "bash_complete"}
-    command = [sys.executable, "-X", "importtime", "-m", "askance"]
-    done = subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=True)
-    complete.imported = done.stderr  # type: ignore[attr-defined]
-    return done.stdout.splitlines()
-
-
-def test_commands_are_completed_without_importing_them() -> None:
-    assert complete("askance wat") == ["plain,watch"]
-    assert "pydantic" not in complete.imported and "numpy" not in complete.imported  # type: ignore[attr-defined]
-    assert complete("askance nonsense --x") == [""]
-
-
-def test_options_models_and_files_are_completed() -> None:
-    assert set(complete("askance evaluate --mod")) == {"plain,--mode", "plain,--model"}
-    assert "plain,local/smollm2-135m-instruct" in complete("askance evaluate --model local/s")
-    assert complete("askance evaluate --checklist che") == ["file,che"]
-    assert complete("askance evaluate --mode ba") == ["plain,batched"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_printed(cli: Any, shell: str) -> None:
-    code, out, _ = cli("completion", shell)
-    assert code == 0 and "_ASKANCE_COMPLETE" in out and "askance" in out
-
-
-def test_an_option_that_is_misspelt_gets_a_hint(cli: Any) -> None:
-    _, _, err = cli("evaluate", "--modle", "x")
-    assert "--model" in err
-    _, _, err = cli("wacth", "x")
-    assert "Did you mean 'watch'?" in err
