@@ -16,8 +16,8 @@ from askance.optimizer.modes import align, migrate, tune
 from askance.optimizer.runner import run_job
 from askance.run_estimate import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld
-from tests.conftest import useful
 from tests.optimizer.questions.conftest import Desk
+from tests.worlds import useful
 
 WHOLE = {"trial": True, "prune": True}
 

@@ -76,8 +76,8 @@ def test_python_is_told_the_new_name_where_it_gives_the_old_one(world: Any, tmp_
         world.align(tmp_path / "run", threshold=0.4, max_drift=0.3, max_iterations=1)
     said = {str(each.message).partition(";")[0]: Path(each.filename).name for each in told}
     assert said == {  # and where askance was called
-        "threshold is now disagreement_threshold": "conftest.py",
-        "max_drift is now max_bias": "conftest.py",
+        "threshold is now disagreement_threshold": "worlds.py",
+        "max_drift is now max_bias": "worlds.py",
     }
     with pytest.warns(DeprecationWarning, match="cache is now store"):
         take_up(RunDirectory(tmp_path / "run"), {"cache": tmp_path / "answers.db"})

@@ -15,8 +15,8 @@ from askance.labelling.order import Queue
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example, load_examples
 from askance.prompts.verdicts import Verdict, dump_verdicts
-from tests.conftest import share
 from tests.report.conftest import browser, port  # noqa: F401
+from tests.worlds import share
 
 CHECKLIST = Checklist(
     task="Answer the letter.",

@@ -16,7 +16,7 @@ from askance.memory.verdict_store import VerdictStore, store_path
 from askance.models.base import Answer
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
-from tests.conftest import useful
+from tests.worlds import useful
 
 
 class Shop:

@@ -22,7 +22,7 @@ from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
-from tests.conftest import share
+from tests.worlds import share
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -19,7 +19,7 @@ from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
-from tests.conftest import useful
+from tests.worlds import useful
 
 CURES = ("gives a wrong number", "gives a wrong name")
 HARM = "is written in a plain style"

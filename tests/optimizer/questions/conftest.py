@@ -14,7 +14,7 @@ from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
-from tests.conftest import share
+from tests.worlds import share
 
 RULES = {
     "price": ("Again a price! We never name a price.", "Does the reply name a price?"),

@@ -17,7 +17,7 @@ from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.racing import NO_ROOM, SCREENED, joining, left_after, steps
 from askance.prompts.examples import Example
-from tests.conftest import share
+from tests.worlds import share
 
 from .conftest import RULES, Desk
 

@@ -13,7 +13,7 @@ from askance.optimizer.questions import choice
 from askance.optimizer.questions.candidates import Candidate, Standing, better_alone
 from askance.optimizer.questions.choice import Chooser
 from askance.prompts.prompt import Prompt
-from tests.conftest import share
+from tests.worlds import share
 
 from .conftest import RULES, Desk
 

@@ -13,7 +13,7 @@ from askance.optimizer.questions.candidates import Asked, fates_of
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
-from tests.conftest import share
+from tests.worlds import share
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
