@@ -44,13 +44,11 @@ def learned_questions(out: Console, result: RunRecord) -> None:
 
     if result.learned:
         out.print(f"\nThe judge has learned {count(len(result.learned), 'question')} from comments:")
-    for each in result.learned:
-        tell(f"{each.criterion} [{each.id}]", 2)
-        tell(f"worth {worth_text(each)}", 6)
-        tell(origin_text(each), 6)
-    if result.learned:
-        said = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
-        tell(said, 0, "dim")
+        for each in result.learned:
+            tell(f"{each.criterion} [{each.id}]", 2)
+            tell(f"worth {worth_text(each)}", 6)
+            tell(origin_text(each), 6)
+        tell(f"Worth is what the judge gains over itself without the question ({result.yardstick}).", 0, "dim")
     for revised in result.revised_questions:
         tell(revised.sentence, 0)
     left = result.not_learned
@@ -68,16 +66,15 @@ def learned_questions(out: Console, result: RunRecord) -> None:
 
 def shown_examples(out: Console, result: RunRecord) -> None:
     """The judged examples that the judge is shown from now on, and why others are not."""
-    shown = result.shown
-    if shown is not None:
+    if (shown := result.shown) is not None:
         out.print(f"\nThe judge is now shown {shown.name} that people judged:")
-    for each in shown.cases[:MOST_SHOWN] if shown is not None else ():
-        said = ", ".join(dict.fromkeys(each.verdicts.values()))
-        why = f", because {quoted(each.reason)}" if each.reason else ""
-        text = f"{said} [{each.id}]: {quoted(each.output)}{why}"
-        out.print(folded(text, 2, out.width), soft_wrap=True)
-    if shown is not None and (more := len(shown.cases) - MOST_SHOWN) > 0:
-        out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
+        for each in shown.cases[:MOST_SHOWN]:
+            said = ", ".join(dict.fromkeys(each.verdicts.values()))
+            why = f", because {quoted(each.reason)}" if each.reason else ""
+            text = f"{said} [{each.id}]: {quoted(each.output)}{why}"
+            out.print(folded(text, 2, out.width), soft_wrap=True)
+        if (more := len(shown.cases) - MOST_SHOWN) > 0:
+            out.print(f"  and {more} more; all of them are in judge.yaml", style="dim")
     for left in result.not_shown:
         text = f"Not shown: {left.name}: {left.reason}"
         out.print(folded(text, 0, out.width), style="dim", soft_wrap=True)

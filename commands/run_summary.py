@@ -31,6 +31,24 @@ def run_summary(done: RunResult) -> None:
     shown_examples(out, result)
     _pass_fail(out, result)
     out.print(f"\nThe run ended because {result.why_it_ended}.", soft_wrap=True)
+    _gains(out, result)
+    _what_stays(out, result)
+    _edits(out, result)
+    for split, sides in result.parity.items():
+        _parity(out, split, sides)
+    _lessons(out, result.lessons)
+    if result.calibration:
+        _calibration(out, result)
+    out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
+    judge = done.directory / JUDGE_FILE
+    if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
+        out.print(f"Prompt: {done.directory / 'prompt.md'}", soft_wrap=True)
+    if judge.is_file():
+        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", soft_wrap=True)
+
+
+def _gains(out: Console, result: RunRecord) -> None:
+    """What the start and what was accepted measure on each split, and the difference."""
     out.print(f"{_measured(result)}, 95% intervals:")
     rows: list[dict[str, Any]] = []
     for split, before, after, gain in result.splits:
@@ -40,7 +58,10 @@ def run_summary(done: RunResult) -> None:
     print_rows(rows)
     if result.crossed:
         out.print(CROSSED, style="dim", soft_wrap=True)
-    lessons = {lesson.id: lesson for lesson in result.lessons}
+
+
+def _what_stays(out: Console, result: RunRecord) -> None:
+    """That nothing was accepted, or something else than the prompt."""
     if result.finish_reason != "calibrated" and not result.changed:
         why = result.why_unchanged
         out.print(f"Nothing was accepted: {why}. The {result.thing} stays as it was.", soft_wrap=True)
@@ -48,6 +69,11 @@ def run_summary(done: RunResult) -> None:
         new = ["the questions and how they are read"] if result.best.checklist else []
         new += ["the examples that it is shown"] if result.shown else []
         out.print(f"The prompt stays as it was; {' and '.join(new)} are new.")
+
+
+def _edits(out: Console, result: RunRecord) -> None:
+    """Every candidate with its reason: accepted, with its edits, taken out again, rejected, or of a question's words."""
+    lessons = {lesson.id: lesson for lesson in result.lessons}
     for tried in result.accepted_edits:
         which = "" if tried.edits else f"{result.name_of(tried)}: "
         out.print(f"\nAccepted: {which}{tried.reason}", soft_wrap=True)
@@ -66,17 +92,6 @@ def run_summary(done: RunResult) -> None:
         out.print(f"\nWorded anew ({worded.question}): {worded.reason}", soft_wrap=True)
         out.print(f"  - {worded.before.criterion}", style="red", soft_wrap=True)
         out.print(f"  + {worded.after.criterion}", style="green", soft_wrap=True)
-    for split, sides in result.parity.items():
-        _parity(out, split, sides)
-    _lessons(out, result.lessons)
-    if result.calibration:
-        _calibration(out, result)
-    out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
-    judge = done.directory / JUDGE_FILE
-    if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
-        out.print(f"Prompt: {done.directory / 'prompt.md'}", soft_wrap=True)
-    if judge.is_file():
-        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", soft_wrap=True)
 
 
 def _parity(out: Console, split: str, sides: Mapping[str, ParityRecord]) -> None:

@@ -29,8 +29,8 @@ from .terminal import echo
 if TYPE_CHECKING:
     from ..optimizer.selection import Selection
 
-UNUSED = ("weights", "explain", "scores", "score_scale", "k")
-"""Settings of a judge that a selection does not have, and those that are written out here."""
+UNUSED = ("weights", "explain", "scores", "score_scale")
+"""Settings of a judge that a selection does not have."""
 RESULT = "selection.json"
 
 
@@ -47,7 +47,7 @@ RESULT = "selection.json"
 @click.option("--task", default=None, help="File that says what the generator is asked to do.")
 @dimensions_option
 @buying_options
-@settings_options(SelectOptions, without=UNUSED)
+@settings_options(SelectOptions, without=(*UNUSED, "k"))
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
     """Choose the few most informative questions: their answers tell most about how good the outputs in DATA are.
 
@@ -59,7 +59,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     need(inputs, "data")
     if inputs["verdicts"] is None:
         need(inputs, "model")
-    for name in UNUSED[:-1]:
+    for name in UNUSED:
         options.pop(name, None)  # a project's file may hold them for its other commands
     output = inputs.pop("output")
     inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()

@@ -181,21 +181,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
     rates = [each for each in _rates(data) if each is not None]
     yes = sum(rates) / len(rates) if rates else None
     mean = data["means"]["overall"] if "means" in data else None
-    choice: Choice = "keep" if seen["share"] >= FULL else "undecided"
-    if not seen["answered"]:
-        choice, headline = "undecided", "Not one question was answered"
-    elif known:
-        headline = agreement_headline(known)
-        choice = choice if any(each.side == 1 for each in known.values()) else "undecided"
-    elif found.command == "diagnose" and findings:
-        what = "is one thing" if len(findings) == 1 else f"are {len(findings)} things"
-        choice, headline = "undecided", f"There {what} worth acting on"
-    elif found.command == "diagnose":
-        headline = NOTHING_FOUND.rstrip(".")
-    elif mean is not None:
-        headline = f"The mean score is {number(mean)}"
-    else:
-        headline = f"{percent(yes)} of the answers are yes"
+    choice, headline = _headline(found, known, findings, mean, yes)
     examples = len(data["scores"]) if "scores" in data else data["examples"]
     tiles = [
         *_pass_tiles(data),
@@ -222,6 +208,33 @@ def _screen(found: JudgedFile) -> FirstScreen:
         "Worth acting on",
         who=f"{data['model']} is the judge; its prompt has the hash {data['prompt']}.",
     )
+
+
+def _headline(
+    found: JudgedFile, known: Mapping[str, Figure], findings: Sequence[str], mean: float | None, yes: float | None
+) -> tuple[Choice, str]:
+    """Its tone and what was found.
+
+    Args:
+        found: What files say.
+        known: Agreement with people, by dimension, where it is defined.
+        findings: What is worth acting on.
+        mean: Mean score.
+        yes: Mean share of yes.
+    """
+    seen = found.data["coverage"]
+    choice: Choice = "keep" if seen["share"] >= FULL else "undecided"
+    if not seen["answered"]:
+        return "undecided", "Not one question was answered"
+    if known:
+        agrees = any(each.side == 1 for each in known.values())
+        return choice if agrees else "undecided", agreement_headline(known)
+    if found.command == "diagnose" and findings:
+        what = "is one thing" if len(findings) == 1 else f"are {len(findings)} things"
+        return "undecided", f"There {what} worth acting on"
+    if found.command == "diagnose":
+        return choice, NOTHING_FOUND.rstrip(".")
+    return choice, f"The mean score is {number(mean)}" if mean is not None else f"{percent(yes)} of the answers are yes"
 
 
 def _pass_tiles(data: Mapping[str, Any]) -> list[Tile]:

@@ -148,7 +148,19 @@ def _curve(curve: Mapping[str, Any]) -> Section:
         for place, begin in enumerate(range(0, len(steps), each_place))
         for some in [steps[begin : begin + each_place]]
     ]
-    picture = _drawn_curve(points, means, curve["best_epoch"])
+    return Section(
+        "losses",
+        "How it learned",
+        _losses(curve),
+        f"The weighted sum of the losses; epoch 0 is before training. Kept were the weights of epoch {curve['best_epoch']}"
+        f"{'; it ended early' if curve['stopped_early'] else ''}.",
+        pictures=[("", _drawn_curve(points, means, curve["best_epoch"]))],
+        legend=[("key after", "validation, after each epoch"), ("key", "training, step by step")],
+    )
+
+
+def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parts of the loss by epoch: in training, the mean over its steps, and on validation."""
     by_epoch: dict[int, list[Mapping[str, float]]] = {}
     for row in curve["training"]:
         by_epoch.setdefault(int(row["epoch"]), []).append(row)
@@ -164,15 +176,7 @@ def _curve(curve: Mapping[str, Any]) -> Section:
             shown = {name.replace("_", " "): losses[name] for name in found if name != "epoch" and name in losses}
             if shown:
                 rows.append({"epoch": int(found["epoch"]), "on": where, **shown})
-    return Section(
-        "losses",
-        "How it learned",
-        rows,
-        f"The weighted sum of the losses; epoch 0 is before training. Kept were the weights of epoch {curve['best_epoch']}"
-        f"{'; it ended early' if curve['stopped_early'] else ''}.",
-        pictures=[("", picture)],
-        legend=[("key after", "validation, after each epoch"), ("key", "training, step by step")],
-    )
+    return rows
 
 
 def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
