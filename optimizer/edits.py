@@ -17,7 +17,7 @@ from ..models.base import CallError
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.prompt import EditRefusedError, Prompt, check_length
 from ..prompts.text import literal
-from .events import EditProposed, EditRefused, Teller
+from .events import EditProposed, EditRefused, Teller, answer_or_none
 
 
 @dataclass
@@ -63,14 +63,9 @@ class OpposedParts:
         """
         parts, found = [prompt.text[start:end] for start, end in split_parts(prompt.text)], []
         for place in self.memory.like(lesson, parts):
-            try:
-                compared = await self.finder.compare(lesson, parts[place])
-            except CallError as error:
-                if error.fatal:
-                    raise
-                self.events.say(f"lesson {lesson.id} was not compared with a part of the prompt: {error}")
-                continue
-            if compared.contradicts:
+            otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
+            compared = await answer_or_none(self.finder.compare(lesson, parts[place]), otherwise, self.events)
+            if compared is not None and compared.contradicts:
                 found.append(place)
         return found
 

@@ -7,15 +7,16 @@ is logged and does not disturb the run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic_core import to_jsonable_python
 
 from ..evaluation.progress import Watcher
 from ..memory.journal import Journal
+from ..models.base import CallError
 from ..models.budget import Budget
 from ..prompts.checklist import marked
 from ..prompts.lessons import Disagreement, Lesson
@@ -25,6 +26,8 @@ from .phrasings.wordings import QuestionWordings
 from .trial import TrialResult
 
 logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -426,3 +429,18 @@ class Teller:
                 callback(event)
             except Exception:
                 logger.exception("A callback failed on the event '%s'; the run goes on.", event.kind)
+
+
+async def answer_or_none(asked: Awaitable[Found], otherwise: str, events: Teller) -> Found | None:
+    """What a call brings; None, and a person is told what happens otherwise, where it brings nothing that can be used.
+
+    Raises:
+        CallError: Every further call would fail too.
+    """
+    try:
+        return await asked
+    except CallError as error:
+        if error.fatal:
+            raise
+        events.say(f"{otherwise}: {error}")
+        return None

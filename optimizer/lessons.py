@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from ..agents.batch_notes import BatchNoteTaker
 from ..agents.deduplicator import ContradictionFinder, Deduplicator, Relation
@@ -21,7 +20,7 @@ from ..memory.lesson_memory import LessonMemory
 from ..models.base import CallError
 from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement, Lesson
-from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller
+from .events import LessonKept, LessonLearned, LessonRetired, NoteFailed, Teller, answer_or_none
 from .signals import Reasons, Signal
 from .subject import Draft, Observation
 from .trial import AGREED
@@ -64,7 +63,6 @@ def find_contrast(
     return min(agreed, key=lambda other: (abs(len(other.output or "") - length), other.id), default=None)
 
 
-Found = TypeVar("Found")
 BATCH = 4
 """Disagreements in a batch."""
 
@@ -173,7 +171,8 @@ class LessonDesk:
 
         None where people have removed what it says.
         """
-        compared = await self._answer(self._compare(lesson), f"lesson {lesson.id} was not compared and is kept as new")
+        otherwise = f"lesson {lesson.id} was not compared and is kept as new"
+        compared = await answer_or_none(self._compare(lesson), otherwise, self.events)
         relation, known = compared or (None, None)
         if known is not None and known.status == "removed":
             for key in lesson.evidence:
@@ -210,7 +209,7 @@ class LessonDesk:
         if self.classifier is None:
             return lesson
         otherwise = f"lesson {lesson.id} was not classified and is taken for promptable"
-        found = await self._answer(self.classifier.classify(lesson), otherwise)
+        found = await answer_or_none(self.classifier.classify(lesson), otherwise, self.events)
         if found is None:
             return lesson
         return lesson.model_copy(update={"kind": found.kind, "kind_reason": found.reason})
@@ -245,7 +244,8 @@ class LessonDesk:
                     continue
                 asked.add(pair)
                 compared = self.contradictions.compare(self.memory.get(lesson_id), other)
-                found = await self._answer(compared, f"lessons {lesson_id} and {other.id} were not compared")
+                otherwise = f"lessons {lesson_id} and {other.id} were not compared"
+                found = await answer_or_none(compared, otherwise, self.events)
                 if found is None or not found.contradicts:
                     continue
                 weaker, stronger = sorted((lesson_id, other.id), key=strength)
@@ -256,16 +256,6 @@ class LessonDesk:
                 self.events.emit(LessonRetired(weaker, why))
                 retired.add(weaker)
         return retired
-
-    async def _answer(self, asked: Awaitable[Found], otherwise: str) -> Found | None:
-        """What an agent says; None, and a person is told what happens otherwise, where it cannot be used."""
-        try:
-            return await asked
-        except CallError as error:
-            if error.fatal:
-                raise
-            self.events.say(f"{otherwise}: {error}")
-            return None
 
 
 def last_number(memory: LessonMemory) -> int:

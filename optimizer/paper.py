@@ -24,7 +24,15 @@ from ..prompts.prompt import Prompt
 from .acceptance import HeldOutAcceptance
 from .contest import Contest, edited
 from .edits import EditByEdit, EditWriter, WholeRewrite
-from .events import DisagreementsFound, LessonKept, LessonLearned, LoopStopped, NoteFailed, ReasonsGiven
+from .events import (
+    DisagreementsFound,
+    LessonKept,
+    LessonLearned,
+    LoopStopped,
+    NoteFailed,
+    ReasonsGiven,
+    answer_or_none,
+)
 from .lessons import BATCH, last_number
 from .modes.bench import Bench
 from .modes.mode import SetUp
@@ -177,13 +185,9 @@ class PaperLoop:
         self._events.phase("comparing lessons", len(drawn))
         memory: list[Lesson] = []
         for number, lesson in enumerate(drawn, 1):
-            try:
-                relation, known = await self._deduplicator.compare(lesson, memory, free=True)  # line 21
-            except CallError as error:
-                if error.fatal:
-                    raise
-                self._events.say(f"lesson {lesson.id} was not compared and is kept as new: {error}")
-                relation, known = None, None
+            compared = self._deduplicator.compare(lesson, memory, free=True)  # line 21
+            otherwise = f"lesson {lesson.id} was not compared and is kept as new"
+            relation, known = await answer_or_none(compared, otherwise, self._events) or (None, None)
             kept = lesson
             if known is None or relation is None:
                 memory.append(lesson)  # 26

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from itertools import zip_longest
+from typing import Protocol, TypeVar
 
 from ..agents.evaluator import Evaluator
 from ..evaluation.scoring import ExampleScore, Targets, mean_score, score_examples
@@ -21,7 +22,9 @@ from ..prompts.examples import Example
 from ..prompts.lessons import Disagreement
 from ..prompts.verdicts import Verdict
 from ..stats.correlation import spearman
-from .subject import Draft, Observation
+from .subject import Draft, Observation, Pair, by_pair
+
+Each = TypeVar("Each")
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: 
 
 def disputed(seen: Observation, disagreements: Sequence[Disagreement]) -> list[Verdict]:
     """The verdicts that the disagreements are about."""
-    by_key = {(each.example, each.question): each for each in seen.verdicts if each.replicate == 0}
-    return [by_key[each.example, each.question] for each in disagreements]
+    known = by_pair(seen.verdicts)
+    return [known[each.example, each.question] for each in disagreements]
 
 
 def dimension_means(scores: Sequence[ExampleScore], dimensions: Iterable[str]) -> dict[str, float | None]:
@@ -86,10 +89,9 @@ def dimension_means(scores: Sequence[ExampleScore], dimensions: Iterable[str]) -
     return {name: mean_score(each.dimensions.get(name) for each in scores) for name in dimensions}
 
 
-def take_turns(groups: Iterable[Sequence[Disagreement]]) -> list[Disagreement]:
-    """The first of every group, then the second of every group, and so on."""
-    lists = [list(group) for group in groups]
-    return [group[turn] for turn in range(max(map(len, lists), default=0)) for group in lists if turn < len(group)]
+def take_turns(groups: Iterable[Iterable[Each]]) -> list[Each]:
+    """The first of every group, then the second of every group, and so on; none of them is None."""
+    return [each for turn in zip_longest(*groups) for each in turn if each is not None]
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ class CrossModelSignal:
     """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
 
     @cached_property
-    def _known(self) -> dict[tuple[str, str], Verdict]:
-        return {(each.example, each.question): each for each in self.verdicts if each.replicate == 0}
+    def _known(self) -> dict[Pair, Verdict]:
+        return by_pair(self.verdicts)
 
     @cached_property
     def _means(self) -> dict[str, float | None]:

@@ -25,6 +25,11 @@ Pair = tuple[str, str]
 """Example id and question id."""
 
 
+def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
+    """The first replicate's verdicts, by example and question."""
+    return {(each.example, each.question): each for each in verdicts if each.replicate == 0}
+
+
 @dataclass(frozen=True)
 class Draft:
     """A prompt and the questions that go with it."""

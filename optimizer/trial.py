@@ -17,8 +17,8 @@ from ..prompts.checklist import YES_IS_GOOD, Polar
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.verdicts import Verdict
-from .signals import Signal
-from .subject import Draft, Observation, Pair, Subject
+from .signals import Signal, take_turns
+from .subject import Draft, Observation, Pair, Subject, by_pair
 
 MOVED = 0.5
 """Change of log-odds from which a verdict has moved: an odds ratio of 1.65."""
@@ -74,7 +74,7 @@ class LessonTrial:
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call.
         """
-        known = {(each.example, each.question): each for each in seen.verdicts if each.replicate == 0}
+        known = by_pair(seen.verdicts)
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
         evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]
         controls = self._find_controls(before, {question for _, question in evidence}, seen, known, lessons)
@@ -123,15 +123,12 @@ class LessonTrial:
         if len(at_risk) == 1:
             first = at_risk.pop()
             return (ordered[first] or ordered[not first])[: self.controls]
-        turns = max(map(len, ordered.values()))
-        return [side[turn] for turn in range(turns) for side in ordered.values() if turn < len(side)][: self.controls]
+        return take_turns(ordered.values())[: self.controls]
 
 
 def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
     """The disagreements behind the lessons, each once, lessons taking turns."""
-    lists = [lesson.evidence for lesson in lessons]
-    turns = range(max(map(len, lists), default=0))
-    return list(dict.fromkeys(each[turn] for turn in turns for each in lists if turn < len(each)))
+    return list(dict.fromkeys(take_turns(lesson.evidence for lesson in lessons)))
 
 
 def shift(before: Verdict, after: Verdict | None, wanted: float | None, question: Polar = YES_IS_GOOD) -> float | None:

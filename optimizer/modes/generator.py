@@ -23,7 +23,7 @@ from ...prompts.lessons import Disagreement
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ..signals import Reasons, disputed, explanations, take_turns
-from ..subject import Draft, Observation, Pair
+from ..subject import Draft, Observation, Pair, by_pair
 from .checker import Checker, run_checker
 
 CHECKS = "checks"
@@ -99,7 +99,7 @@ class GeneratorSubject:
         """Write and judge the examples of the pairs anew."""
         wanted = {example for example, _ in pairs}
         found = await self.observe(draft, [each for each in seen.examples if each.id in wanted])
-        new = {(each.example, each.question): each for each in found.verdicts if each.replicate == 0}
+        new = by_pair(found.verdicts)
         return {pair: new[pair] for pair in pairs if pair in new}
 
     def evaluator(self, draft: Draft, example: str) -> Evaluator | None:

@@ -33,7 +33,7 @@ from ..questions.learner import QuestionLearner
 from ..questions.proposers import CommentProposer, KindProposer
 from ..questions.together import mode_for
 from ..signals import Signal
-from ..subject import Draft, Observation, Outcome, Pair, Subject, Version
+from ..subject import Draft, Observation, Outcome, Pair, Subject, Version, by_pair
 from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
 from .bench import Bench
@@ -85,9 +85,7 @@ class JudgeSubject:
         for together, examples in asked.items():
             questions = draft.questions if together is None else only(draft.questions, together)
             judge = self.evaluator(Draft(draft.prompt, questions, mode=mode))
-            for verdict in await judge.judge([by_id[each] for each in dict.fromkeys(examples)]):
-                if verdict.replicate == 0:
-                    found[verdict.example, verdict.question] = verdict
+            found |= by_pair(await judge.judge([by_id[each] for each in dict.fromkeys(examples)]))
         return {pair: found[pair] for pair in pairs if pair in found}
 
 

@@ -30,7 +30,7 @@ from ..job import Job, SplitExamples, model_name
 from ..options import MigrateOptions
 from ..phrasings.step import WordQuestions
 from ..signals import CrossModelSignal
-from ..subject import Observation, Outcome, Subject
+from ..subject import Observation, Outcome, Subject, by_pair
 from ..yardsticks import CorrelationYardstick, Yardstick
 from .bench import Bench
 from .judge import judge_set_up, judge_subject, strata_of_people
@@ -157,7 +157,7 @@ def _word_questions(bench: Bench, subject: Subject, source: Sequence[Verdict], h
     return WordQuestions(
         Rephraser(bench.gateway, bench.helper("writer", helper), seed=options.seed),
         subject,
-        {(each.example, each.question): each for each in source if not each.replicate and each.example in seen},
+        by_pair(each for each in source if each.example in seen),
         development,
         bench.events,
         Resampling(documents(development), options.resamples, seed=options.seed),

@@ -12,11 +12,11 @@ from typing import Literal
 
 from ...agents.generator_notes import RequirementWriter
 from ...memory.lesson_memory import LessonMemory
-from ...models.base import CallError
 from ...prompts.checklist import Checklist, Question
 from ...prompts.instructions import as_it_stands, instruction_of
 from ...prompts.lessons import Disagreement, Lesson
-from ..events import RequirementStated, Teller
+from ..events import RequirementStated, Teller, answer_or_none
+from ..signals import disputed
 from ..subject import Observation
 from .generator import CHECKS
 
@@ -94,13 +94,9 @@ class PlainLines:
         check = requirement.id if self._is_check(requirement) else None
         if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
             return line, "words"
-        try:
-            return await self.writer.write(requirement, check, reasons), "model"
-        except CallError as error:
-            if error.fatal:
-                raise
-            self.events.say(f"the requirement {requirement.id} is quoted as it stands: {error}")
-            return as_it_stands(requirement, check), "quotation"
+        otherwise = f"the requirement {requirement.id} is quoted as it stands"
+        written = await answer_or_none(self.writer.write(requirement, check, reasons), otherwise, self.events)
+        return (as_it_stands(requirement, check), "quotation") if written is None else (written, "model")
 
 
 def _ids(checklist: Checklist | None) -> set[str]:
@@ -115,5 +111,4 @@ def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -
 
 def _reasons(failed: Sequence[Disagreement], seen: Observation) -> list[str]:
     """What a checker said was wrong, each reason once, in the order of the failures."""
-    said = {(each.example, each.question): each.explanation for each in seen.verdicts if not each.replicate}
-    return list(dict.fromkeys(reason for each in failed if (reason := said[each.example, each.question])))
+    return list(dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation))

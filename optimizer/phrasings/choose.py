@@ -23,6 +23,7 @@ from ...stats.correlation import spearman
 from ...stats.differences import paired_difference
 from ...stats.resampling import Resampling
 from ...stats.spearman_interval import spearman_intervals
+from ..signals import take_turns
 from .wordings import QuestionWordings, Wording, WordingTried
 
 RUNGS = (12, 24)
@@ -45,8 +46,7 @@ def in_turns(examples: Sequence[str], source: Mapping[str, Verdict]) -> list[str
         verdict = source.get(each)
         if verdict is not None and verdict.answer is not None:
             sides[verdict.answer].append(each)
-    turns = range(max(map(len, sides.values())))
-    return [side[turn] for turn in turns for side in sides.values() if turn < len(side)]
+    return take_turns(sides.values())
 
 
 def rungs(examples: int) -> list[int]:

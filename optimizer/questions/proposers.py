@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.buying import all_together
 from ...memory.neighbours import greedy_unique
-from ...models.base import ModelError
 from ...prompts.comments import WHOLE, one_line
+from ..events import answer_or_none
 from .candidates import Candidate
 
 if TYPE_CHECKING:
@@ -208,10 +208,4 @@ class KindProposer:
 
 async def _or_none(asked: Awaitable[list[str]], what: str, events: Teller) -> list[str]:
     """The questions; none, which is said, where the call failed and others need not."""
-    try:
-        return await asked
-    except ModelError as error:
-        if error.fatal:
-            raise
-        events.say(f"no question from {what}: {error}")
-        return []
+    return await answer_or_none(asked, f"no question from {what}", events) or []
