@@ -15,7 +15,7 @@ from typing import Any
 
 from ..agents.dspy.lm import dspy
 from ..models.base import Model
-from ..optimizer.job import SMALLEST_PART
+from ..optimizer.splits import SMALLEST_PART
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import load_examples

@@ -25,8 +25,8 @@ from ..agents.evaluator import REASON_TOKENS
 from ..models.base import Model
 from ..models.settings import parse_options
 from ..optimizer.events import Callback
-from ..optimizer.job import fewest_examples
 from ..optimizer.options import AlignOptions
+from ..optimizer.splits import fewest_examples
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import InputError
 from ..prompts.labels import Labels

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,11 +24,10 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.lessons import Lesson
 from ..prompts.rows import read_object, read_text, validate_row
+from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
-Part = Literal["development", "validation", "test"]
-PARTS: tuple[Part, ...] = ("development", "validation", "test")
 
 
 class KnownExample(BaseModel):

@@ -1,15 +1,9 @@
-"""A run's inputs, checked, and how its examples are divided: parts that anyone can reproduce.
-
-Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the Python version
-or the order of the file.
-"""
+"""A run's inputs, checked, and its examples in their parts."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from ..memory.memory_contents import MemoryContents
@@ -20,198 +14,9 @@ from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
 from .earlier import Earlier
 from .options import LoopOptions
+from .splits import PARTS, own_split, split, spread_order
 
 Options = TypeVar("Options", bound="LoopOptions")
-SMALLEST_PART = 3
-"""A part with fewer examples cannot say anything; splitting fails instead."""
-STRATUM = 10
-"""Examples (or groups) of neighbouring score that are dealt out together."""
-_PARTS = ("development", "validation", "test")
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The ids of each part, in input order; together they are all ids, each once."""
-
-    development: tuple[str, ...]
-    """Lessons are drawn from these."""
-    validation: tuple[str, ...]
-    """Candidates are accepted, and the loop is stopped, on these."""
-    test: tuple[str, ...]
-    """Looked at once, at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """What is dealt out as a whole: one example, or all examples of one group."""
-
-    members: tuple[str, ...]
-    score: float | None
-    order: bytes
-
-
-def split(
-    ids: Sequence[str],
-    *,
-    shares: Sequence[float] = (0.3, 0.3, 0.4),
-    seed: int = 42,
-    strata: Sequence[float | None] | None = None,
-    groups: Sequence[str] | None = None,
-    kept: Mapping[str, str] | None = None,
-) -> Split:
-    """Divide examples into development, validation and test.
-
-    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a
-    group with `groups`), and a further example moves only those at a cut. With `strata` they are first
-    ordered by score and each run of 10 is cut in this way: every part then covers the same range of scores,
-    but a further example shifts the runs and may move many.
-
-    Args:
-        ids: Unique ids.
-        shares: Share of each part, positive, together 1.
-        seed: Same seed and ids, same parts.
-        strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
-            counts with the mean of its scores.
-        groups: Document of each id; the examples of one document stay in one part.
-        kept: The part of those ids that have one already; the others are dealt out such that all together come as near
-            to the shares as they can.
-
-    Raises:
-        InputError: If a part would have fewer than 3 examples, ids repeat, lengths differ, a score is
-            infinite, or the shares are not three positive numbers that sum to 1.
-    """
-    _check_shares(shares)
-    _check_columns(ids, strata, groups)
-    if min(_quotas(shares, len(ids), [0, 0, 0])) < SMALLEST_PART:
-        raise InputError(
-            f"{len(ids)} examples are too few for the shares {_listed(shares)}: each part needs at least "
-            f"{SMALLEST_PART}, which takes {fewest_examples(shares)} examples. Add examples or change the shares."
-        )
-    part_of = {name: _PARTS.index(part) for name, part in (kept or {}).items()}
-    new = [place for place, name in enumerate(ids) if name not in part_of]
-    units = _units(
-        [ids[place] for place in new],
-        seed,
-        strata and [strata[place] for place in new],
-        groups and [groups[place] for place in new],
-    )
-    part_of |= _deal(_blocks(units, stratified=strata is not None), shares, list(part_of.values()))
-    parts = [tuple(name for name in ids if part_of[name] == part) for part in range(3)]
-    for part, members in zip(_PARTS, parts, strict=True):
-        if len(members) < SMALLEST_PART:
-            raise InputError(
-                f"The {part} part has {len(members)} of {len(ids)} examples and needs {SMALLEST_PART}: "
-                f"the {len(units)} groups{' that are new' if kept else ''} are too few or too uneven to divide. "
-                "Add documents, or split without groups."
-            )
-    return Split(*parts)
-
-
-def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[int]) -> dict[str, int]:
-    """Cut each block by hash rank, so that the sizes so far, with the parts given before, stay as close to the shares as
-    they can."""
-    part_of: dict[str, int] = {}
-    given = [before.count(part) for part in range(3)]
-    for block in blocks:
-        size = sum(len(unit.members) for unit in block)
-        quotas = _quotas(shares, len(before) + len(part_of) + size, given)
-        first_cut, second_cut = quotas[0], quotas[0] + quotas[1]
-        position = 0
-        for unit in sorted(block, key=lambda unit: unit.order):
-            middle = position + len(unit.members) / 2
-            part = 0 if middle < first_cut else 1 if middle < second_cut else 2
-            part_of.update(dict.fromkeys(unit.members, part))
-            given[part] += len(unit.members)
-            position += len(unit.members)
-    return part_of
-
-
-def _quotas(shares: Sequence[float], total: int, given: Sequence[int]) -> list[int]:
-    """How many more each part gets when `total` have been dealt: largest remainders, never negative."""
-    wanted = [max(share * total - had, 0.0) for share, had in zip(shares, given, strict=True)]
-    quotas = [math.floor(want + _ROUNDING) for want in wanted]
-    left = total - sum(given) - sum(quotas)
-    by_remainder = sorted(range(3), key=lambda part: (round(quotas[part] - wanted[part], 9), part))
-    for step in range(abs(left)):
-        if left > 0:
-            quotas[by_remainder[step % 3]] += 1
-        else:
-            largest = max(range(3), key=lambda part: quotas[part])
-            quotas[largest] -= 1
-    return quotas
-
-
-def _units(
-    ids: Sequence[str], seed: int, strata: Sequence[float | None] | None, groups: Sequence[str] | None
-) -> list[_Unit]:
-    members: dict[str, list[int]] = {}
-    for position, key in enumerate(ids if groups is None else groups):
-        members.setdefault(key, []).append(position)
-    units = []
-    for key, positions in members.items():
-        known = [] if strata is None else [value for p in positions if (value := strata[p]) is not None]
-        known = [value for value in known if not math.isnan(value)]
-        score = math.fsum(known) / len(known) if known else None
-        order = sha256(f"{seed}\n{key}".encode("utf-8", "surrogatepass")).digest()
-        units.append(_Unit(tuple(ids[p] for p in positions), score, order))
-    return units
-
-
-def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
-    """One block, or runs of neighbouring score; units without a score come last."""
-    if not stratified:
-        return [units]
-    ordered = sorted(units, key=lambda unit: (unit.score is None, unit.score or 0.0, unit.order))
-    return [ordered[start : start + STRATUM] for start in range(0, len(ordered), STRATUM)]
-
-
-def fewest_examples(shares: Sequence[float]) -> int:
-    """How many examples give each part enough to say anything."""
-    total = 3 * SMALLEST_PART
-    while min(_quotas(shares, total, [0, 0, 0])) < SMALLEST_PART:
-        total += 1
-    return total
-
-
-def _check_shares(shares: Sequence[float]) -> None:
-    if len(shares) != 3 or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > 1e-6:
-        raise InputError(
-            f"The split shares are {_listed(shares)}; give three positive numbers that sum to 1 "
-            "(development, validation, test), for example 0.3 0.3 0.4."
-        )
-
-
-def _check_columns(ids: Sequence[str], strata: Sequence[float | None] | None, groups: Sequence[str] | None) -> None:
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            raise InputError(f"The id {name!r} occurs more than once; ids must be unique to be split.")
-        seen.add(name)
-    for what, column in (("strata", strata), ("groups", groups)):
-        if column is not None and len(column) != len(ids):
-            raise InputError(
-                f"There are {len(column)} {what} for {len(ids)} ids; give one for each id, in their order."
-            )
-    for name, score in zip(ids, strata or (), strict=False):
-        if score is not None and math.isinf(score):
-            raise InputError(f"The human score of {name!r} is infinite; correct it before splitting by score.")
-
-
-def _listed(shares: Sequence[float]) -> str:
-    return " ".join(f"{share:g}" for share in shares)
-
-
-def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | None = None) -> list[int]:
-    """Places of the examples in an order, by hash, in which any first part is a fair sample.
-
-    Those of one group stay together and keep their order.
-    """
-    names = groups or ids
-    keys = {name: sha256(f"{seed}:order:{name}".encode()).digest() for name in names}
-    return sorted(range(len(ids)), key=lambda place: (keys[names[place]], place))
-
-
 WHERE = ("cache", "no_cache")
 """Settings of where answers are kept."""
 NOT_IN_FINGERPRINT = (
@@ -320,7 +125,7 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     """
     kept = job.earlier.parts(job.examples) if job.earlier else {}
     own = own_split(job.examples)
-    for part in _PARTS if own else ():
+    for part in PARTS if own else ():
         for name in getattr(own, part):
             if kept.get(name, part) != part:
                 raise InputError(
@@ -344,35 +149,6 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     validation = those(parts.validation)
     order = spread_order([each.id for each in validation], seed=job.options.seed, groups=documents(validation))
     return SplitExamples(those(parts.development), [validation[place] for place in order], those(parts.test))
-
-
-def own_split(examples: Sequence[Example]) -> Split | None:
-    """The split that the examples bring along in ``metadata.split``; None where not all of them name a part of it.
-
-    Raises:
-        InputError: A part has fewer than three examples.
-    """
-    parts: dict[str, list[str]] = {name: [] for name in _PARTS}
-    for example in examples:
-        part = example.metadata.get("split")
-        if not isinstance(part, str) or part not in parts:
-            return None
-        parts[part].append(example.id)
-    for name, ids in parts.items():
-        if len(ids) < SMALLEST_PART:
-            raise InputError(
-                f"metadata.split names {len(ids)} {name} examples; at least {SMALLEST_PART} are needed in each part."
-            )
-    return Split(*(tuple(parts[name]) for name in _PARTS))
-
-
-def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
-    """The examples with the part that each is in as ``metadata.split``: what :func:`own_split` reads."""
-    names = {name: part for part in _PARTS for name in getattr(parts, part)}
-    return [
-        example.model_copy(update={"metadata": {**example.metadata, "split": names[example.id]}})
-        for example in examples
-    ]
 
 
 def model_name(model: str | Model) -> str:

@@ -23,11 +23,11 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
 from ..prompts.text import prompt_diff
 from .earlier import read_earlier
-from .effects import instruction_effects
 from .events import Callback, ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
+from .modes.effects import instruction_effects
 from .modes.mode import SetUp, mode_of
 from .modes.remembering import memory_for
 from .paper import PaperLoop

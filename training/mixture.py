@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
 from ..models.trained.scored_text import after_rationale, scored_text
-from ..optimizer.job import own_split, split
+from ..optimizer.splits import own_split, split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
 from .items import commented_items, deduplicated, preference_items, rating_items, rating_pairs, reasoned, verdict_item

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...optimizer.job import Split, with_own_split
 from ...optimizer.modes.checker import Check
+from ...optimizer.splits import Split, with_own_split
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.verdicts import read_verdicts

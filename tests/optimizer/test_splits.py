@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.optimizer.job import Split, split
+from askance.optimizer.splits import Split, split
 from askance.prompts.errors import InputError
 
 

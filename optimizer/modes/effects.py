@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..evaluation.scoring import mean_score
-from ..memory.lesson_memory import LessonMemory
-from ..prompts.checklist import Question
-from ..prompts.examples import Example, documents
-from ..prompts.lessons import Lesson
-from ..prompts.verdicts import Verdict
-from ..stats.differences import difference_dict, mean_difference
-from ..stats.resampling import Resampling
-from .job import SplitExamples
-from .subject import Observation, Outcome
+from ...evaluation.scoring import mean_score
+from ...memory.lesson_memory import LessonMemory
+from ...prompts.checklist import Question
+from ...prompts.examples import Example, documents
+from ...prompts.lessons import Lesson
+from ...prompts.verdicts import Verdict
+from ...stats.differences import difference_dict, mean_difference
+from ...stats.resampling import Resampling
+from ..job import SplitExamples
+from ..subject import Observation, Outcome
 
 
 def instruction_effects(
