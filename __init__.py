@@ -17,7 +17,7 @@ _HOMES = {
     "KeptJudge": ".evaluation.kept_judge",
     "Prompt": ".prompts.prompt",
     "Question": ".prompts.checklist",
-    "RunResult": ".optimizer.runner",
+    "RunResult": ".optimizer.run_result",
     "Verdict": ".prompts.verdicts",
     "diagnose": ".evaluation.diagnose",
     "align": ".runs",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .labelling.label import label
     from .memory.memory_directory import load_memory
     from .optimizer.modes.checker import Check
-    from .optimizer.runner import RunResult
+    from .optimizer.run_result import RunResult
     from .optimizer.selection.select import select
     from .optimizer.selection.selected import Selection
     from .optimizer.weights.weigh import weigh

@@ -15,7 +15,8 @@ from .optimizer.modes import align as alignment
 from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
 from .optimizer.modes.checker import CheckFunction
-from .optimizer.runner import RunResult, run_job, take_up
+from .optimizer.run_result import RunResult
+from .optimizer.runner import run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.examples import Example
 from .prompts.prompt import Prompt

@@ -11,7 +11,7 @@ from ..evaluation.judge_file import judge_of_parts
 from ..evaluation.pass_fail import PassThreshold
 from ..models.base import Model
 from ..models.settings import parse_options
-from ..optimizer.runner import RunResult
+from ..optimizer.run_result import RunResult
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import Example

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.progress import Watcher
     from ..optimizer.job import Job
-    from ..optimizer.runner import RunResult
+    from ..optimizer.run_result import RunResult
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:

@@ -14,7 +14,7 @@ from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, why
 from ..memory.why_question import QuestionStory, find_question, learned_ids, why_question
 from ..models.budget import count
-from ..optimizer.runner import RunResult
+from ..optimizer.run_result import RunResult
 from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten

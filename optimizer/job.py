@@ -12,7 +12,7 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
-from .earlier import Earlier
+from .modes.earlier import Earlier
 from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order
 

@@ -3,82 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.progress import Watcher
-from ..evaluation.shown import Shown, View
 from ..memory.memory_directory import MEMORY_FILE
-from ..memory.result_file import FinishReason, RunRecord
-from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
 from ..models.budget import count
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..models.settings import by_old_names, idle_settings, new_name, parse_options, warn_of_old_names
-from ..prompts.checklist import dump_checklist
-from ..prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError
-from ..prompts.text import prompt_diff
-from .earlier import read_earlier
-from .events import Callback, ExamplesSplit, RunBegan, RunFinished, RunWritten, Teller, TestOpened
+from ..prompts.errors import BudgetExceededError, InputError
+from .events import Callback, ExamplesSplit, RunBegan, Teller
+from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
 from .modes.bench import Bench
-from .modes.effects import instruction_effects
-from .modes.mode import SetUp, mode_of
+from .modes.earlier import read_earlier
+from .modes.mode import mode_of
 from .modes.remembering import memory_for
 from .paper import PaperLoop
-from .questions.account import learned_rows, revised_rows, why_no_questions
-from .run_result import build_result, entering, keep_verdicts, pass_fail_sides, run_view
-from .subject import Observation, Outcome
-
-
-@dataclass(frozen=True, repr=False)
-class RunResult(Shown):
-    """The result of a run: the prompt, and everything in ``result.json``."""
-
-    directory: Path
-    record: RunRecord
-
-    @property
-    def prompt(self) -> str:
-        """The accepted prompt; the starting prompt where nothing was accepted."""
-        return self.record.best.prompt
-
-    @cached_property
-    def result(self) -> dict[str, Any]:
-        """``result.json``."""
-        return self.record.to_dict()
-
-    @property
-    def finish_reason(self) -> str:
-        """Why the run ended."""
-        return self.record.finish_reason
-
-    def _view(self) -> View:
-        return run_view(self.directory, self.record)
-
-    def require_coverage(self) -> RunResult:
-        """Return this result if it has ``min_coverage``, and any verdict at all.
-
-        Raises:
-            CoverageError: It has not.
-        """
-        seen, least = self.record.coverage, self.record.min_coverage
-        if not seen:
-            raise CoverageError(
-                f"Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
-                f"askance resume {self.directory}"
-            )
-        if seen < least:
-            raise CoverageError(
-                f"Only {seen:.1%} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
-                f"is in {self.directory}; resuming the run asks for the missing ones again."
-            )
-        return self
+from .run_result import RunResult
+from .subject import Outcome
 
 
 def run_job(
@@ -225,7 +173,7 @@ async def _run(
     events.emit(ExamplesSplit(*ids))
     if job.earlier is not None:
         events.say(job.earlier.said(job.examples))
-    if looks := _earlier_looks(run):
+    if looks := earlier_looks(run):
         events.say(
             f"this run was made longer after its test examples had been looked at ({count(looks, 'time')}): its figures on them "
             "are no first look any more"
@@ -242,92 +190,4 @@ async def _run(
         else:
             start = await loop.contest.start(set_up.start)
             outcome = Outcome(start, start, "calibrated", 0)
-        return await _finish(bench, set_up, outcome, report, ask_first)
-
-
-async def _finish(
-    bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, ask_first: bool
-) -> RunResult:
-    """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end."""
-    run, events = bench.run, bench.events
-    tests: dict[int, Observation] = {}
-    extras: dict[str, Any] = {}
-    why_not = None
-    yardstick = set_up.yardstick
-    events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
-    try:
-        if set_up.at_the_test is not None:
-            yardstick = await set_up.at_the_test()
-        tests = await _look_at_test(bench, set_up, outcome)
-        if set_up.extras is not None:
-            extras = await set_up.extras(yardstick, outcome, tests)
-    except BudgetExceededError as error:
-        why_not = f"the test was not judged: {error}"
-        outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
-    if set_up.learner is not None:
-        validation, soft = bench.splits.validation, bench.job.options.soft
-        rows = learned_rows(set_up.learner.learned, outcome, validation, tests, yardstick, soft=soft)
-        why = why_no_questions(set_up.learner, bench.job.examples, outcome.finish_reason)
-        extras = {**extras, "questions": rows, "why_no_questions": why, "read": set_up.learner.read}
-        if revised := revised_rows(bench.job.questions, outcome.best.draft):
-            extras["revised_questions"] = revised
-    both_ways = set_up.both_ways or (set_up.learner.both_ways if set_up.learner is not None else None)
-    if both_ways is not None:
-        extras = {**extras, "asked_both_ways": both_ways.to_dict()}
-    if set_up.examples is not None and set_up.examples.shown:
-        extras = {**extras, "examples": set_up.examples.shown}
-    if looks := _earlier_looks(run):
-        extras = {**extras, "earlier_test_looks": looks}
-    if set_up.effects:
-        options = bench.job.options
-        sampling = {"resamples": options.resamples, "seed": options.seed}
-        extras["instructions"] = instruction_effects(outcome, bench.memory, bench.splits, tests, **sampling)
-    scores = {number: seen.scores for number, seen in tests.items()}
-    passing = pass_fail_sides(bench, outcome, yardstick, scores)
-    result = build_result(bench, set_up, outcome, yardstick, scores, why_not, extras, passing)
-    new = entering(outcome.baseline.draft, outcome.best.draft)
-    if new and not _is_written(run, result):
-        shown = "\n".join(["These lines are new in what was accepted:", *(f"  + {line}" for line in new)])
-        if ask_first:
-            raise UnapprovedError(shown)
-        events.say(shown)
-    run.write("prompt.md", outcome.best.prompt.text)
-    run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
-    bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
-    keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
-    if result.mode in JUDGES:
-        kept = judge_of_run(result, bench.job.config, bench.job.questions)
-        run.write(JUDGE_FILE, kept.to_yaml())
-        run.write("checklist.yaml", dump_checklist(kept.checklist))
-    events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
-    run.save_result(result)
-    if report is not None:
-        report(run.path)
-    events.tell(RunWritten(run.path))
-    return RunResult(run.path, result)
-
-
-def _earlier_looks(run: RunDirectory) -> int:
-    """How often the test examples were judged before the run was made longer."""
-    return int(run.read_config().get("earlier_test_looks", 0))
-
-
-def _is_written(run: RunDirectory, result: RunRecord) -> bool:
-    """Whether an earlier process has written out the same prompt and checklist."""
-    try:
-        before = run.read_result().best
-    except InputError:
-        return False
-    return (before.prompt, before.checklist) == (result.best.prompt, result.best.checklist)
-
-
-async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
-    """What the first and the best version did on the test examples, by number."""
-    tests: dict[int, Observation] = {}
-    # the best first: where it asks the starting questions too, those are not bought again, and an example's prompt once
-    for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
-        thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
-        name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
-        bench.events.phase(f"looking at the test examples, once, with {name}")
-        tests[version.number] = await set_up.subject.observe(version.draft, bench.splits.test, bench.events.advance)
-    return tests
+        return await finish(bench, set_up, outcome, report, ask_first=ask_first)

@@ -24,7 +24,6 @@ from ...prompts.comments import stray_comments_said
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
 from ...prompts.prompt import Prompt
-from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
@@ -33,6 +32,7 @@ from ..show_examples import ShowExamples, ShowMode
 from ..signals import HumanSignal
 from ..subject import Draft
 from .bench import Bench
+from .earlier import Earlier, earlier_run
 from .judge import JudgeSubject, judge_set_up, judge_subject, learner, strata_of_people
 from .mode import SetUp
 

@@ -23,7 +23,6 @@ from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
-from ..earlier import WaitingQuestion
 from ..job import Job
 from ..options import AlignOptions, LoopOptions
 from ..questions.candidates import Candidate
@@ -38,6 +37,7 @@ from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
 from .bench import Bench
 from .calibrations import compare_calibrations
+from .earlier import WaitingQuestion
 from .mode import SetUp
 
 

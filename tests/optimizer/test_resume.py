@@ -20,7 +20,7 @@ from askance.memory.journal import Journal, read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, Request
 from askance.optimizer.contest import ON_ITS_OWN
-from askance.optimizer.runner import RunResult
+from askance.optimizer.run_result import RunResult
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.testing import StandInServer
 

@@ -1,0 +1,356 @@
+"""The end of a run: the test is looked at, once, then all is written down: the prompt with its diff, the verdicts of the first
+and the best version, and ``result.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from ..agents.asking import question_block
+from ..evaluation.judge_file import JUDGES, judge_of_run
+from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
+from ..evaluation.scoring import ExampleScore
+from ..memory.result_file import FinishReason, RunRecord
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.budget import RoleLedger
+from ..prompts.checklist import dump_checklist
+from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
+from ..prompts.examples import Example
+from ..prompts.text import prompt_diff
+from ..stats.differences import difference_dict
+from .events import RunFinished, RunWritten, TestOpened
+from .modes.bench import Bench
+from .modes.effects import instruction_effects
+from .modes.mode import SetUp
+from .questions.account import learned_rows, revised_rows, why_no_questions
+from .run_result import RunResult
+from .signals import Signal
+from .subject import Draft, Observation, Outcome, Version
+from .yardsticks import CorrelationYardstick, Yardstick
+
+
+async def finish(
+    bench: Bench, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, *, ask_first: bool
+) -> RunResult:
+    """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end.
+
+    Raises:
+        UnapprovedError: An accepted version has sentences that the start had not, and ``ask_first`` is set.
+        AskanceError: An endpoint is down, or the disk is full.
+    """
+    run, events = bench.run, bench.events
+    tests: dict[int, Observation] = {}
+    extras: dict[str, Any] = {}
+    why_not = None
+    yardstick = set_up.yardstick
+    events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
+    try:
+        if set_up.at_the_test is not None:
+            yardstick = await set_up.at_the_test()
+        tests = await _look_at_test(bench, set_up, outcome)
+        if set_up.extras is not None:
+            extras = await set_up.extras(yardstick, outcome, tests)
+    except BudgetExceededError as error:
+        why_not = f"the test was not judged: {error}"
+        outcome = replace(outcome, finish_reason=cast("FinishReason", error.limit))
+    extras = {**extras, **_found_out(bench, set_up, outcome, tests, yardstick)}
+    result = _build_result(bench, set_up, outcome, yardstick, tests, why_not, extras)
+    new = _entering(outcome.baseline.draft, outcome.best.draft)
+    if new and not _is_written(run, result):
+        shown = "\n".join(["These lines are new in what was accepted:", *(f"  + {line}" for line in new)])
+        if ask_first:
+            raise UnapprovedError(shown)
+        events.say(shown)
+    run.write("prompt.md", outcome.best.prompt.text)
+    run.write("changes.diff", prompt_diff(outcome.baseline.prompt.text, outcome.best.prompt.text))
+    bench.keep_lessons(outcome.best, set_up.learner, outcome.iterations, extras.get("questions", ()))
+    _keep_verdicts(bench, outcome, tests, set_up.signal, yardstick)
+    if result.mode in JUDGES:
+        kept = judge_of_run(result, bench.job.config, bench.job.questions)
+        run.write(JUDGE_FILE, kept.to_yaml())
+        run.write("checklist.yaml", dump_checklist(kept.checklist))
+    events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
+    run.save_result(result)
+    if report is not None:
+        report(run.path)
+    events.tell(RunWritten(run.path))
+    return RunResult(run.path, result)
+
+
+async def _look_at_test(bench: Bench, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
+    """What the first and the best version did on the test examples, by number."""
+    tests: dict[int, Observation] = {}
+    # the best first: where it asks the starting questions too, those are not bought again, and an example's prompt once
+    for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
+        thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
+        name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
+        bench.events.phase(f"looking at the test examples, once, with {name}")
+        tests[version.number] = await set_up.subject.observe(version.draft, bench.splits.test, bench.events.advance)
+    return tests
+
+
+def _found_out(
+    bench: Bench, set_up: SetUp, outcome: Outcome, tests: Mapping[int, Observation], yardstick: Yardstick
+) -> dict[str, Any]:
+    """Further parts of the result for which nothing is bought: what became of questions, examples and instructions."""
+    found: dict[str, Any] = {}
+    learner, options = set_up.learner, bench.job.options
+    if learner is not None:
+        found["questions"] = learned_rows(
+            learner.learned, outcome, bench.splits.validation, tests, yardstick, soft=options.soft
+        )
+        found["why_no_questions"] = why_no_questions(learner, bench.job.examples, outcome.finish_reason)
+        found["read"] = learner.read
+        if revised := revised_rows(bench.job.questions, outcome.best.draft):
+            found["revised_questions"] = revised
+    both_ways = set_up.both_ways or (learner.both_ways if learner is not None else None)
+    if both_ways is not None:
+        found["asked_both_ways"] = both_ways.to_dict()
+    if set_up.examples is not None and set_up.examples.shown:
+        found["examples"] = set_up.examples.shown
+    if looks := earlier_looks(bench.run):
+        found["earlier_test_looks"] = looks
+    if set_up.effects:
+        sampling = {"resamples": options.resamples, "seed": options.seed}
+        found["instructions"] = instruction_effects(outcome, bench.memory, bench.splits, tests, **sampling)
+    return found
+
+
+def earlier_looks(run: RunDirectory) -> int:
+    """How often the test examples were judged before the run was made longer."""
+    return int(run.read_config().get("earlier_test_looks", 0))
+
+
+def _is_written(run: RunDirectory, result: RunRecord) -> bool:
+    """Whether an earlier process has written out the same prompt and checklist."""
+    try:
+        before = run.read_result().best
+    except InputError:
+        return False
+    return (before.prompt, before.checklist) == (result.best.prompt, result.best.checklist)
+
+
+def _build_result(
+    bench: Bench,
+    set_up: SetUp,
+    outcome: Outcome,
+    yardstick: Yardstick,
+    tests: Mapping[int, Observation],
+    why_no_test: str | None,
+    extras: Mapping[str, Any],
+) -> RunRecord:
+    """The result of a run, as others rely on it; ``extras`` are its parts that not every run has."""
+    first, best, splits = outcome.baseline, outcome.best, bench.splits
+    budget, seen = bench.gateway.budget, bench.coverage
+    tested = {number: observed.scores for number, observed in tests.items()}
+    pass_fail = _pass_fail_sides(bench, outcome, yardstick, tested)
+
+    held_out: dict[int, Sequence[ExampleScore]]
+    held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
+    if best.crossed is not None:
+        by, examples = best.crossed.ranked(), best.crossed.examples
+        held_out = {first.number: by.before, best.number: by.after}
+
+    def side(version: Version) -> dict[str, Any]:
+        row: dict[str, Any] = {"prompt": version.prompt.text, "hash": version.prompt.hash}
+        row["validation"] = yardstick.measure(held_out[version.number], examples)
+        if version.number in tested:
+            row["test"] = yardstick.measure(tested[version.number], splits.test)
+        else:
+            row["test"] = None
+            row["reason"] = why_no_test
+        for split, figures in pass_fail.get(version.number, {}).items():
+            row[split] = figures if split == "threshold" else {**row[split], **figures}
+        if version.draft.checklist is not set_up.start.checklist:
+            row["checklist"] = version.draft.checklist.model_dump(mode="json") if version.draft.checklist else None
+        if version.draft.calibration is not None:
+            row["read_by"] = version.draft.calibration.model_dump(mode="json", exclude_none=True)
+        if version.prompt.shown is not None:
+            row["examples"] = version.prompt.shown.record.model_dump(mode="json", exclude_defaults=True)
+        if version.draft.mode is not None:
+            row["mode"] = version.draft.mode
+        if version.draft.origins:
+            row["origins"] = {
+                name: each.model_dump(mode="json", by_alias=True) for name, each in version.draft.origins.items()
+            }
+        return row
+
+    def gain(scores: Mapping[int, Sequence[ExampleScore]], examples: Sequence[Example]) -> dict[str, Any] | None:
+        if best.number == first.number or best.number not in scores:
+            return None
+        return difference_dict(yardstick.difference(scores[first.number], scores[best.number], examples))
+
+    row = {
+        "mode": bench.job.command,
+        "finish_reason": outcome.finish_reason,
+        "iterations": outcome.iterations,
+        **set_up.facts,
+        "yardstick": yardstick.name,
+        "baseline": side(first),
+        "best": side(best),
+        **({"crossed": True} if best.crossed is not None else {}),
+        "gain": {"validation": gain(held_out, examples), "test": gain(tested, splits.test)},
+        "accepted_edits": [each.to_dict() for each in outcome.tried if each.accepted],
+        "rejected_edits": [each.to_dict() for each in outcome.tried if not each.accepted],
+        "pruned_edits": [each.to_dict() for each in outcome.pruned],
+        **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
+        "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
+        **budget.to_dict(),
+        **({} if budget.cost_usd is None else {"cost_usd": _money(budget.cost_usd)}),
+        "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
+        "coverage": seen.share,
+        "min_coverage": bench.job.options.min_coverage,
+        "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
+        "test_looked_at": bool(tests),
+        **extras,
+    }
+    return RunRecord.model_validate(row)
+
+
+def _pass_fail_sides(
+    bench: Bench, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
+) -> dict[int, dict[str, Any]]:
+    """Thresholds and figures of the first and the best version where people's labels are pass or fail, by number.
+
+    Each has a ``threshold``, fitted on the development examples as far as the version was seen there, and the figures at it
+    on ``validation`` and ``test``. Empty where labels are no such ones, or the subject is no judge.
+    """
+    if not isinstance(yardstick, CorrelationYardstick):
+        return {}
+    targets, splits = yardstick.targets, bench.splits
+    labels = pass_labels(bench.job.examples, targets)
+    if labels is None:
+        return {}
+    sides: dict[int, dict[str, Any]] = {}
+    for version in (outcome.baseline, outcome.best):
+        if version.number not in outcome.seen:
+            continue
+        fitted = threshold_for(outcome.seen[version.number].scores, targets, labels)
+        sides[version.number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
+        for split, scores, examples in (
+            ("validation", version.scores, splits.validation),
+            ("test", tests.get(version.number), splits.test),
+        ):
+            if scores is not None and not (split == "validation" and outcome.best.crossed):
+                how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
+                figures = figures_of(scores, examples, targets, labels, fitted.value, **how)
+                sides[version.number][split] = figures
+    return sides
+
+
+def _ledger(ledger: RoleLedger) -> dict[str, Any]:
+    row = vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
+    return row if ledger.unpriced_calls else {name: value for name, value in row.items() if name != "unpriced_calls"}
+
+
+def _money(dollars: float) -> float:
+    """Rounded, so that the order in which the answers came does not show in the last digits of their sum."""
+    return round(dollars, 9)
+
+
+def _entering(start: Draft, accepted: Draft) -> list[str]:
+    """Every line that an accepted version's prompt and questions have beyond the starting ones, as it stands there.
+
+    Signs that a terminal would follow in place of showing them are shown as U+FFFD.
+    """
+    known = set(start.prompt.text.splitlines())
+    lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
+    if accepted.checklist is not None:
+        before = () if start.checklist is None else start.checklist.questions
+        asked = {line for each in before for line in question_block(each).splitlines()}
+        now = (line for each in accepted.checklist.questions for line in question_block(each).splitlines())
+        lines += [line for line in now if line not in asked]
+    return ["".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line) for line in lines]
+
+
+def _keep_verdicts(
+    bench: Bench, outcome: Outcome, tests: Mapping[int, Observation], signal: Signal, yardstick: Yardstick
+) -> None:
+    """Write ``verdicts/`` in the run's directory; nothing is bought for it.
+
+    Args:
+        bench: Its run directory is written to.
+        outcome: The versions, and what they did on the development examples.
+        tests: What they did on the test examples, by version number; empty where the test was not judged.
+        signal: What the verdicts should have been, as far as it knows.
+        yardstick: What the test was measured with.
+
+    P(yes) of ``reference.jsonl`` is that of the best version's question, where a question was turned round.
+
+    ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
+    each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
+    question, ``outputs.jsonl`` what a generator wrote, by version, and ``questions.jsonl`` the questions that only
+    one example has.
+
+    Raises:
+        AskanceError: The disk is full.
+    """
+    wanted: dict[tuple[str, str], float] = {}
+    versions = {version.number: version for version in (outcome.baseline, outcome.best)}
+    asked = outcome.best.draft.checklist
+    shared = {} if asked is None else {question.id: question for question in asked.questions}
+    for number, version in versions.items():
+        for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
+            if seen is None:
+                continue
+            bench.run.save_verdicts(f"{number:03d}-{split}", seen.verdicts)
+            for each in seen.verdicts:
+                value = signal.reference(version.draft, each.example, each.question)
+                if value is not None:
+                    same = None if each.example in seen.own_checklists else shared.get(each.question)
+                    question = same or seen.polarity(each.example, each.question)
+                    wanted[each.example, each.question] = question.p_good(value)
+    rows = [{"example": pair[0], "question": pair[1], "p_yes": value} for pair, value in wanted.items()]
+    _write(bench.run, "reference", rows)
+    _write(bench.run, "scores", [row for number, seen in tests.items() for row in _scores(number, seen, yardstick)])
+    every = [*outcome.seen.items(), *tests.items()]
+    given = {example.id: example.output for example in bench.job.examples}
+    _write(
+        bench.run,
+        "outputs",
+        [
+            {"version": number, "example": example.id, "output": example.output}
+            for number, seen in every
+            for example in seen.examples
+            if example.output != given[example.id]
+        ],
+    )
+    known = {question.id for question in bench.job.checklist.questions} if bench.job.checklist else set()
+    own = {
+        (name, question.id): question
+        for _, seen in every
+        for name, checklist in seen.own_checklists.items()
+        for question in checklist.questions
+        if question.id not in known
+    }
+    _write(
+        bench.run,
+        "questions",
+        [
+            {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}
+            for (name, _), question in own.items()
+        ],
+    )
+
+
+def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[dict[str, Any]]:
+    """Each example's score on the dimensions that were measured, and the wanted one, in [0, 1]."""
+    targets = yardstick.targets if isinstance(yardstick, CorrelationYardstick) else None
+    for each in seen.scores:
+        yield {
+            "version": version,
+            "example": each.example,
+            "score": targets.score(each) if targets else each.overall,
+            "wanted": targets.overall(each.example) if targets else None,
+        }
+
+
+def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One object a line; no file where there are none."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    if lines:
+        run.write(f"verdicts/{name}.jsonl", "".join(lines))
