@@ -6,12 +6,11 @@ together with the next ones, until the gain of all stands out or nothing is left
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
-from math import inf
+from math import ceil, inf, log2
 
 from ..evaluation.scoring import ExampleScore, coverage
 from ..memory.run_directory import RunDirectory
@@ -20,7 +19,7 @@ from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
 from ..prompts.verdicts import Verdict
 from .acceptance import Acceptance, Decision
-from .edits import Waiting, bundle, problem_of
+from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
 from .questions.again import QuestionsAgain
 from .subject import Crossed, Draft, Subject, TriedEdits, Version
@@ -76,7 +75,7 @@ class Contest:
     """Writes the questions of a candidate anew from its prompt; None where they stay."""
     tried: list[TriedEdits] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
-    """The last version that was accepted."""
+    """The last version that was accepted, or shortened then: what the user would get."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     """Edits that were rejected, old and new text, with the reason: they are not tried again."""
     untried: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
@@ -148,18 +147,19 @@ class Contest:
         if not usable:
             for edit in edits:
                 why = problem_of(best.draft.prompt, edit, self.max_prompt_chars)
-                self.untried[edit.old, edit.new] = f"it cannot be applied to the best prompt so far: {why}"
+                self.untried[change_of(edit)] = f"it cannot be applied to the best prompt so far: {why}"
             return best
-        key = best.number, frozenset((edit.old, edit.new) for edit in usable)
+        key = best.number, frozenset(map(change_of, usable))
         decision, winner = self._decided.get(key), best
         if decision is None:
             if self._tries == 0:
                 why = "not tried alone: the candidates of this round are used up"
-                self.untried |= {(edit.old, edit.new): why for edit in edits}
+                self.untried |= dict.fromkeys(map(change_of, edits), why)
                 return best
             self._tries -= 1
-            decision, winner = await self._decide(best, usable, iteration, look=self._look)
-            self._decided[key] = decision
+            raced = await self.race(best, edited(best.draft, usable), best.edits + usable, usable, look=self._look)
+            winner = self.conclude(best, raced, usable, iteration)
+            decision = self._decided[key] = raced.decision
         gain = decision.gain.value if decision.within_noise and decision.gain is not None else None
         new = [edit for edit in usable if edit not in waiting.edits]
         if winner is not best:
@@ -191,38 +191,24 @@ class Contest:
         self.waiting = now
 
     def _refuse(self, edits: Sequence[Edit], reason: str) -> None:
-        self.refused |= {(edit.old, edit.new): reason for edit in edits}
+        self.refused |= dict.fromkeys(map(change_of, edits), reason)
 
     async def challenge(
         self,
         best: Version,
         edits: Sequence[Edit],
         iteration: int,
-        draft: Draft | None = None,
+        draft: Draft,
         look: tuple[int, int] | None = None,
         shows: str | None = None,
     ) -> Version:
         """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
 
-        ``draft`` is given where the candidate is more than its edits, e.g. has other questions; ``look`` where
-        it is the how manieth of how many candidates of a kind that share the acceptance test's level; ``shows`` names the
-        examples that it shows the judge, where it does.
+        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level; ``shows`` names
+        the examples that it shows the judge, where it does.
         """
-        return (await self._decide(best, edits, iteration, draft, look, shows))[1]
-
-    async def _decide(
-        self,
-        best: Version,
-        edits: Sequence[Edit],
-        iteration: int,
-        draft: Draft | None = None,
-        look: tuple[int, int] | None = None,
-        shows: str | None = None,
-    ) -> tuple[Decision, Version]:
-        """What the acceptance test says of a candidate, and which version is the best afterwards."""
-        draft = draft or edited(best.draft, edits)
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
-        return raced.decision, self.conclude(best, raced, edits, iteration, shows)
+        return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
         """The refusal of a draft where a part of the examples shows a loss, by more than a standard error, of the way that it was
@@ -276,7 +262,7 @@ class Contest:
         )
         if raced.version is None or not found.accepted:
             return best
-        self.keep(raced.version)
+        self.accepted = raced.version
         return raced.version
 
     def _complete(self, decision: Decision, best: Version, version: Version) -> Decision:
@@ -284,10 +270,6 @@ class Contest:
         if decision.accepted and (problem := self.lacking(best, version)):
             return Decision(False, f"{decision.reason}, but {problem}", decision.gain, True)
         return decision
-
-    def keep(self, version: Version) -> None:
-        """This version is now what the user would get; it is written out at the end, once its new sentences were shown."""
-        self.accepted = version
 
     async def race(
         self,
@@ -310,7 +292,7 @@ class Contest:
             edits: All that it has.
             changed: Those that are added to the best version, or taken out of it.
             stop: Says after a part of the verdicts whether the rest is worth its price; by default the acceptance test does.
-            look: The how manieth of how many of its kind it is, where these share the acceptance test's level.
+            look: Which of how many of its kind it is, from 1, where these share the acceptance test's level.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)
         stop = stop or acceptance.hopeless
@@ -368,7 +350,7 @@ def most_tries(edits: int) -> int:
     Where more are useless, testing all their parts costs more than testing each alone, and every further candidate is
     a further chance to accept one that only seems better.
     """
-    return 2 * math.ceil(math.log2(max(edits, 1))) + 1
+    return 2 * ceil(log2(max(edits, 1))) + 1
 
 
 def _at_best(decision: Decision) -> float:

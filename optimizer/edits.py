@@ -173,6 +173,11 @@ class Waiting:
         return {lesson for edit in self.edits for lesson in edit.lessons}
 
 
+def change_of(edit: Edit) -> tuple[str, str]:
+    """Old and new text: edits that change the same are one, whatever lessons they come from."""
+    return edit.old, edit.new
+
+
 def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
     """Those of the edits that can be applied one after the other, as long as the prompt stays short enough."""
     applied = []

@@ -18,12 +18,14 @@ from ..prompts.errors import BudgetExceededError
 from ..prompts.lessons import Disagreement, Edit, Lesson
 from .acceptance import PairedAcceptance
 from .contest import Contest
-from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines
+from .edits import EditByEdit, EditWriter, OpposedParts, WholeRewrite, add_lines, change_of
 from .events import DisagreementsFound, LessonRecalled, LessonTried, LoopStopped, ReasonsGiven
 from .lessons import LessonDesk
 from .modes.bench import Bench
 from .modes.mode import SetUp
 from .pruning import prune
+from .questions.learner import QuestionLearner
+from .show_examples import ShowExamples
 from .subject import Draft, Observation, Outcome, Version
 from .trial import LessonTrial, TrialResult
 
@@ -39,7 +41,10 @@ class Loop:
         self._development = bench.splits.development
         self._set_up = set_up
         self._desk = _desk(bench, set_up)
-        self._writer = _writer(bench, set_up)
+        comparing = bench.helper("deduplicator", set_up.helper)
+        finder = ContradictionFinder(bench.gateway, comparing, seed=self._options.seed)
+        opposed = OpposedParts(finder, bench.memory, bench.events)
+        self._writer = edit_writer(bench, set_up, bench.max_prompt_chars, opposed=opposed)
         self._learner = set_up.learner
         self._trial = LessonTrial(set_up.subject, set_up.signal) if self._options.trial else None
         self.contest = _contest(bench, set_up)
@@ -104,27 +109,31 @@ class Loop:
     async def _round(self, outcome: Outcome) -> tuple[Version, FinishReason | None]:
         """One round; returns the best version after it, and the reason to stop where there is one."""
         events, best, iteration = self._events, outcome.best, outcome.iterations
-        subject, signal = self._set_up.subject, self._set_up.signal
         if self._room(best) <= 0:
             return best, "max_lessons"
         events.phase(f"iteration {iteration}: judging the development examples")
-        seen = await subject.observe(best.draft, self._development, events.advance)
+        seen = await self._set_up.subject.observe(best.draft, self._development, events.advance)
         outcome.seen[best.number] = seen
-        if signal.agrees(seen):
+        if self._set_up.signal.agrees(seen):
             return best, self._set_up.agreed
-        if self._learner is not None:
-            winner = await self._learner.challenge(best, seen, self.contest, iteration)
-            if winner is not best:
-                return winner, None
-        if self._set_up.examples is not None and (best.draft.calibration is None or self._options.update == "examples"):
-            winner = await self._set_up.examples.challenge(best, seen, self.contest, iteration)
-            if winner is not best:
-                return winner, None
-        if self._options.update == "examples":
+        update, is_calibrated = self._options.update, best.draft.calibration is not None
+        shows = None if is_calibrated and update != "examples" else self._set_up.examples
+        before_edits: tuple[QuestionLearner | ShowExamples | None, ...] = (self._learner, shows)
+        for step in before_edits:
+            if step is not None:
+                winner = await step.challenge(best, seen, self.contest, iteration)
+                if winner is not best:
+                    return winner, None
+        if update == "examples":
             return best, "examples_tried"
         # a calibration belongs to the prompt, so that no edit can be tried where the verdicts are read by one
-        if self._learner is not None and (best.draft.calibration is not None or self._options.update == "questions"):
+        if self._learner is not None and (is_calibrated or update == "questions"):
             return best, self._nothing_left("no_evidence", iteration)
+        return await self._edit(best, seen, iteration)
+
+    async def _edit(self, best: Version, seen: Observation, iteration: int) -> tuple[Version, FinishReason | None]:
+        """Lessons, from plain words first, then from notes on disagreements, and edits that carry them; as :meth:`_round`."""
+        events, signal = self._events, self._set_up.signal
         found = signal.disagreements(best.draft, seen)
         if self._set_up.failed_before_first:  # as BinEval chooses IFBench's development examples (App. B)
             found = sorted(found, key=lambda each: each.key not in self._found)
@@ -198,7 +207,7 @@ class Loop:
             self._reject([lesson], reason)
         proposed, kept = written.edits, []
         for number, edit in enumerate(proposed, 1):
-            refused = self.contest.refused.get((edit.old, edit.new))
+            refused = self.contest.refused.get(change_of(edit))
             if refused is None and self._trial is not None:
                 self._events.phase(f"trying lesson {', '.join(edit.lessons)} ({number} of {len(proposed)})")
                 result = await self._try(self._trial, best, edit, seen)
@@ -233,7 +242,7 @@ class Loop:
         self._mark_applied(edits, winner)
         contest = self.contest
         for edit in edits:
-            key = edit.old, edit.new
+            key = change_of(edit)
             if edit in winner.edits or edit in contest.waiting.edits:
                 continue
             if key in contest.refused:
@@ -242,15 +251,14 @@ class Loop:
                 self._desk.memory.put_off(edit.lessons, contest.untried[key])
 
     def _mark_applied(self, edits: Sequence[Edit], version: Version) -> None:
+        held = {lesson for edit in version.edits for lesson in edit.lessons}
         for edit in edits:
-            if edit in version.edits:
-                reason = next(each.reason for each in reversed(self.contest.tried) if edit in each.edits)
-                self._desk.memory.mark(edit.lessons, "applied", reason)
-
-            for lesson in {held for each in version.edits for held in each.lessons if self._takes_out(edit, held)}:
-                if edit in version.edits and lesson not in edit.lessons:
-                    why = f"its line was corrected or taken out by {', '.join(edit.lessons)}"
-                    self._desk.memory.mark([lesson], "retired", why)
+            if edit not in version.edits:
+                continue
+            reason = next(each.reason for each in reversed(self.contest.tried) if edit in each.edits)
+            self._desk.memory.mark(edit.lessons, "applied", reason)
+            gone = {lesson for lesson in held.difference(edit.lessons) if self._takes_out(edit, lesson)}
+            self._desk.memory.mark(gone, "retired", f"its line was corrected or taken out by {', '.join(edit.lessons)}")
 
     def _takes_out(self, edit: Edit, lesson: str) -> bool:
         """Whether an edit takes the line of an earlier lesson out of the prompt."""
@@ -285,15 +293,20 @@ def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:
     )
 
 
-def _writer(bench: Bench, set_up: SetUp) -> EditWriter:
+def edit_writer(
+    bench: Bench,
+    set_up: SetUp,
+    max_prompt_chars: int | None,
+    *,
+    opposed: OpposedParts | None = None,
+    free: bool = False,
+) -> EditWriter:
+    """Who writes lessons into the prompt, as ``update`` says; ``free`` of the rules of our own loop in the papers'."""
     model = bench.helper("updater", set_up.helper)
-    limits: dict[str, Any] = {"max_prompt_chars": bench.max_prompt_chars, "seed": bench.job.options.seed}
-    comparing = bench.helper("deduplicator", set_up.helper)
-    finder = ContradictionFinder(bench.gateway, comparing, seed=bench.job.options.seed)
-    opposed = OpposedParts(finder, bench.memory, bench.events)
+    how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": bench.job.options.seed, "free": free}
     if bench.job.options.update == "rewrite":
-        return WholeRewrite(Rewriter(bench.gateway, model, **limits), bench.events, opposed)
-    return EditByEdit(Updater(bench.gateway, model, **limits), bench.events, opposed)
+        return WholeRewrite(Rewriter(bench.gateway, model, **how), bench.events, opposed)
+    return EditByEdit(Updater(bench.gateway, model, **how), bench.events, opposed)
 
 
 def _contest(bench: Bench, set_up: SetUp) -> Contest:

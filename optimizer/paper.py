@@ -15,7 +15,6 @@ from typing import cast
 from ..agents.batch_notes import MOST_LESSONS, FreeNoteTaker
 from ..agents.deduplicator import Deduplicator
 from ..agents.notes import Case
-from ..agents.updater import Rewriter, Updater
 from ..memory.result_file import FinishReason
 from ..models.base import CallError
 from ..prompts.errors import BudgetExceededError
@@ -23,7 +22,6 @@ from ..prompts.lessons import Disagreement, Edit, Lesson
 from ..prompts.prompt import Prompt
 from .acceptance import HeldOutAcceptance
 from .contest import Contest, edited
-from .edits import EditByEdit, EditWriter, WholeRewrite
 from .events import (
     DisagreementsFound,
     LessonKept,
@@ -34,6 +32,7 @@ from .events import (
     answer_or_none,
 )
 from .lessons import BATCH, last_number
+from .loop import edit_writer
 from .modes.bench import Bench
 from .modes.mode import SetUp
 from .modes.tune import FOLLOW
@@ -51,13 +50,7 @@ class PaperLoop:
         self._bench, self._set_up, self._options, self._events = bench, set_up, options, bench.events
         self._note_taker = FreeNoteTaker(gateway, bench.helper("note_taker", set_up.helper), seed=seed)
         self._deduplicator = Deduplicator(gateway, bench.helper("deduplicator", set_up.helper), seed=seed)
-        updater = bench.helper("updater", set_up.helper)
-        self._writer: EditWriter = EditByEdit(
-            Updater(gateway, updater, max_prompt_chars=longest, seed=seed, free=True), bench.events
-        )
-        if options.update == "rewrite":
-            rewriter = Rewriter(gateway, updater, max_prompt_chars=longest, seed=seed, free=True)
-            self._writer = WholeRewrite(rewriter, bench.events)
+        self._writer = edit_writer(bench, set_up, longest, free=True)
         self.contest = Contest(
             set_up.subject,
             HeldOutAcceptance(set_up.yardstick, bench.splits.validation),

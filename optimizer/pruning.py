@@ -35,7 +35,7 @@ async def prune(
         The shortest version found.
 
     Raises:
-        BudgetExceededError: A cap was reached; the last version that the contest kept still stands.
+        BudgetExceededError: A cap was reached; ``contest.accepted`` still stands.
     """
     validation = contest.validation
 
@@ -73,8 +73,7 @@ async def prune(
                 removed, reason = False, f"{reason}, but {problem}"
         note(raced.number, PrunedEdit(edit, removed, reason, gain))
         if shorter is not None and removed:
-            best = shorter
-            contest.keep(best)
+            best = contest.accepted = shorter
     return best
 
 

@@ -71,7 +71,7 @@ class Garden:
             prompt = prompt.apply(edit)
         seen = await self.subject.observe(Draft(prompt), EXAMPLES)
         best = Version(1, Draft(prompt), seen.scores, tuple(self.edits), 0)
-        self.contest.keep(best)
+        self.contest.accepted = best
         self.subject.left = self.most
         return await prune(best, self.start, self.contest, self.yardstick, self.found)
 
