@@ -25,14 +25,15 @@ from .information import (
     Correction,
     Floats,
     Information,
-    expected_information_gain,
+    best_alone,
+    information_of,
     one_hot,
-    pooled_information,
     worth_alone,
 )
-from .joint import Codes, HardAnswers, best_alone, chained_information, joint_order, occupied
+from .joint import Codes, HardAnswers, chained_information, joint_order, occupied
 
 Kind = Literal["soft", "hard", "split"]
+Method = Literal["joint", "top"]
 
 
 def answers_from_verdicts(
@@ -182,9 +183,6 @@ def _column(examples: Sequence[Example], dimension: str) -> Floats:
     return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
 
-Method = Literal["joint", "top"]
-
-
 @dataclass(frozen=True, eq=False)
 class SampleTables:
     """Answers and ratings of the sampled examples."""
@@ -273,10 +271,8 @@ def analyse(
 
 
 def measure_questions(tables: SampleTables, correction: Correction, seed: int) -> Information:
-    """EIG of every question: from the joint table, or example by example where ratings given answers were bought."""
-    if tables.conditional is not None:
-        return expected_information_gain(tables.answers, tables.ratings, tables.conditional)
-    return pooled_information(tables.answers, tables.ratings, correction=correction, seed=seed)
+    """EIG of every question."""
+    return information_of(tables.answers, tables.ratings, tables.conditional, correction=correction, seed=seed)
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:

@@ -14,8 +14,8 @@ from .information import (
     DEFAULT_CORRECTION,
     Correction,
     Floats,
-    expected_information_gain,
-    pooled_information,
+    best_alone,
+    information_of,
     worth_alone,
 )
 
@@ -87,15 +87,13 @@ def ranking_convergence(
     """
 
     def rank(rows: NDArray[np.int64]) -> Floats:
-        if conditional is not None:
-            bits = expected_information_gain(answers[rows], ratings[rows], conditional[rows]).bits
-        else:
-            bits = pooled_information(answers[rows], ratings[rows], correction=correction, seed=seed).bits
+        given = None if conditional is None else conditional[rows]
+        bits = information_of(answers[rows], ratings[rows], given, correction=correction, seed=seed).bits
         return np.where(np.isnan(bits), np.nan, worth_alone(bits, costs))
 
     size = len(answers)
     every = rank(np.arange(size))
-    best = set(np.argsort(-np.nan_to_num(every, nan=-np.inf), kind="stable")[:k].tolist())
+    best = set(best_alone(every)[:k])
     steps = [_at(m, every, best, rank, resamples, seed, size) for m in default_sizes(size)]
     settled = None
     for step in reversed(steps):
@@ -133,8 +131,7 @@ def _at(
             reason = f"no ranking to compare: {tau.reason}"
         else:
             taus.append(tau.value)
-        top = np.argsort(-np.nan_to_num(bits, nan=-np.inf), kind="stable")[: len(best)]
-        shares.append(len(best & set(top.tolist())) / len(best))
+        shares.append(len(best.intersection(best_alone(bits)[: len(best)])) / len(best))
     same = float(np.mean(shares))
     if not taus:
         return RankingAt(m, None, None, None, same, reason)

@@ -29,6 +29,9 @@ from ...prompts.verdicts import Verdict, VerdictColumns
 from .analysis import human_scores
 from .pool import Pool
 
+LEAST_RATED = 0.5
+"""Share of the sample that people must have rated for their scores to be taken without being asked for."""
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -135,10 +138,6 @@ def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
             places[most] -= 1
             places[empty] = 1
     return [int(each) for each in places]
-
-
-LEAST_RATED = 0.5
-"""Share of the sample that people must have rated for their scores to be taken without being asked for."""
 
 
 def load_select_inputs(

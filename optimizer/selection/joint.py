@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .information import Floats, expected_under_shuffling, mutual_information
+from .information import Floats, best_alone, expected_under_shuffling, mutual_information
 
 Codes = NDArray[np.int64]
 
@@ -196,17 +196,10 @@ def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[
     return float(np.mean(points[used]) - expected_under_shuffling(table[None], n)[0]), points
 
 
-def best_alone(worth: Floats) -> list[int]:
-    """The questions' places, the one that is worth most alone first, NaN last."""
-    places: list[int] = np.argsort(-np.nan_to_num(worth, nan=-np.inf), kind="stable").tolist()
-    return places
-
-
 def greedy_order(
     data: HardAnswers,
     ties: Floats,
     *,
-    steps: int | None = None,
     costs: Floats | None = None,
     start: Sequence[int] = (),
 ) -> tuple[list[int], list[float]]:
@@ -216,7 +209,6 @@ def greedy_order(
         data: Answers and ratings.
         ties: What decides between questions that add equally much, or nothing: larger comes first, NaN last; shape
             (questions,).
-        steps: How many; all by default.
         costs: Cost of each question, shape (questions,): the gain per cost then decides.
         start: Questions that come first, in this order.
 
@@ -230,7 +222,7 @@ def greedy_order(
     left = list(range(len(alone)))
     order: list[int] = []
     gains: list[float] = []
-    while left and len(order) < (len(alone) if steps is None else steps):
+    while left:
         worth = (1 - ALONE) * least + ALONE * alone
         value = np.maximum(worth, 0.0) / price
         best = (

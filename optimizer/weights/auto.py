@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .bradley_terry import Logistic, Robust
-from .learners import BestSingle, LearningFailedError, Uniform, WeightLearner, normalised, uniform_weights
-from .pairs import Codes, Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
+from .learners import (
+    SHRINKAGE,
+    BestSingle,
+    LearningFailedError,
+    Uniform,
+    WeightLearner,
+    normalised,
+    shrunk_name,
+    uniform_weights,
+)
+from .pairs import Codes, Floats, PairDifferences, close_to_best, compact, grouped_folds, margins_to_credits
 
-SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
-"""Shares of uniform weights that are mixed into learned ones; 1 is the uniform learner."""
 FEW_PAIRS = 20
 """With fewer decided development pairs than this nothing is learned."""
 
@@ -27,7 +34,7 @@ class Shrunk:
     @property
     def name(self) -> str:
         """The learner's name and how much of it is uniform."""
-        return f"{self.learner.name} ({self.uniform_share:.0%} uniform)" if self.uniform_share else self.learner.name
+        return shrunk_name(self.learner.name, self.uniform_share)
 
     @property
     def quick(self) -> bool:
@@ -121,7 +128,7 @@ class Auto:
         parts, tested, failed = [], [], set()
         repeats = 3 if pairs.decided_pairs < 300 else 1
         for repeat in range(repeats):
-            for number, split in enumerate(grouped_folds(_compact(pairs.groups), self.folds, seed + repeat)):
+            for number, split in enumerate(grouped_folds(compact(pairs.groups), self.folds, seed + repeat)):
                 development, test = pairs.take(split.development), pairs.take(split.test)
                 differences, _ = test.decided()
                 if not len(differences):
@@ -154,16 +161,11 @@ def _reason(chosen: Option, best: Option, learner: WeightLearner) -> str:
     )
 
 
-def _compact(groups: Codes) -> Codes:
-    compact: Codes = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-    return compact
-
-
 def take_groups(pairs: PairDifferences, most: int, seed: int) -> PairDifferences:
     """A seeded sample of whole groups with about ``most`` pairs; all pairs where there are no more."""
     if len(pairs) <= most:
         return pairs
-    groups = _compact(pairs.groups)
+    groups = compact(pairs.groups)
     order = np.random.default_rng(seed).permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)[order]
     chosen = order[: max(2, int(np.searchsorted(np.cumsum(sizes), most)))]

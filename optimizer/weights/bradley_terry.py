@@ -8,9 +8,8 @@ curvature is taken from a part of them; the gradient never is.
 
 Why a rate of flips: people's labels are wrong now and then however clear the difference is. Plain logistic regression
 pays for each such label in proportion to its margin and turns away from the truth; with the rate it does not, and
-unlike the share of rightly ordered pairs the likelihood is smooth, so nothing has to be searched. On simulated pairs
-with 5 % of the labels flipped it comes as near to the best possible accuracy with 1,000 pairs as plain logistic
-regression with 10,000, and without flips it loses next to nothing (docs/results/choosing.md).
+unlike the share of rightly ordered pairs the likelihood is smooth, so nothing has to be searched. What it gains on
+simulated pairs is in docs/results/choosing.md.
 """
 
 from __future__ import annotations

@@ -33,6 +33,12 @@ from .sections import Pooling, Recipe, Weighting, prepare
 
 UNLEARNED = ("uniform", "decay", "best-single")
 """Learners that set no several weights from the pairs."""
+MANY_PAIRS = 20_000
+"""With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
+HELD_OUT = 0.5
+"""Share of the pairs that one split holds out."""
+MANY_SCORES = 500_000
+"""With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +147,6 @@ def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Co
         return Power(asked.name, None, None, None, f"{asked.name} could not be judged: {asked.failure}")
     gains = asked.credits - baseline.credits
     return pairs_needed(asked.name, float(gains.mean()), paired_standard_error(gains, groups), pairs)
-
-
-MANY_PAIRS = 20_000
-"""With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
-HELD_OUT = 0.5
-"""Share of the pairs that one split holds out."""
-MANY_SCORES = 500_000
-"""With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
 
 
 def learn_from_pairs(

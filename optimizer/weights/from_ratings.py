@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, resample, resample_weights
 from .learned import Conclusion
 from .learners import LearningFailedError
-from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, interval, margins_to_credits
+from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, compact, interval, margins_to_credits
 from .preferences import PreferenceScores
 from .rating_plan import (
     METHODS,
@@ -150,70 +151,75 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None) -> RatingDa
     return RatingData(ratings.scores, ratings.ratings, codes[:outputs], differences)
 
 
+@dataclass
+class _Trial:
+    """One method on all folds."""
+
+    predicted: Floats
+    """Score of each output by weights learned without its group, shape (outputs,)."""
+    credits: list[Floats] = field(default_factory=list)
+    """Of the held-out decided pairs, by fold."""
+    failure: str | None = None
+
+
 def _held_out(
     data: RatingData, method: RatingMethod, share: float, folds: int, seed: int
 ) -> tuple[tuple[RatingLearnerScore, ...], Conclusion]:
     """Each method's scores for every output (and pair) from weights learned without its group."""
-    predicted: dict[RatingMethod, Floats] = {name: np.full(len(data.ratings), np.nan) for name in METHODS}
+    trials = {name: _Trial(np.full(len(data.ratings), np.nan)) for name in METHODS}
     parts: list[NDArray[np.intp]] = []
-    credits: dict[RatingMethod, list[Floats]] = {name: [] for name in METHODS}
-    failed: dict[RatingMethod, str] = {}
     for inside in development_groups(data, folds, seed):
         development = data.part(inside)
         rows = np.flatnonzero(~inside[data.groups])
         if len(rows):
             parts.append(rows)
-        for name in METHODS:
+        for name, trial in trials.items():
             try:
                 weights = learn_plan(development, plan_for(development, name, share, seed), share)
             except LearningFailedError as error:
-                failed[name] = str(error)
+                trial.failure = str(error)
                 continue
-            predicted[name][rows] = data.scores[rows] @ weights
+            trial.predicted[rows] = data.scores[rows] @ weights
             if data.pairs is not None:
                 held = data.pairs.take(~inside[data.pairs.groups] & ~data.pairs.is_tie)
-                credits[name].append(margins_to_credits(held.differences @ weights))
-    scores = _compare(data, parts, predicted, credits, failed, seed)
+                trial.credits.append(margins_to_credits(held.differences @ weights))
+    scores = _compare(data, parts, trials, seed)
     return scores, _verdict(next(score for score in scores if score.name == method))
 
 
 def _compare(
-    data: RatingData,
-    parts: list[NDArray[np.intp]],
-    predicted: dict[RatingMethod, Floats],
-    credits: dict[RatingMethod, list[Floats]],
-    failed: dict[RatingMethod, str],
-    seed: int,
+    data: RatingData, parts: list[NDArray[np.intp]], trials: Mapping[RatingMethod, _Trial], seed: int
 ) -> tuple[RatingLearnerScore, ...]:
     """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole groups."""
-    working = [name for name in METHODS if name not in failed]
-    kernels = [_mean_correlation("spearman", predicted[name], data.ratings, parts) for name in working]
-    _, codes = np.unique(data.groups, return_inverse=True)
-    draws = resample(kernels, resample_weights(int(codes.max()) + 1, CORRELATION_RESAMPLES, seed, codes))
+    kernels = {
+        name: _mean_correlation("spearman", trial.predicted, data.ratings, parts)
+        for name, trial in trials.items()
+        if trial.failure is None
+    }
+    codes = compact(data.groups)
+    weights = resample_weights(int(codes.max()) + 1, CORRELATION_RESAMPLES, seed, codes)
+    draws = dict(zip(kernels, resample(list(kernels.values()), weights), strict=True))
     ones = np.ones((len(data.ratings), 1))
-    base = draws[working.index("uniform")]
-    base_point = float(kernels[working.index("uniform")](ones)[0])
+    points = {name: float(kernel(ones)[0]) for name, kernel in kernels.items()}
     scores = []
-    for name in METHODS:
-        point = float(kernels[working.index(name)](ones)[0]) if name in working else np.nan
+    for name, trial in trials.items():
+        point = points.get(name, np.nan)
         if np.isnan(point):
-            reason = failed.get(name, "the score is the same for every output")
-            scores.append(RatingLearnerScore(name, reason=reason))
+            scores.append(RatingLearnerScore(name, reason=trial.failure or "the score is the same for every output"))
             continue
-        mine = draws[working.index(name)]
-        low, high = _span(mine)
-        gain_low, gain_high = _span(mine - base)
+        low, high = _span(draws[name])
+        gain_low, gain_high = _span(draws[name] - draws["uniform"])
         scores.append(
             RatingLearnerScore(
                 name=name,
                 spearman=point,
                 low=low,
                 high=high,
-                kendall=float(_mean_correlation("kendall", predicted[name], data.ratings, parts)(ones)[0]),
-                difference=None if np.isnan(base_point) else point - base_point,
+                kendall=float(_mean_correlation("kendall", trial.predicted, data.ratings, parts)(ones)[0]),
+                difference=None if np.isnan(points["uniform"]) else point - points["uniform"],
                 difference_low=gain_low,
                 difference_high=gain_high,
-                pair_accuracy=float(np.concatenate(credits[name]).mean()) if credits[name] else None,
+                pair_accuracy=float(np.concatenate(trial.credits).mean()) if trial.credits else None,
             )
         )
     return tuple(scores)

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from .learners import LearningFailedError
-from .pairs import Codes, Floats, PairDifferences, interval
+from .pairs import Codes, Floats, PairDifferences, compact, interval
 from .sections import Recipe, Weighting
 
 Z_TWO_SIDED_05 = 1.959964
@@ -80,7 +80,7 @@ class Power:
 
 def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Floats]:
     """Draw groups with replacement; yields how often each pair was drawn, shape (pairs,)."""
-    _, codes = np.unique(groups, return_inverse=True)
+    codes = compact(groups)
     count = int(codes.max()) + 1
     rng = np.random.default_rng(seed)
     for _ in range(resamples):

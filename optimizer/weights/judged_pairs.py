@@ -165,9 +165,9 @@ class PairsJob:
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
         if not self.pairwise:
             return JudgedPairs(separate_scores(self.pairs, questions, found.verdicts, soft=soft), found)
-        choices = cells(found.verdicts, questions, soft=soft)
-        bias = position_bias([pair.id for pair in self.pairs], questions, choices, swap=self.swap)
-        scores = pairwise_scores(self.pairs, questions, found.verdicts, soft=soft, swap=self.swap)
+        p_first = cells(found.verdicts, questions, soft=soft)
+        bias = position_bias([pair.id for pair in self.pairs], questions, p_first, swap=self.swap)
+        scores = pairwise_scores(self.pairs, questions, p_first, swap=self.swap)
         return JudgedPairs(scores, found, bias)
 
 
@@ -321,14 +321,13 @@ def separate_scores(
 
 
 def pairwise_scores(
-    pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool, swap: bool
+    pairs: Sequence[Preference], questions: Checklist, p_first: Mapping[tuple[str, str], float | None], *, swap: bool
 ) -> PreferenceScores:
-    """Scores of pairs from the verdicts on :func:`~askance.agents.pairwise.ordered_examples`."""
-    table = cells(verdicts, questions, soft=soft)
+    """Scores of pairs from the choices in each order; ``p_first`` and ``swap`` as of :func:`position_bias`."""
 
     def score(pair: str, test: str, side: str) -> float | None:
-        orders = [(table[pair_id(pair, AS_IT_IS), test], side == "a")]
-        orders += [(table[pair_id(pair, SWAPPED), test], side == "b")] if swap else []
+        orders = [(p_first[pair_id(pair, AS_IT_IS), test], side == "a")]
+        orders += [(p_first[pair_id(pair, SWAPPED), test], side == "b")] if swap else []
         return complete_mean([p if first or p is None else 1.0 - p for p, first in orders])
 
     return _pair_scores(pairs, questions, score)

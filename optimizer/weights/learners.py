@@ -11,6 +11,9 @@ import numpy as np
 from ...prompts.errors import AskanceError, InputError, MissingExtraError
 from .pairs import Floats, PairDifferences, margins_to_credits
 
+SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
+"""Shares of uniform weights that cross-validation tries to mix into learned ones; 1 is the uniform learner."""
+
 
 class LearningFailedError(AskanceError):
     """A learner found no weights; the message says why. The comparison of learners shows it beside the others."""
@@ -47,6 +50,11 @@ class WeightLearner(Protocol):
 def uniform_weights(tests: int) -> Floats:
     """Equal weights, shape (tests,), sum 1."""
     return np.full(tests, 1.0 / tests)
+
+
+def shrunk_name(name: str, uniform_share: float) -> str:
+    """A learner's name with how much of its weights is uniform."""
+    return f"{name} ({uniform_share:.0%} uniform)" if uniform_share else name
 
 
 def normalised(weights: Floats) -> Floats:

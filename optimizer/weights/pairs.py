@@ -15,12 +15,24 @@ Codes = NDArray[np.int64]
 
 SCORE_TIE = 1e-9
 """Two outputs tie in the score when their weighted means (scores in [0, 1]) differ by no more than this."""
+CONFIDENCE = 0.95
+"""Of all intervals."""
+ACCURACY_RESAMPLES = 2_000
+"""Resamples behind an interval of a held-out accuracy."""
+ABOUT_AS_GOOD = 0.5
+"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
 
 
 def codes_of(names: Sequence[str]) -> Codes:
     """Number the names 0, 1, ... in order of first appearance; shape (names,)."""
     seen: dict[str, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.int64)
+
+
+def compact(groups: Codes) -> Codes:
+    """The numbers that occur as 0, 1, ..., in ascending order; shape as given."""
+    codes: Codes = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +110,6 @@ def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
     """
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
-
-
-CONFIDENCE = 0.95
-"""Of all intervals."""
-ACCURACY_RESAMPLES = 2_000
-"""Resamples behind an interval of a held-out accuracy."""
-ABOUT_AS_GOOD = 0.5
-"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +204,7 @@ def paired_standard_error(differences: Floats, groups: Codes) -> float:
         differences: Shape (pairs,), credit of one learner minus credit of the other.
         groups: Shape (pairs,).
     """
-    _, codes = np.unique(groups, return_inverse=True)
-    sums = np.bincount(codes, weights=differences - differences.mean())
+    sums = np.bincount(compact(groups), weights=differences - differences.mean())
     count = len(sums)
     if count < 2:
         return float("inf")

@@ -14,8 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError, did_you_mean
-from .learners import LearningFailedError, normalised, scipy_part, uniform_weights
-from .pairs import ABOUT_AS_GOOD, Codes, Floats, PairDifferences, grouped_folds, margins_to_credits
+from .learners import SHRINKAGE, LearningFailedError, normalised, scipy_part, shrunk_name, uniform_weights
+from .pairs import ABOUT_AS_GOOD, Codes, Floats, PairDifferences, compact, grouped_folds, margins_to_credits
+
+RatingMethod = Literal["auto", "rank-search", "least-squares", "best-single", "uniform"]
+METHODS: tuple[RatingMethod, ...] = ("uniform", "best-single", "least-squares", "rank-search", "auto")
+FEW_OUTPUTS = 20
+"""With fewer rated outputs than this ``auto`` learns nothing."""
 
 
 def least_squares(scores: Floats, ratings: Floats) -> Floats:
@@ -24,7 +29,6 @@ def least_squares(scores: Floats, ratings: Floats) -> Floats:
     Raises:
         LearningFailedError: No test rises with the ratings.
     """
-
     ranks = scipy_part("stats").rankdata(ratings) / len(ratings)
     return normalised(scipy_part("optimize").nnls(scores - scores.mean(axis=0), ranks - ranks.mean())[0])
 
@@ -33,17 +37,14 @@ class Objective:
     """The rank correlation with the ratings, alone or mixed with the share of right pairs."""
 
     def __init__(self, scores: Floats, ratings: Floats, pairs: PairDifferences | None, share: float) -> None:
-
         self.scores, self.share = scores, share
         self.ranks = scipy_part("stats").rankdata(ratings) - (len(ratings) + 1) / 2
         self.pairs = pairs.decided() if pairs is not None and pairs.decided_pairs else None
 
     def values(self, candidates: Floats) -> Floats:
         """Objective of each row of ``candidates`` (candidates, tests); -inf where the score is constant."""
-
-        ranks = (
-            scipy_part("stats").rankdata(np.round(self.scores @ candidates.T, 12), axis=0) - (len(self.ranks) + 1) / 2
-        )
+        scores = np.round(self.scores @ candidates.T, 12)
+        ranks = scipy_part("stats").rankdata(scores, axis=0) - (len(self.ranks) + 1) / 2
         spread = np.sqrt((ranks**2).sum(axis=0) * (self.ranks**2).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             spearman: Floats = np.where(spread > 0, self.ranks @ ranks / spread, -np.inf)
@@ -76,13 +77,6 @@ def maximise(objective: Objective, start: Floats, *, sweeps: int = 6, grid: int 
     return normalised(weights)
 
 
-RatingMethod = Literal["auto", "rank-search", "least-squares", "best-single", "uniform"]
-METHODS: tuple[RatingMethod, ...] = ("uniform", "best-single", "least-squares", "rank-search", "auto")
-SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
-FEW_OUTPUTS = 20
-"""With fewer rated outputs than this ``auto`` learns nothing."""
-
-
 def rating_method(name: str) -> RatingMethod:
     """A way to learn from ratings by its name.
 
@@ -106,6 +100,11 @@ class RatingData:
     groups: Codes
     pairs: PairDifferences | None
 
+    @property
+    def every_group(self) -> Codes:
+        """Group of each output, then of each pair."""
+        return self.groups if self.pairs is None else np.concatenate([self.groups, self.pairs.groups])
+
     def part(self, inside: NDArray[np.bool_]) -> RatingData:
         """The outputs and pairs of the groups for which ``inside`` (groups,) is true."""
         rows = inside[self.groups]
@@ -123,7 +122,7 @@ class Plan:
     @property
     def name(self) -> str:
         """The method and how much of it is uniform."""
-        return f"{self.method} ({self.uniform_share:.0%} uniform)" if self.uniform_share else self.method
+        return shrunk_name(self.method, self.uniform_share)
 
 
 def plan_for(data: RatingData, method: RatingMethod, share: float, seed: int) -> Plan:
@@ -163,11 +162,10 @@ def plan_for(data: RatingData, method: RatingMethod, share: float, seed: int) ->
 
 def development_groups(data: RatingData, folds: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     """Which groups are inside the development part of each fold; shape (groups,)."""
-    every = data.groups if data.pairs is None else np.concatenate([data.groups, data.pairs.groups])
-    present, codes = np.unique(every, return_inverse=True)
-    for split in grouped_folds(codes.astype(np.int64), folds, seed):
+    every = data.every_group
+    for split in grouped_folds(compact(every), folds, seed):
         inside = np.ones(int(every.max()) + 1, dtype=np.bool_)
-        inside[present[codes[split.test]]] = False
+        inside[every[split.test]] = False
         yield inside
 
 
@@ -198,8 +196,7 @@ def learn_plan(data: RatingData, plan: Plan, share: float) -> Floats:
 
 def resampled_weights(data: RatingData, plan: Plan, share: float, resamples: int, seed: int) -> Floats:
     """Weights learned again on resamples of whole groups; shape (resamples that gave weights, tests)."""
-    every = data.groups if data.pairs is None else np.concatenate([data.groups, data.pairs.groups])
-    count = int(every.max()) + 1
+    count = int(data.every_group.max()) + 1
     rng = np.random.default_rng(seed)
     samples = []
     for _ in range(resamples):

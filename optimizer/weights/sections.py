@@ -16,7 +16,7 @@ import numpy as np
 
 from .auto import FEW_PAIRS, Auto, take_groups
 from .learners import Decay, LearningFailedError, Uniform, WeightLearner
-from .pairs import Floats, PairDifferences, close_to_best, grouped_folds, margins_to_credits
+from .pairs import Floats, PairDifferences, close_to_best, compact, grouped_folds, margins_to_credits
 
 Pooling = Literal["partial", "none"]
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
@@ -163,7 +163,7 @@ def _choose_pooling(pairs: PairDifferences, recipes: Sequence[Recipe], seed: int
 
     Of those about as good, the largest τ, and of its recipes the best. They differ in the sections' learner alone.
     """
-    groups = np.unique(pairs.groups, return_inverse=True)[1].astype(np.int64)
+    groups = compact(pairs.groups)
     if int(groups.max(initial=0)) < 1:
         return recipes[0]
     parts, tested = [], []

@@ -17,8 +17,14 @@ from .pairs import Floats
 if TYPE_CHECKING:
     from ...evaluation.shown import Rows
 
-
 SCHEMA = "askance.weights/1"
+_RATING_VERDICTS = {
+    "better": "learned weights beat uniform weights beyond noise",
+    "worse": "learned weights are worse than uniform ones beyond noise",
+    "cannot tell": "within noise, so learned weights are not shown to beat uniform weights",
+    "same": "both rank every output alike",
+    "undefined": "nothing can be said",
+}
 
 
 def weights_report(result: WeighResult) -> dict[str, Any]:
@@ -193,15 +199,6 @@ def rating_sentences(result: RatingWeights) -> list[str]:
     if result.left_out:
         said.append(f"{result.left_out} outputs were left out because a score or the rating is missing.")
     return said
-
-
-_RATING_VERDICTS = {
-    "better": "learned weights beat uniform weights beyond noise",
-    "worse": "learned weights are worse than uniform ones beyond noise",
-    "cannot tell": "within noise, so learned weights are not shown to beat uniform weights",
-    "same": "both rank every output alike",
-    "undefined": "nothing can be said",
-}
 
 
 def _named(tests: tuple[str, ...], values: Floats | tuple[float, ...]) -> dict[str, float]:
