@@ -33,7 +33,8 @@ from ..signals import HumanSignal
 from ..subject import Draft
 from .bench import Bench
 from .earlier import Earlier, earlier_run
-from .judge import JudgeSubject, judge_set_up, judge_subject, learner, strata_of_people
+from .judge import JudgeSubject, judge_set_up, judge_subject, strata_of_people
+from .learning import learner
 from .mode import SetUp
 
 logger = logging.getLogger(__name__)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from ...agents.batch_notes import BatchNoteTaker
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
 from ...agents.note_taker import NoteTaker
 from ...agents.notes import NoteTaking, TakesNotes
-from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, dimension_errors, human_targets, yes_rates
 from ...models.base import Model
@@ -24,20 +23,13 @@ from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ..job import Job
-from ..options import AlignOptions, LoopOptions
-from ..questions.candidates import Candidate
-from ..questions.choice import Chooser
-from ..questions.finder import Finder
-from ..questions.learner import QuestionLearner
-from ..questions.proposers import CommentProposer, KindProposer
-from ..questions.together import mode_for
+from ..options import LoopOptions
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Pair, Subject, Version, by_pair
 from ..trial import Screening
 from ..yardsticks import BiasGuard, CorrelationYardstick, Metric
 from .bench import Bench
-from .calibrations import compare_calibrations
-from .earlier import WaitingQuestion
+from .calibrations import CalibrationComparison, compare_calibrations
 from .mode import SetUp
 
 
@@ -111,12 +103,11 @@ async def judge_extras(
     Raises:
         BudgetExceededError: A cap was reached.
     """
-    yardstick = replace(
-        yardstick, metric="spearman"
-    )  # calibrations are compared by it, whatever the acceptance test compares
+    # calibrations are compared by it, whatever the acceptance test compares
+    yardstick = replace(yardstick, metric="spearman")
     best = outcome.best
     sides: dict[str, Version] = {"baseline": outcome.baseline, "best": best}
-    calibration: dict[str, Any] = {}
+    compared: dict[str, CalibrationComparison] = {}
     drift: dict[str, Any] = {}
     for side, version in sides.items():
         if version.number not in outcome.seen:
@@ -126,7 +117,7 @@ async def judge_extras(
             )
         held_out = tests[version.number]
         if version.draft.calibration is None:
-            compared = compare_calibrations(
+            compared[side] = compare_calibrations(
                 outcome.seen[version.number].verdicts,
                 held_out.verdicts,
                 development=bench.splits.development,
@@ -135,7 +126,6 @@ async def judge_extras(
                 yardstick=yardstick,
                 soft=bench.job.options.soft,
             )
-            calibration[side] = compared.to_dict()
         drift[side] = {
             "mean_errors": {
                 name: each.bias for name, each in dimension_errors(held_out.scores, yardstick.targets).items()
@@ -145,11 +135,11 @@ async def judge_extras(
     if best.draft.calibration is not None:
         bench.run.write(f"calibration-{best.draft.calibration.method}.json", best.draft.calibration.to_json())
     else:
-        for figures in (compared.thresholds, compared.platt):
+        for figures in (compared["best"].thresholds, compared["best"].platt):
             if figures.calibration is not None:
                 name = f"calibration-{figures.calibration.method}.json"
                 bench.run.write(name, figures.calibration.to_json())
-    return {"calibration": calibration, "drift": drift}
+    return {"calibration": {side: each.to_dict() for side, each in compared.items()}, "drift": drift}
 
 
 def judge_subject(bench: Bench, model: Model, role: str) -> JudgeSubject:
@@ -194,71 +184,6 @@ def judge_set_up(
         facts={"reference": targets.kind},
         classify=not options.paper,
     )
-
-
-def learner(bench: Bench, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
-    """What learns questions from people's comments."""
-    splits, options, events, earlier = bench.splits, bench.job.options, bench.events, bench.job.earlier
-    aligning = bench.job.options_as(AlignOptions)
-    mode, crossed = mode_for(aligning, subject.model), aligning.learn_from == "both"
-    finder, mirror = (
-        _finder(bench, subject, targets, helper, part, mode) for part in (splits.development, splits.validation)
-    )
-    mirror.beside = finder
-    every, same_judge = [*splits.development, *splits.validation], bench.job.is_same_judge
-    again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
-    for each, part in ((finder, splits.development), (mirror, splits.validation)):
-        each.waiting = _of(part, again)
-        if earlier is not None and same_judge:
-            each.dropped = earlier.remembered.dropped
-        if bench.remembering is not None:
-            each.waiting = [*each.waiting, *bench.remembering.candidates(options.max_questions)]
-            each.removed = bench.remembering.removed_questions
-    keeps, most = aligning.keep_questions, options.max_questions
-    both = Chooser(subject, targets, every, events, most, parts=2, mode=mode, keeps_start=keeps)
-    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
-
-
-def _finder(
-    bench: Bench,
-    subject: JudgeSubject,
-    targets: Targets,
-    helper: Model,
-    examples: Sequence[Example],
-    mode: Literal["auto", "each", "batched"],
-) -> Finder:
-    """Finds questions by some of the examples."""
-    job, options, events = bench.job, bench.job.options, bench.events
-    taker, noun, most = bench.helper("note_taker", helper), noun_of(job.questions), options.max_questions
-    writer, workers, earlier = (bench.gateway, taker, noun), bench.gateway.concurrency(taker), job.earlier
-    read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
-    comments = CommentProposer(
-        CommentReader(*writer, seed=options.seed),
-        BesideReader(*writer, seed=options.seed) if options.max_iterations > 1 else None,
-        Generaliser(*writer, seed=options.seed),
-        examples,
-        bench.embedder,
-        events,
-        most,
-        workers,
-        read,
-    )
-    kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
-    keeps = job.options_as(AlignOptions).keep_questions
-    chooser = Chooser(subject, targets, examples, events, most, mode=mode, keeps_start=keeps)
-    return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))
-
-
-def _of(examples: Sequence[Example], waiting: Sequence[WaitingQuestion]) -> list[Candidate]:
-    """Questions of an earlier run as candidates, with what they come from among these examples; without those that come
-    from others alone."""
-    known = {each.id for each in examples}
-    found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
-    return [
-        Candidate(each.text, each.dimension, each.kind, sources, each.comments)
-        for each, sources in found
-        if sources or not each.sources
-    ]
 
 
 def _compiled(bench: Bench, model: Model) -> TakesNotes | None:
