@@ -28,6 +28,8 @@ from .trial import TrialResult
 logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
+QUOTED = 60
+"""Characters of a comment in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -341,10 +343,6 @@ def _sentence(event: Event) -> str | None:
             verb = "is taken out again" if event.removed else "stays"
             return f"the edit of {', '.join(event.lessons)} {verb}: {event.reason}"
     return None
-
-
-QUOTED = 60
-"""Characters of a comment in a sentence."""
 
 
 def _origin(event: QuestionJudged) -> str:

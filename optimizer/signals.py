@@ -25,6 +25,8 @@ from ..stats.correlation import spearman
 from .subject import Draft, Observation, Pair, by_pair
 
 Each = TypeVar("Each")
+LEAST_FOR_RANKING = 8
+"""Examples from which a question's own correlation with people says something."""
 
 
 @dataclass(frozen=True)
@@ -188,10 +190,6 @@ class CrossModelSignal:
                 target_p_yes=mine,
                 reference_p_yes=theirs,
             )
-
-
-LEAST_FOR_RANKING = 8
-"""Examples from which a question's own correlation with people says something."""
 
 
 @dataclass(frozen=True)

@@ -35,20 +35,16 @@ if TYPE_CHECKING:
             """Why there is no output."""
 
 
-def find_function(source: str, option: str) -> Any:
+def find_function(source: str) -> Any:
     """Import what ``package.module:function`` or ``path/to/file.py:function`` names.
 
     The current directory, or the file's, is put on the import path and stays there, so that what the function imports
     when it runs is found as well.
 
-    Args:
-        source: What the user wrote.
-        option: Where it was written, for errors: ``--checker``.
-
     Raises:
         InputError: There is no such module, file or name in it, or importing it fails.
     """
-    where = f"{option} {source}"
+    where = f"--checker {source}"
     module_name, colon, path = source.rpartition(":")
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
         raise InputError(f"{where}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
@@ -163,7 +159,7 @@ def load_checker(source: str | CheckFunction | Checker) -> Checker:
     if isinstance(source, Checker):
         return source
     if isinstance(source, str):
-        name, function = source, find_function(source, "--checker")
+        name, function = source, find_function(source)
     else:
         function = source
         module = getattr(source, "__module__", None) or type(source).__module__
