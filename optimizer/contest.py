@@ -212,9 +212,7 @@ class Contest:
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
         """The refusal of a draft where a part of the examples shows a loss, by more than a standard error, of the way that it was
-        learned; None where the others are to be asked.
-
-        Half of 90 examples is off by .2: of two made-up data sets that showed no gain there, one had +.36 on all, and +.54 on test.
+        learned; None where the others are to be asked. A part alone is too noisy to refuse by the lack of a gain.
         """
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
 from ...memory.result_parts import NOT_ACCEPTED
 from ...models.budget import count
+from ...prompts.checklist import Checklist
 from ...prompts.comments import one_line
-from ...stats.differences import difference_dict
-from .choice import sides_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...prompts.checklist import Checklist
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ...stats.differences import Difference
-    from ..subject import Draft, Observation, Outcome
-    from ..yardsticks import Yardstick
-    from .choice import Learned
-    from .learner import QuestionLearner
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ...stats.differences import Difference, difference_dict
+from ..subject import Draft, Observation, Outcome
+from ..yardsticks import Yardstick
+from .choice import Learned, sides_of
+from .learner import QuestionLearner
 
 
 def learned_rows(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ...agents.question_writer import QuestionWriter
 from ...models.base import CallError
+from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import AskanceError, BudgetExceededError
+from ..events import Teller
 from ..subject import Draft
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...agents.question_writer import QuestionWriter
-    from ...prompts.checklist import Checklist, Question
-    from ..events import Teller
+from .candidates import free_id
 
 
 @dataclass(frozen=True)
@@ -63,9 +60,7 @@ def keep_known(old: Checklist, written: Checklist) -> Checklist:
         if question.text in known:
             questions.append(known[question.text])
             continue
-        name, number = question.id, 2
-        while name in taken:
-            name, number = f"{question.id}-{number}", number + 1
+        name = free_id(question.id, taken)
         taken.add(name)
         questions.append(question.model_copy(update={"id": name}))
     sections = {

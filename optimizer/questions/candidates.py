@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
-from ...prompts.checklist import Question
+from ...prompts.checklist import Question, Sees
+from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
+from ...stats.resampling import Vector
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from ...prompts.checklist import Sees
-    from ...prompts.verdicts import Verdict
-    from ...stats.resampling import Vector
-
-    Fate = Literal["stays", "flipped", "dropped", "idle"]
+Fate = Literal["stays", "flipped", "dropped", "idle"]
 
 HALF_BAD, SLOPE = 1.75, 1.5
 """Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a score, as an effect is
@@ -44,8 +40,7 @@ LEAST_NOISE = 1e-9
 MOST_GAINED = 3.0
 """Deviations that one question may say for or against being asked of the output alone."""
 CLEARLY_WORSE = 2.0
-"""Standard errors by which questions have to stand out less, asked of the output alone, to be shown everything. On the front desk it
-was one, and on all its examples the output alone was no worse (cross-validated area .74, and .72 with everything in view)."""
+"""Standard errors by which questions have to stand out less, asked of the output alone, to be shown everything."""
 SAME_VERDICTS = 0.9
 """Rank correlation of the verdicts from which two questions are one."""
 ALIKE_VERDICTS = 0.7
@@ -293,10 +288,14 @@ def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 def id_for(text: str, taken: Collection[str]) -> str:
     """A short id made from the words of a question, e.g. ``name-a-price``; unlike all that are taken."""
     words = [each for each in re.findall(r"[^\W_]+", text.lower())[1:] if each not in _FILLER]
-    slug = "-".join(words[1:5] or words) or "question"  # the first word is what an output is called
-    name, number = slug, 2
+    return free_id("-".join(words[1:5] or words) or "question", taken)  # the first word is what an output is called
+
+
+def free_id(wanted: str, taken: Collection[str]) -> str:
+    """The id, or the first with a number behind it that is not taken."""
+    name, number = wanted, 2
     while name in taken:
-        name, number = f"{slug}-{number}", number + 1
+        name, number = f"{wanted}-{number}", number + 1
     return name
 
 

@@ -7,17 +7,24 @@ that they do not come from. What is left joins the checklist with equal weights,
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
-from ...evaluation.scoring import mean_score
-from ..events import QuestionJudged
+from ...evaluation.scoring import Targets, mean_score
+from ...prompts.checklist import Question, Sees
+from ...prompts.examples import Example
+from ...prompts.verdicts import Verdict
+from ..events import QuestionJudged, Teller
+from ..subject import Draft, Observation, Subject
 from .candidates import (
     Asked,
     Candidate,
+    Fate,
+    Standing,
     as_question,
     better_alone,
     fates_of,
@@ -25,20 +32,8 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, joining, places, steps
+from .racing import NO_ROOM, SCREENED, Sides, joining, places, steps
 from .together import BOTH_WAYS, AskedBothWays, Groups
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...evaluation.scoring import Targets
-    from ...prompts.checklist import Question, Sees
-    from ...prompts.examples import Example
-    from ...prompts.verdicts import Verdict
-    from ..events import Teller
-    from ..subject import Draft, Observation, Subject
-    from .candidates import Fate, Standing
-    from .racing import Sides
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {
@@ -51,8 +46,7 @@ OUT = ("dropped", "idle")
 VIEWS: tuple[Sees, Sees] = ("all", "output")
 COMPARED = 24
 """Candidates that are asked both with everything in view and of the output alone, to see which helps the judge: those that most
-remarks led to, as several cases say more than one. On the news summaries the output alone stood out more by .75 with a standard error
-of .22 so, and by .09 with one of .26 where 24 were taken as they came."""
+remarks led to, as several cases say more than one."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -168,19 +162,14 @@ class Chooser:
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
                 break
-            examples = [each for each in self.examples if part is None or each.id in part]
-            self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(left)} questions")
-            racing = {name: named[name] for name in left}
-            asked = self.groups[1].holding(racing, named) if self._is_grouped(best) else [racing]
-            told = await self._judge(best, [(each, examples) for each in asked])
+            told = await self._raced(best, {name: named[name] for name in left}, named, part, iteration)
             # a part need not hold the outputs that a question comes from
             logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
             found |= {name: self._standing(name, named[name], logits, sides) for name in left}
             ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
             if part is not None:
-                if (
-                    all_rejected
-                ):  # before, a rare fault may not have been seen; and a few accepted ones tell their centre roughly
+                # before, a rare fault may not have been seen; and a few accepted ones tell their centre roughly
+                if all_rejected:
                     ranked = [name for name in ranked if not _is_hopeless(found[name])]
                 left, out = _cut(ranked, room, NO_ROOM[1])
                 unused |= out
@@ -303,6 +292,20 @@ class Chooser:
             asks = [(named, fine), *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case)]
         parts = [(asked, [each for each in self.examples if each.id in ids]) for asked, ids in asks]
         return await self._judge(best, parts)
+
+    async def _raced(
+        self,
+        best: Draft,
+        racing: Mapping[str, Candidate],
+        named: Mapping[str, Candidate],
+        part: Collection[str] | None,
+        iteration: int,
+    ) -> dict[str, dict[str, float]]:
+        """Log-odds of yes with the candidates that are still in the race, on a part of the examples; None: on all."""
+        examples = [each for each in self.examples if part is None or each.id in part]
+        self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(racing)} questions")
+        asked = self.groups[1].holding(racing, named) if self._is_grouped(best) else [racing]
+        return await self._judge(best, [(each, examples) for each in asked])
 
     def _is_grouped(self, best: Draft) -> bool:
         """Whether several candidates are a call."""

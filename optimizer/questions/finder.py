@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from ...memory.embedders import Embedder
 from ...memory.neighbours import ROUNDING, greedy_unique
+from ...prompts.checklist import Checklist
+from ..events import Teller
+from ..subject import Draft
 from .candidates import Candidate, id_for, unite
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...memory.embedders import Embedder
-    from ...prompts.checklist import Checklist
-    from ..events import Teller
-    from ..subject import Draft
-    from .choice import Chooser
+from .choice import Chooser
 
 SAME_MEANING = 0.9
 """Cosine from which two candidates are taken for one before they are judged."""

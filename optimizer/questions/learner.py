@@ -11,25 +11,21 @@ tested. With ``--learn-from development`` validation only tests.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..subject import Crossed, CrossedFold, Observation
+from ...prompts.examples import Example
+from ..contest import Contest, Race
+from ..events import Teller
+from ..subject import Crossed, CrossedFold, Draft, Observation, Subject, Version
+from .candidates import Candidate
+from .choice import Chooser, Learned
+from .finder import Finder
+from .together import AskedBothWays
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from ...prompts.examples import Example
-    from ..contest import Contest, Race
-    from ..events import Teller
-    from ..subject import Draft, Subject, Version
-    from .candidates import Candidate
-    from .choice import Chooser, Learned
-    from .finder import Finder
-    from .together import AskedBothWays
-
-    Candidates = Mapping[str, Candidate]
-    """By their ids."""
+Candidates = Mapping[str, Candidate]
+"""By their ids."""
 
 FOLDS = 3
 """Parts of the development examples, and of validation, that test what all others taught."""

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...agents.buying import all_together
+from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
+from ...memory.embedders import Embedder
 from ...memory.neighbours import greedy_unique
-from ...prompts.comments import WHOLE, one_line
-from ..events import answer_or_none
+from ...prompts.checklist import Checklist
+from ...prompts.comments import WHOLE, Comment, one_line
+from ...prompts.examples import Example
+from ..events import Teller, answer_or_none
+from ..subject import Draft
 from .candidates import Candidate
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping, Sequence
-
-    from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
-    from ...memory.embedders import Embedder
-    from ...prompts.checklist import Checklist
-    from ...prompts.comments import Comment
-    from ...prompts.examples import Example
-    from ..events import Teller
-    from ..subject import Draft
 
 READ_FOR_ONE = 2
 """Different comments that are read in a round, for each question that may join."""

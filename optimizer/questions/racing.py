@@ -7,34 +7,35 @@ spread a few of them tell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING
 
 from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Sides = Mapping[str, tuple[list[str], list[str]]]
-    """Accepted and rejected examples by dimension, the extremes first."""
-    Verdicts = Mapping[str, Mapping[str, float]]
-    """Log-odds of yes by question and example."""
+Sides = Mapping[str, tuple[list[str], list[str]]]
+"""Accepted and rejected examples by dimension, the extremes first."""
+Verdicts = Mapping[str, Mapping[str, float]]
+"""Log-odds of yes by question and example."""
 
 SCREENED = 8
 """Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
 RACED = 20
-"""Candidates that are raced at least for each part of the examples whose comments made them: the
-outputs that they come from say little about which is the best. Of the 114 that the 1.5B model made of 30 comments on the front desk,
-half of the best had no place with 18 for both parts together."""
+"""Candidates that are raced at least for each part of the examples whose comments made them: the outputs that they come from say
+little about which is the best."""
 STEPS = ((2 / 3, 2.5), (1.0, 2.0))
 """Share of the rejected examples that a step is judged on, and how many candidates are left after it for each question that
-may join. On the stored answers of three real runs no right one was lost so; with half of the rejected examples first, or fewer
-left, or repeats left out before the end, some were."""
+may join: with half of the rejected examples first, or fewer left, right ones were lost on the stored answers of real runs."""
 FEWEST_REJECTED = 6
 """Rejected examples from which a candidate is dropped."""
 OF_ONE = 2
 """Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
+NO_ROOM = (
+    "others promised more on the first examples",
+    "others promised more on the development examples",
+    "others from the same comment promised more",
+)
+"""Said of candidates that are not asked because better ones are."""
 
 
 @dataclass
@@ -106,11 +107,3 @@ def joining(
         else:
             found.kept.append(name)
     return found
-
-
-NO_ROOM = (
-    "others promised more on the first examples",
-    "others promised more on the development examples",
-    "others from the same comment promised more",
-)
-"""Said of candidates that are not asked because better ones are."""

@@ -7,29 +7,24 @@ asked as a whole: all folds then know the same answers, and none of them is boug
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...evaluation.calibration import sigmoid
-from ...models.base import ModelError
+from ...models.base import Model, ModelError
 from ...models.budget import count
 from ...models.prices import FREE
-from .candidates import yes_logits
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from ...models.base import Model
-    from ...prompts.examples import Example
-    from ..events import Teller
-    from ..options import AlignOptions
-    from ..subject import Draft, Subject
-    from .candidates import Candidate
-    from .racing import Verdicts
+from ...prompts.examples import Example
+from ..events import Teller
+from ..options import AlignOptions
+from ..subject import Draft, Subject
+from .candidates import Candidate, yes_logits
+from .racing import Verdicts
 
 Mode = Literal["each", "batched"]
 GROUP = 8
