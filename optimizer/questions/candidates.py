@@ -13,7 +13,7 @@ import numpy as np
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
 from ...evaluation.scoring import complete_mean, mean_score
-from ...prompts.checklist import Question, Sees
+from ...prompts.checklist import GoodAnswer, Question, Sees
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import spearman
 from ...stats.resampling import Vector
@@ -115,7 +115,7 @@ class Standing:
     """Outputs that it comes from."""
 
     @property
-    def good(self) -> str:
+    def good(self) -> GoodAnswer:
         """The good answer: ``no`` where the rejected outputs that it comes from have the thing."""
         return "no" if self.stands_out > 0 else "yes"
 
@@ -299,18 +299,10 @@ def free_id(wanted: str, taken: Collection[str]) -> str:
     return name
 
 
-def as_question(candidate: Candidate, name: str, good: str, weight: float = 1.0) -> Question:
+def as_question(candidate: Candidate, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
     """The candidate as a question of a checklist."""
-    return Question.model_validate(
-        {
-            "id": name,
-            "text": candidate.text,
-            "dimension": candidate.dimension,
-            "good": good,
-            "weight": weight,
-            "sees": candidate.sees,
-        }
-    )
+    text, dimension, sees = candidate.text, candidate.dimension, candidate.sees
+    return Question(id=name, text=text, dimension=dimension, good=good, weight=weight, sees=sees)
 
 
 def turned(question: Question) -> Question:

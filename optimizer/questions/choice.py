@@ -15,7 +15,7 @@ from typing import Literal
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
-from ...prompts.checklist import Question, Sees
+from ...prompts.checklist import GoodAnswer, Question, Sees
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ..events import QuestionJudged, Teller
@@ -57,7 +57,7 @@ class Learned:
 
     id: str
     candidate: Candidate
-    good: Literal["yes", "no"] | None
+    good: GoodAnswer | None
     """Which answer speaks for the output; None where that was not found out."""
     standing: Standing | None
     problem: str | None
@@ -341,7 +341,7 @@ class Chooser:
             if found is None
             else found.problem or unused
         )
-        good: Literal["yes", "no"] | None = None if found is None else "no" if found.good == "no" else "yes"
+        good = None if found is None else found.good
         self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
         self.learned.append(Learned(name, candidate, good, found, problem, iteration))
         if not self.told:
