@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..memory.result_file import RunRecord
     from ..memory.result_parts import EditRecord, LessonRecord, MeasureRecord, ParityRecord
-    from ..optimizer.runner import RunResult
+    from ..optimizer.run_result import RunResult
 
 
 def run_summary(done: RunResult) -> None:
