@@ -24,7 +24,7 @@ EXPORT_TOOLS := deepeval
 # A file of tests is one process's: what a module has made stays made.
 SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
 TRAIN := .venv-train
-TRAIN_EXTRAS := local,train
+TRAIN_EXTRAS := local,scorer,train
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
 PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo

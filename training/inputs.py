@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import load_examples
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 
@@ -22,7 +22,7 @@ def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
     """See that the settings are for such a base.
 
     Raises:
-        InputError: They are not.
+        InputError: They are not. MissingExtraError: What writes a file that is asked for is not installed.
     """
     if not base.is_causal and prompt is not None:
         raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
@@ -41,6 +41,13 @@ def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
             f"--gguf: the base {base.name} is no GGUF file, which the new one is made from. Name an embedded model, e.g. "
             "smollm2-135m-instruct, or the path of such a file."
         )
+    if settings.onnx:
+        if not base.is_bert:
+            raise InputError(
+                f"--onnx: the base {base.name} is no encoder of BERT's kind, which alone can be written so. Name one, e.g. minilm, or "
+                "leave --onnx out."
+            )
+        import_optional("onnx", "train", "onnx")
 
 
 def load_all(data: Any, settings: TrainOptions) -> list[Example]:

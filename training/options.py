@@ -13,7 +13,7 @@ from ..prompts.labels import LabelWords
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
 NOT_IN_FINGERPRINT = frozenset(
-    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", *_BUYING}
+    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", "onnx", *_BUYING}
 )
 """Settings that the weights do not depend on, beyond the data that they lead to."""
 RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})
@@ -75,6 +75,9 @@ class TrainOptions(GatewayOptions):
     gguf: bool = Field(
         False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."
     )
+    onnx: bool = Field(
+        False, description="Write model.onnx too, which is read without torch: an encoder of BERT's kind, as minilm is."
+    )
     split: tuple[float, float, float] = Field(
         (0.7, 0.15, 0.15), description="Shares of training, validation and test; a document is never divided."
     )
@@ -117,6 +120,8 @@ class TrainOptions(GatewayOptions):
             raise ValueError(
                 f"longest: a rationale of {self.rationale_tokens} tokens (rationale_tokens) may take half of it at most"
             )
+        if self.onnx and self.precision != "float32":
+            raise ValueError(f"onnx: the file is read in float32, and a scorer with precision {self.precision} in that")
         if self.human_scale and not self.human_scale[0] < self.human_scale[1]:
             raise ValueError("human_scale: the lowest score must be below the highest")
         return self

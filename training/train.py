@@ -16,7 +16,7 @@ from ..models.settings import parse_options
 from ..models.trained.bases import find_base
 from ..models.trained.network import open_network, start_network
 from ..models.trained.scored_text import scored_text
-from ..models.trained.scorer_file import GGUF_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
+from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, WEIGHTS_FILES, ScorerFile, read_scorer
 from ..optimizer.modes.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
@@ -31,6 +31,7 @@ from .items import asked_with
 from .measured import ScorerReader, calibration_figures, figures_on_test, fit_calibration, price, speed, verdicts_of
 from .mixture import PARTS, check_lengths, divided, gather, groups_of
 from .objectives import ScoreObjective
+from .onnx_file import has_onnx, write_onnx
 from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
 from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
 from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ..models.trained.bases import Base
     from ..models.trained.causal import CausalNetwork
     from ..models.trained.network import Network
+    from ..models.trained.shared_encoder import SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
@@ -220,8 +222,8 @@ class TrainJob:
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
         """Train, measure and write; a training that is finished already is read."""
         done = self._finished()
-        to_export = self.settings.gguf and not (self.output / GGUF_FILE).is_file()
-        if done is not None and not to_export:
+        to_export = self._to_export(done)
+        if done is not None and to_export is None:
             return done
         with watching(watcher, progress) as shown:
             if done is not None:
@@ -229,9 +231,9 @@ class TrainJob:
                 network = open_network(self.output, read_scorer(self.output))
             else:
                 network, done = self._trained(shown)
-            if to_export:
-                shown.phase(f"writing {GGUF_FILE}")
-                self._export(network)  # type: ignore[arg-type]
+            if to_export is not None:
+                shown.phase(f"writing {to_export}")
+                self._export(network)
         return done
 
     def _trained(self, shown: Watcher) -> tuple[Network, TrainResult]:
@@ -272,10 +274,20 @@ class TrainJob:
         """Tokens that a rationale takes of what is read at most."""
         return self.settings.rationale_tokens if self.settings.rationales else None
 
-    def _export(self, network: CausalNetwork) -> None:
-        """Write what was learned into a copy of the base's GGUF file."""
-        assert self.base.file is not None
-        write_gguf(self.base.file, network.merged(), self.output / GGUF_FILE)
+    def _to_export(self, done: TrainResult | None) -> str | None:
+        """Name of the file for another program that was asked for, if it is not there."""
+        if self.settings.gguf and (done is None or not (self.output / GGUF_FILE).is_file()):
+            return GGUF_FILE
+        if self.settings.onnx and (done is None or not has_onnx(self.output)):
+            return ONNX_FILE
+        return None
+
+    def _export(self, network: Network) -> None:
+        """Write what was learned into a copy of the base's GGUF file, or as a graph of ONNX."""
+        if self.base.file is not None:
+            write_gguf(self.base.file, cast("CausalNetwork", network).merged(), self.output / GGUF_FILE)
+        else:
+            write_onnx(cast("SharedEncoder", network), self.output)
 
     def _started(self) -> Network:
         """The base, as it is before training."""

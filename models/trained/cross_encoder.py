@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...prompts.errors import InputError
+from .shared_rows import columns, lengths_of
 from .torch_tools import by_length, device, load, quiet, torch_library
 
 if TYPE_CHECKING:
@@ -55,12 +56,7 @@ class CrossEncoder:
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
         pairs = [self._pair(each) for each in texts]
-        each_once = list(dict.fromkeys(pairs))
-        if not pairs:
-            return []
-        encoded = self._tokenizer(*columns(each_once), truncation=False, verbose=False)["input_ids"]
-        length = dict(zip(each_once, map(len, encoded), strict=True))
-        return [length[each] for each in pairs]
+        return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
         """What the tokenizer is given of a text."""
@@ -106,12 +102,6 @@ class CrossEncoder:
         with quiet():
             self._model.save_pretrained(folder)
             self._tokenizer.save_pretrained(folder)
-
-
-def columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Pairs of texts as a tokenizer wants them: all that come first, and all that come second."""
-    first, second = zip(*pairs, strict=True)
-    return [*first], [*second]
 
 
 def _load(place: str, name: str, **options: Any) -> tuple[Any, Any]:

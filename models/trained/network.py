@@ -14,11 +14,27 @@ if TYPE_CHECKING:
     from .scorer_file import NetworkKind, ScorerFile
 
 
-class Network(Protocol):
-    """Reads texts and says how likely each score level is. Tensors are those of torch."""
+class ReadingNetwork(Protocol):
+    """Reads texts and says how likely each score level is."""
 
     longest: int
     """Tokens that it reads at most."""
+
+    def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
+        """Tokens of each text, none cut."""
+        ...
+
+    def levels(self, texts: Sequence[ScoredText]) -> Any:
+        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the processor.
+
+        They sum to less than 1 where the network could also say something else.
+        """
+        ...
+
+
+class Network(ReadingNetwork, Protocol):
+    """One of torch's, which can be trained: while it is, gradients go through its levels."""
+
     device: str
     """What it is on, in torch's terms: ``cpu`` or ``cuda``."""
 
@@ -35,17 +51,6 @@ class Network(Protocol):
     @property
     def base_weights(self) -> str | None:
         """Hash of the weights that are not its own but its base's; None where it has them all."""
-        ...
-
-    def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
-        """Tokens of each text, none cut."""
-        ...
-
-    def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, from the worst to the best; shape (texts, levels), float32, on the processor.
-
-        They sum to less than 1 where the network could also say something else. While the network is trained, gradients go through it.
-        """
         ...
 
     def parameters(self) -> list[Any]:

@@ -11,11 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...prompts.errors import InputError
 from ...prompts.rows import read_object, validate_row, write_whole
+from ..files import file_identity
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
 GGUF_FILE = "model.gguf"
 """A causal scorer as one file for the embedded server, if it was asked for."""
+ONNX_FILE = "model.onnx"
+"""A shared encoder as one file that is read without torch, if it was asked for."""
 NetworkKind = Literal["cross-encoder", "shared-encoder", "causal"]
 WEIGHTS_FILES = {
     "cross-encoder": "model.safetensors",
@@ -54,6 +57,8 @@ class ScorerFile(BaseModel):
     """b."""
     weights: Hash
     """SHA-256 of the weights."""
+    onnx: Hash | None = None
+    """Of ``model.onnx``, which has the same weights: its SHA-256."""
     questions: tuple[str, ...] = ()
     """Ids of the questions that it was trained on."""
 
@@ -66,12 +71,30 @@ class ScorerFile(BaseModel):
 
     @property
     def identity(self) -> str:
-        """What every answer depends on: the hash of the weights and of how they are used."""
-        return sha256(self.model_dump_json(exclude={"base", "questions"}, exclude_none=True).encode()).hexdigest()
+        """What every answer depends on: the hash of the weights and of how they are used, by torch or without it."""
+        without = {"base", "questions", "onnx"}
+        return sha256(self.model_dump_json(exclude=without, exclude_none=True).encode()).hexdigest()
 
     def weights_file(self, folder: Path) -> Path:
         """Where its weights are."""
         return folder / WEIGHTS_FILES[self.kind]
+
+    def check_weights(self, folder: Path) -> None:
+        """See that the weights in a folder are this scorer's.
+
+        Raises:
+            InputError: They are not.
+        """
+        weights = self.weights_file(folder)
+        if file_identity(weights) != self.weights:
+            raise InputError(
+                f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
+            )
+
+    def onnx_file(self, folder: Path) -> Path | None:
+        """The file that is read without torch, where it is there."""
+        place = folder / ONNX_FILE
+        return place if self.kind == "shared-encoder" and place.is_file() else None
 
     def write(self, folder: Path) -> None:
         """Write it into the scorer's folder, whole or not at all.
@@ -95,7 +118,7 @@ def read_scorer(folder: Path) -> ScorerFile:
     """
     file = folder / SCORER_FILE
     found = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
-    if not found.weights_file(folder).is_file():
+    if not found.weights_file(folder).is_file() and found.onnx_file(folder) is None:
         raise InputError(
             f"{found.weights_file(folder)}: the scorer's weights are not there; train it again, or copy them."
         )

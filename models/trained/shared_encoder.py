@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from .cross_encoder import CrossEncoder, columns
-from .torch_tools import by_length
+from ...prompts.errors import import_optional
+from .cross_encoder import CrossEncoder
+from .scored_text import ScoredText
+from .shared_rows import INPUTS, ROWS, inputs_of, rows_of
+from .torch_tools import by_length, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .scored_text import ScoredText
     from .scorer_file import NetworkKind
+    from .shared_rows import SharedRow
 
-QUESTIONS = 16
-"""Questions that are read beside one output at most; further ones are read beside it once more."""
-ROWS = 8
-"""Outputs that go through the network together, each with its questions."""
-OUTPUT, NOTHING = 0, -1
-"""What a token belongs to; a question's have its number, from 1 on."""
+OPSET = 17
+"""Of the operators in a graph of ONNX: what ONNX Runtime has read for years."""
 
 
 class SharedEncoder(CrossEncoder):
@@ -38,79 +38,59 @@ class SharedEncoder(CrossEncoder):
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of each score level; shape (texts, levels)."""
-        rows = self._rows(texts)
+        rows = rows_of(texts, self._cut)
         most = max(len(each.places) for each in rows)
-        logits = by_length([len(each.tokens) for each in rows], ROWS, lambda some: self._logits_of(rows, some, most))
+        logits = by_length(
+            [len(each.tokens) for each in rows], ROWS, lambda some: self._logits_of([rows[each] for each in some], most)
+        )
         found = [(place, row, at) for row, each in enumerate(rows) for at, place in enumerate(each.places)]
         _, row, at = zip(*sorted(found), strict=True)
         return self._torch.log_softmax(logits[[*row], [*at]], dim=-1)
 
-    def _rows(self, texts: Sequence[ScoredText]) -> list[_Row]:
-        """The texts by what is read once for all of them."""
-        places: dict[tuple[str, str], list[int]] = {}
-        for place, each in enumerate(texts):
-            places.setdefault(self._pair(each), []).append(place)
-        outputs = self._cut(*columns(list(places)))
-        asked = {each.asked: None for each in texts}
-        question = dict(zip(asked, self._cut(list(asked))["input_ids"], strict=True))
-        return [
-            _row(tokens, types, [question[texts[each].asked] for each in some], some)
-            for tokens, types, of in zip(outputs["input_ids"], outputs["token_type_ids"], places.values(), strict=True)
-            for some in (of[begin : begin + QUESTIONS] for begin in range(0, len(of), QUESTIONS))
-        ]
-
-    def _cut(self, *columns: Sequence[str]) -> Any:
-        return self._tokenizer(
+    def _cut(self, *columns: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+        found = self._tokenizer(
             *columns, truncation="longest_first", max_length=self.longest, return_token_type_ids=True
         )
+        return [*zip(found["input_ids"], found["token_type_ids"], strict=True)]
 
-    def _logits_of(self, rows: Sequence[_Row], some: Sequence[int], most: int) -> Any:
+    def _logits_of(self, rows: Sequence[SharedRow], most: int) -> Any:
         """Shape (rows, most, levels); where a row has fewer questions, what stands there means nothing."""
+        torch = self._torch
+        given = {name: torch.from_numpy(each).to(self.device) for name, each in inputs_of(rows, most).items()}
+        with torch.set_grad_enabled(self._model.training):
+            return self.logits(**given)
+
+    def logits(self, shares: Any, **given: Any) -> Any:
+        """Of every level, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
-        chosen = [rows[each] for each in some]
-        width = max(len(each.tokens) for each in chosen)
-        tokens = _tensor(torch, [each.tokens for each in chosen], width, self._tokenizer.pad_token_id)
-        positions = _tensor(torch, [each.positions for each in chosen], width, 0)
-        types = _tensor(torch, [each.types for each in chosen], width, 0)
-        parts = _tensor(torch, [each.parts for each in chosen], width, NOTHING)
-        own = parts[:, None, :] == torch.arange(1, most + 1)[:, None]
-        shares = own / own.sum(-1, keepdim=True).clamp(min=1)
-        seen = (parts[:, None, :] == OUTPUT) | (parts[:, None, :] == parts[:, :, None])
-        halves = self.precision == "bfloat16"
-        with torch.set_grad_enabled(model.training):
-            with torch.autocast(self.device, torch.bfloat16, enabled=halves):
-                read = model.bert(
-                    input_ids=tokens.to(self.device),
-                    attention_mask=seen[:, None].to(self.device),
-                    token_type_ids=types.to(self.device),
-                    position_ids=positions.to(self.device),
-                ).last_hidden_state.float()
-            return model.classifier(model.dropout(shares.to(self.device) @ read))
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            read = model.bert(**given).last_hidden_state.float()
+        return model.classifier(model.dropout(shares @ read))
 
+    def as_onnx(self) -> bytes:
+        """:meth:`logits` as a graph of ONNX with its weights; rows, questions and tokens may be as many as there are.
 
-class _Row(NamedTuple):
-    """An output and the questions on it as they are read together."""
-
-    tokens: list[int]
-    positions: list[int]
-    """Of each token within the output or within its question."""
-    types: list[int]
-    """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
-    parts: list[int]
-    """What each token belongs to."""
-    places: list[int]
-    """Of the questions' texts, among all that are asked for."""
-
-
-def _row(output: list[int], types: list[int], questions: Sequence[list[int]], places: list[int]) -> _Row:
-    tokens, positions, parts, types = [*output], [*range(len(output))], [OUTPUT] * len(output), [*types]
-    for number, each in enumerate(questions, 1):
-        tokens += each
-        positions += range(len(each))
-        parts += [number] * len(each)
-        types += [1] * len(each)
-    return _Row(tokens, positions, types, parts, places)
-
-
-def _tensor(torch: Any, rows: Sequence[list[int]], width: int, filled_with: int) -> Any:
-    return torch.tensor([[*each, *[filled_with] * (width - len(each))] for each in rows])
+        Raises:
+            MissingExtraError: The package onnx, which torch writes it with, is not installed.
+        """
+        import_optional("onnx", "train", "onnx")
+        torch = self._torch
+        graph = torch.nn.Module()
+        graph.encoder = self._model
+        graph.forward = lambda *given: self.logits(**dict(zip(INPUTS, given, strict=True)))
+        texts = [ScoredText(asked, output) for output in ("a", "a longer one") for asked in ("b", "c")]
+        shown = inputs_of(rows_of(texts, self._cut), 2)
+        axes = {**INPUTS, "logits": ("rows", "questions")}
+        written = BytesIO()
+        with quiet():
+            torch.onnx.export(
+                graph,
+                tuple(torch.from_numpy(each).to(self.device) for each in shown.values()),
+                written,
+                input_names=[*INPUTS],
+                output_names=["logits"],
+                dynamic_axes={name: {at: axis for at, axis in enumerate(each) if axis} for name, each in axes.items()},
+                opset_version=OPSET,
+                dynamo=False,
+            )
+        return written.getvalue()

@@ -6,9 +6,11 @@ import importlib
 import logging
 import warnings
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.errors import InputError, import_optional
+from .shared_rows import of_like_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,10 +42,10 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
         The rows of all texts, in their order, on the processor.
     """
     torch = torch_library()
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    rows = torch.cat([read(order[begin : begin + at_once]).cpu() for begin in range(0, len(order), at_once)])
-    back = torch.empty(len(order), dtype=torch.long)
-    back[torch.tensor(order, dtype=torch.long)] = torch.arange(len(order))
+    batches = [*of_like_length(lengths, at_once)]
+    rows = torch.cat([read(each).cpu() for each in batches])
+    back = torch.empty(len(lengths), dtype=torch.long)
+    back[torch.tensor([*chain(*batches)], dtype=torch.long)] = torch.arange(len(lengths))
     return rows[back]
 
 

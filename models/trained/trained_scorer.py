@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -14,13 +15,14 @@ from ..files import file_identity
 from ..prices import FREE
 from ..probabilities import expected_score
 from .network import open_network
+from .onnx_encoder import OnnxEncoder
 from .scored_text import scored_text
-from .scorer_file import CLIP, GGUF_FILE, read_scorer
+from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
 
 if TYPE_CHECKING:
     from ..base import Request
     from .causal import CausalNetwork
-    from .network import Network
+    from .network import ReadingNetwork
     from .scored_text import ScoredText
 
 AT_ONCE = 64
@@ -59,7 +61,7 @@ class TrainedScorer:
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
         self.identity = f"scorer:{self._file.identity}"
-        self._network: Network | None = None
+        self._network: ReadingNetwork | None = None
         self._thread = ThreadPoolExecutor(1, "askance-scorer")
         self._waiting: list[tuple[ScoredText, asyncio.Future[_Said]]] = []
         self._work: asyncio.Task[None] | None = None
@@ -69,7 +71,7 @@ class TrainedScorer:
 
         Raises:
             ModelError: Something other than a yes-or-no question is asked.
-            MissingExtraError, InputError: torch is not there, or the weights cannot be read.
+            MissingExtraError, InputError: What reads the weights is not there, or they cannot be read.
         """
         if request.about is None or request.parameters.temperature:
             raise ModelError(
@@ -120,11 +122,6 @@ class TrainedScorer:
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
         """What is said to each text."""
         if self._network is None:
-            weights = self._file.weights_file(self._folder)
-            if file_identity(weights) != self._file.weights:
-                raise InputError(
-                    f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
-                )
             self._network = self._opened()
         network, most = self._network, self._file.rationale_tokens
         if most is None:
@@ -137,13 +134,32 @@ class TrainedScorer:
             for p, tokens, rationale in zip(expected, network.tokens(texts), rationales, strict=True)
         ]
 
-    def _opened(self) -> Network:
+    def _opened(self) -> ReadingNetwork:
+        """By ONNX Runtime where the folder has a file for it, whether torch is there or not, so that it says the same everywhere.
+
+        Only where ONNX Runtime is not installed and torch is, torch reads the other weights.
+        """
+        folder, file = self._folder, self._file
+        onnx, weights = file.onnx_file(folder), file.weights_file(folder)
+        torch_alone = find_spec("onnxruntime") is None and find_spec("torch") is not None and weights.is_file()
+        if onnx is not None and not torch_alone:
+            if file_identity(onnx) != file.onnx:
+                raise InputError(
+                    f"{onnx}: damaged, or not of the weights that scorer.json is about. Copy the whole folder, or run the "
+                    "`askance train --onnx` that wrote it again."
+                )
+            return OnnxEncoder.open(folder, file)
+        file.check_weights(folder)
         try:
-            return open_network(self._folder, self._file)
+            return open_network(folder, file)
         except MissingExtraError as error:
-            if not (self._folder / GGUF_FILE).is_file():
+            if (folder / GGUF_FILE).is_file():
+                instead = f"ask its GGUF file: --model local/{folder / GGUF_FILE}"
+            elif file.kind == "shared-encoder":
+                instead = f"run the `askance train` that made it again with --onnx: {ONNX_FILE} is read without torch."
+            else:
                 raise
-            raise InputError(f"{error}, or ask its GGUF file: --model local/{self._folder / GGUF_FILE}") from None
+            raise InputError(f"{error}, or {instead}") from None
 
 
 def expected_scores(levels: list[list[float]]) -> list[float]:

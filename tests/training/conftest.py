@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,16 @@ def options(**given: Any) -> TrainOptions:
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder of one layer with random numbers, on disk as transformers has it."""
+    return random_bert(tmp_path_factory.mktemp("base"), map(str, range(200)), width=32, longest=64)
+
+
+def random_bert(folder: Path, further: Iterable[str] = (), *, width: int, longest: int) -> Path:
+    """An encoder of one layer with random numbers, whose tokens are words; ``further`` ones beside those of the world."""
     pytest.importorskip("torch").manual_seed(0)
     transformers = pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")
     marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    words = [*marks, *WORDS, *map(str, range(200)), "nice", "damaged", "good", "broken"]
+    words = [*marks, *WORDS, *further, "nice", "damaged", "good", "broken"]
     vocabulary = {word: place for place, word in enumerate(words)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -77,17 +82,16 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(each, vocabulary[each]) for each in ("[CLS]", "[SEP]")],
     )
-    folder = tmp_path_factory.mktemp("base")
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     ).save_pretrained(folder)
     config = transformers.BertConfig(
         vocab_size=len(words),
-        hidden_size=32,
+        hidden_size=width,
         num_hidden_layers=1,
         num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
+        intermediate_size=2 * width,
+        max_position_embeddings=longest,
         initializer_range=0.3,
         hidden_dropout_prob=0.05,
         attention_probs_dropout_prob=0.05,

@@ -11,6 +11,7 @@ from askance.models.trained.network import Network, open_network, start_network
 from askance.models.trained.scored_text import ScoredText
 from askance.models.trained.scorer_file import ScorerFile, read_scorer
 from askance.models.trained.shared_encoder import SharedEncoder
+from askance.models.trained.shared_rows import rows_of
 from askance.training.train import train
 
 from .conftest import CHECKLIST, SMALL, WORDS, made, said
@@ -42,7 +43,7 @@ def test_what_is_said_to_a_question_does_not_depend_on_what_else_is_asked(networ
 def test_what_an_output_was_made_from_is_told_apart_from_it_and_each_question_from_the_others(tiny_base: Path) -> None:
     found = SharedEncoder.start(find_base(str(tiny_base)), levels=2, longest=16, seed=0, precision=None)
     texts = [ScoredText(asked, "red good", given) for given in ("tall 7", "") for asked in ("nice", "damaged")]
-    with_input, without = found._rows(texts)
+    with_input, without = rows_of(texts, found._cut)
     assert with_input.types == [0, 0, 0, 0, 1, 1, 1, *6 * [1]]
     assert with_input.parts == [*7 * [0], 1, 1, 1, 2, 2, 2]
     assert with_input.positions == [*range(7), 0, 1, 2, 0, 1, 2]

@@ -1,0 +1,114 @@
+"""Outputs and the questions on them as rows of tokens, and rows as what the network is given: torch and ONNX Runtime read the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from .scored_text import ScoredText
+
+    Encode = Callable[..., list[tuple[list[int], list[int]]]]
+    """Given texts, or all first and all second texts of pairs: the tokens of each with their types (0, and 1 of the second)."""
+
+QUESTIONS = 16
+"""Questions that are read beside one output at most; further ones are read beside it once more."""
+ROWS = 8
+"""Outputs that go through the network together, each with its questions."""
+OUTPUT, NOTHING = 0, -1
+"""What a token belongs to; a question's have its number, from 1 on."""
+INPUTS = {
+    "input_ids": ("rows", "tokens"),
+    "position_ids": ("rows", "tokens"),
+    "token_type_ids": ("rows", "tokens"),
+    "attention_mask": ("rows", "", "tokens", "tokens"),
+    "shares": ("rows", "questions", "tokens"),
+}
+"""What the network is given (:func:`inputs_of`), with the names of its axes; one without a name is 1 long."""
+
+
+class SharedRow(NamedTuple):
+    """An output and the questions on it as they are read together."""
+
+    tokens: list[int]
+    positions: list[int]
+    """Of each token within the output or within its question."""
+    types: list[int]
+    """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
+    parts: list[int]
+    """What each token belongs to."""
+    places: list[int]
+    """Of the questions' texts, among all that are asked for."""
+
+
+def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:
+    """The texts by what is read once for all of them; ``cut`` leaves no more tokens than are read."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, each in enumerate(texts):
+        places.setdefault(each.read, []).append(place)
+    asked = list(dict.fromkeys(each.asked for each in texts))
+    question = dict(zip(asked, (tokens for tokens, _ in cut(asked)), strict=True))
+    return [
+        _row(tokens, types, [question[texts[each].asked] for each in some], some)
+        for (tokens, types), of in zip(cut(*columns(list(places))), places.values(), strict=True)
+        for some in (of[begin : begin + QUESTIONS] for begin in range(0, len(of), QUESTIONS))
+    ]
+
+
+def _row(output: list[int], types: list[int], questions: Sequence[list[int]], places: list[int]) -> SharedRow:
+    tokens, positions, parts, types = [*output], [*range(len(output))], [OUTPUT] * len(output), [*types]
+    for number, each in enumerate(questions, 1):
+        tokens += each
+        positions += range(len(each))
+        parts += [number] * len(each)
+        types += [1] * len(each)
+    return SharedRow(tokens, positions, types, parts, places)
+
+
+def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
+    """What the network is given of some rows, by the names and in the order of :data:`INPUTS`.
+
+    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those of the tokens in
+    the mean of each question. Rows are filled up with token 0, which is seen by no other.
+    """
+    width = max(len(each.tokens) for each in rows)
+    parts = _filled([each.parts for each in rows], width, NOTHING)
+    own = parts[:, None, :] == np.arange(1, questions + 1)[:, None]
+    seen = (parts[:, None, :] == OUTPUT) | (parts[:, None, :] == parts[:, :, None])
+    return {
+        "input_ids": _filled([each.tokens for each in rows], width, 0),
+        "position_ids": _filled([each.positions for each in rows], width, 0),
+        "token_type_ids": _filled([each.types for each in rows], width, 0),
+        "attention_mask": seen[:, None],
+        "shares": (own / np.maximum(own.sum(-1, keepdims=True), 1)).astype(np.float32),
+    }
+
+
+def _filled(rows: Sequence[list[int]], width: int, filled_with: int) -> NDArray[np.int64]:
+    return np.array([[*each, *[filled_with] * (width - len(each))] for each in rows], dtype=np.int64)
+
+
+def columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Pairs of texts as a tokenizer wants them: all that come first, and all that come second."""
+    first, second = zip(*pairs, strict=True)
+    return [*first], [*second]
+
+
+def lengths_of(pairs: Sequence[tuple[str, str]], encode: Callable[..., Sequence[Sequence[int]]]) -> list[int]:
+    """Tokens of each pair; ``encode`` gives those of pairs in columns, none cut, and is given each pair once."""
+    if not pairs:
+        return []
+    each_once = list(dict.fromkeys(pairs))
+    length = dict(zip(each_once, map(len, encode(*columns(each_once))), strict=True))
+    return [length[each] for each in pairs]
+
+
+def of_like_length(lengths: Sequence[int], at_once: int) -> Iterator[list[int]]:
+    """The places of texts, so many of like length together that little of a batch is padding."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    return (order[begin : begin + at_once] for begin in range(0, len(order), at_once))
