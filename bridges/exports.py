@@ -18,6 +18,7 @@ from ..agents.asking import EachAsking, each_format
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
+from ..models.trained.scorer_file import is_scorer
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -68,6 +69,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
 def _check(kept: KeptJudge) -> None:
     """See that the file can ask as the judge is asked, and read its answers."""
     check_calibration(kept, "This judge")
+    if is_scorer(kept.model):
+        raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "mode": settings["mode"] == "batched",

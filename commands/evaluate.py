@@ -26,7 +26,7 @@ from .terminal import echo
     "judge_file",
     default=None,
     metavar="RUN_OR_FILE",
-    help="The judge of a run of align or migrate, or a judge.yaml: model, prompt, checklist and how they are used.",
+    help="The judge of a run of align or migrate, a trained scorer's folder, or a judge.yaml: model, prompt, checklist and how they are used.",
 )
 @click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")

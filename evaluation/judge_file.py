@@ -23,6 +23,7 @@ from .calibration import Calibration
 from .kept_judge import (
     SCHEMA,
     SETTINGS,
+    THIS_FOLDER,
     AcceptedOn,
     JudgeFigures,
     KeptJudge,
@@ -62,7 +63,7 @@ class _File(BaseModel):
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
-    """Read a judge from a run's directory or from a ``judge.yaml``; one that is a judge already stays.
+    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge already stays.
 
     A run that was finished before runs wrote ``judge.yaml`` is read from its other files.
 
@@ -76,6 +77,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     file = path / JUDGE_FILE if path.is_dir() else path
     if file.is_file():
         judge = parse_judge(read_text(file), str(file))
+        if judge.model == THIS_FOLDER:
+            judge = replace(judge, model=str(file.parent))
     elif path.is_dir():
         judge = _judge_of_files(path)
     else:

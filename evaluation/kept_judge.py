@@ -47,6 +47,8 @@ SETTINGS = (
     *("scores", "score_scale", "human_scale"),
 )
 """What a judge's answers, scores and agreement with people depend on, of the settings of ``evaluate``."""
+THIS_FOLDER = "."
+"""The model of a ``judge.yaml`` beside a trained scorer: the folder that both are in, wherever it is."""
 HEADER = """\
 # A judge: its model, its prompt and its checklist, with what was measured of it. It is used with
 #   askance evaluate DATA --judge THIS_FILE

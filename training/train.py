@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..evaluation.progress import watching
+from ..memory.run_directory import JUDGE_FILE
 from ..models.files import sha256_of_file
 from ..models.settings import parse_options
 from ..models.trained.bases import find_base
@@ -34,6 +35,7 @@ from .objectives import ScoreObjective
 from .onnx_file import has_onnx, write_onnx
 from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
 from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
+from .scorer_judge import scorer_judge
 from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
 from .trainer import Trainer
 from .trust import NOT_KEPT, compared, people_alone, rated_validation
@@ -264,7 +266,7 @@ class TrainJob:
                 shown.say(f"Note: {dpo_left_out(reasons)}.")
         shown.phase("looking at test")
         cut_off = {"share": cut, "longest": most}
-        result = self._measured(network, curve, mixture, trust, reasons, tested, others, remarks, cut_off)
+        result = self._measured(network, curve, mixture, trust, reasons, groups, tested, others, remarks, cut_off)
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return network, result
@@ -349,6 +351,7 @@ class TrainJob:
         learned: Mixture,
         trust: Mapping[str, Any] | None,
         reasons: Mapping[str, Any] | None,
+        groups: Mapping[str, str],
         tested: Sequence[Example],
         others: Mapping[str, VerdictColumns],
         remarks: Sequence[str],
@@ -377,6 +380,15 @@ class TrainJob:
             questions=tuple(each.id for each in self.checklist.questions),
         )
         file.write(self.output)
+        kept = scorer_judge(
+            lambda examples: verdicts_of(reader, examples, self.checklist, file),
+            self.checklist,
+            self.prompt or load_prompt(default_prompt(self.examples)),
+            self._whole("validation", groups),
+            tested,
+            settings,
+        )
+        write_whole(self.output / JUDGE_FILE, kept.to_yaml())
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
         figures = figures_on_test(reader, *of_test)
         if reasons is not None:

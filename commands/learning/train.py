@@ -59,8 +59,9 @@ from ..terminal import echo
 def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Train a small model on DATA that answers the checklist's questions with P(yes) in milliseconds.
 
-    It learns from people's scores in DATA, a judge's verdicts and preference pairs. The folder is then a model:
-    `askance evaluate DATA --checklist C --model FOLDER`. The same command goes on with a training that was broken off.
+    It learns from people's scores in DATA, a judge's verdicts and preference pairs. The folder is then a judge:
+    `askance evaluate DATA --judge FOLDER`; or a model, with another checklist: `--checklist C --model FOLDER`. The same command
+    goes on with a training that was broken off.
     """
     load_dotenv()
     options, inputs = settings(TrainOptions, config, given)
@@ -74,4 +75,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     else:
         show(found)
     if not quiet:
-        echo(f"The scorer is in {job.output}; use it with --model {job.output}.", err=True)
+        echo(
+            f"The scorer is in {job.output}; use it with --judge {job.output} (its questions come along) or --model.",
+            err=True,
+        )

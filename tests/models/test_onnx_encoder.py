@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 
+from askance.bridges.exports import export_judge
 from askance.cli import main
 from askance.evaluation.evaluate import evaluate
+from askance.evaluation.judge_file import load_judge
+from askance.evaluation.kept_judge import THIS_FOLDER, KeptJudge
 from askance.models.embedded import available_threads
 from askance.models.files import sha256_of_file
 from askance.models.trained.onnx_encoder import threads
 from askance.models.trained.scorer_file import read_scorer
+from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
+from askance.prompts.prompt import Prompt
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tokenizers")
@@ -128,3 +133,14 @@ def test_threads_are_those_that_torch_would_take(monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setenv("OMP_NUM_THREADS", wanted)
         assert threads() == expected
+
+
+def test_its_folder_is_a_judge_that_no_other_tool_can_ask(copy: Path) -> None:
+    checklist = load_checklist(SCORER / "checklist.yaml")
+    KeptJudge(THIS_FOLDER, Prompt("{input} {output} {question}"), checklist, threshold=0.5).save(copy)
+    judge = load_judge(copy)
+    assert judge.model == str(copy) and judge.checklist == checklist
+    found = judge.evaluate(SCORER / "examples.jsonl", no_cache=True)
+    assert [each.p_yes for each in found.verdicts] == said(copy)
+    with pytest.raises(InputError, match="is a trained scorer, which no other tool can ask"):
+        export_judge(copy, "python")
