@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation.evaluate import evaluate
+from askance.evaluation.judge_file import load_judge
 from askance.models.download import pulled
 from askance.models.embedded_models import MODELS
 from askance.models.trained.bases import find_base
@@ -63,6 +64,7 @@ def test_lora_learns_the_teacher_and_people(trained: TrainResult) -> None:
     assert {each.name for each in place.iterdir()} == {
         "adapter_model.safetensors",
         "adapter_config.json",
+        "judge.yaml",
         "prompt.md",
         "scorer.json",
         "train.json",
@@ -80,6 +82,8 @@ def test_it_is_asked_as_a_judge_is_and_reads_the_prompt(trained: TrainResult, tm
         for each in found.verdicts
     ]
     assert sum(right) / len(right) > 0.9
+    as_judge = load_judge(place).evaluate(examples, no_cache=True)
+    assert [each.p_yes for each in as_judge.verdicts] == [each.p_yes for each in found.verdicts]
     alone = evaluate(examples[:1], model=place, checklist=CHECKLIST, prompt=PROMPT, no_cache=True)
     assert [each.p_yes for each in alone.verdicts] == pytest.approx(
         [each.p_yes for each in found.verdicts[:2]], abs=2e-6
