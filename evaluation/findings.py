@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ..stats.phi import Pair
 from .diagnosis import Diagnosis, Finding, FindingKind, QuestionDiagnosis
@@ -99,28 +99,19 @@ def _mirrored(pairs: Sequence[Pair], faults: Collection[str]) -> str:
 
 def _unstable(found: Diagnosis) -> Iterator[Finding]:
     those = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
-    shares = ", ".join(f"{question.id} ({question.flips:.0%})" for question in those[:_MOST])
-    text = (
-        f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the repeats: "
-        f"{shares}{_more(those)}."
-    )
+    shares = _listed(those, lambda question: f"{question.flips:.0%}")
+    text = f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the repeats: {shares}."
     yield from _finding("unstable", those, found, text)
 
 
 def _missing(found: Diagnosis) -> Iterator[Finding]:
     low = [each for each in found.questions if each.coverage.asked and each.coverage.share < LOW_COVERAGE]
-    shares = ", ".join(f"{question.id} ({question.coverage.share:.0%})" for question in low[:_MOST])
-    text = (
-        f"{_verb(low, 'was', 'were')} often not answered; an example without an answer has no score: "
-        f"{shares}{_more(low)}."
-    )
+    shares = _listed(low, lambda question: f"{question.coverage.share:.0%}")
+    text = f"{_verb(low, 'was', 'were')} often not answered; an example without an answer has no score: {shares}."
     yield from _finding("coverage", low, found, text)
     unasked = [question for question in found.questions if question.unasked]
-    shares = ", ".join(f"{question.id} ({question.unasked})" for question in unasked[:_MOST])
-    text = (
-        f"{_verb(unasked, 'has', 'have')} no verdict at all on some of the {found.examples} examples: "
-        f"{shares}{_more(unasked)}."
-    )
+    shares = _listed(unasked, lambda question: f"{question.unasked}")
+    text = f"{_verb(unasked, 'has', 'have')} no verdict at all on some of the {found.examples} examples: {shares}."
     yield from _finding("unasked", unasked, found, text)
 
 
@@ -151,8 +142,10 @@ def _verb(those: Sequence[QuestionDiagnosis], one: str, several: str) -> str:
     return one if len(those) == 1 else several
 
 
-def _listed(those: Sequence[QuestionDiagnosis]) -> str:
-    return ", ".join(question.id for question in those[:_MOST]) + _more(those)
+def _listed(those: Sequence[QuestionDiagnosis], figure: Callable[[QuestionDiagnosis], str] | None = None) -> str:
+    """The first of them, each with a figure where there is one, and how many more there are."""
+    shown = [each.id if figure is None else f"{each.id} ({figure(each)})" for each in those[:_MOST]]
+    return ", ".join(shown) + _more(those)
 
 
 def _named(pairs: Sequence[Pair]) -> str:

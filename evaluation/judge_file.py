@@ -36,7 +36,7 @@ from .pass_fail import FIGURES
 
 if TYPE_CHECKING:
     from ..memory.result_file import RunRecord
-    from ..memory.result_parts import MeasureRecord, SideRecord, StatisticRecord
+    from ..memory.result_parts import MeasureRecord, StatisticRecord
     from ..models.base import Model
     from ..prompts.shown import Shows
 
@@ -215,8 +215,8 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
         figures=JudgeFigures(
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
-            validation=_accepted_on(best, best.validation),
-            test=_accepted_on(best, best.test),
+            validation=accepted_on(best.validation, best.reason),
+            test=accepted_on(best.test, best.reason),
         ),
         origins=_origins(result, start, checklist),
         made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
@@ -280,10 +280,11 @@ def _judge_of_files(path: Path) -> KeptJudge:
     return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"), str(path))
 
 
-def _accepted_on(side: SideRecord, row: MeasureRecord | None) -> AcceptedOn:
+def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:
+    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that is so."""
     if row is None:
-        return AcceptedOn(spearman=None, n=0, reason=side.reason or "it was not judged")
-    low, high, spearman = (None if each is None else round(each, 4) for each in (row.low, row.high, row.spearman))
+        return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
+    low, high, spearman = (_short(each) for each in (row.low, row.high, row.spearman))
     figures: dict[str, Any] = {name: _figure(found) for name in FIGURES if (found := getattr(row, name)) is not None}
     return AcceptedOn(spearman=spearman, n=row.n, low=low, high=high, reason=row.reason, **figures)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.kept_judge import THIS_FOLDER, AcceptedOn, JudgeFigures, KeptJudge, MeasuredFigure
-from ..evaluation.pass_fail import FIGURES, figures_of, pass_labels, threshold_for
+from ..evaluation.judge_file import accepted_on
+from ..evaluation.kept_judge import THIS_FOLDER, JudgeFigures, KeptJudge
+from ..evaluation.pass_fail import figures_of, pass_labels, threshold_for
 from ..evaluation.scoring import human_targets, measure, score_examples
+from ..memory.result_parts import MeasureRecord
 from ..prompts.examples import human_dimensions
 
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import VerdictColumns
     from .options import TrainOptions
-
-DIGITS = 4
 
 
 def scorer_judge(
@@ -55,20 +55,8 @@ def scorer_judge(
         judge |= {"threshold": fitted.value, "threshold_of": people.dimensions}
     figures = {}
     for name, part in parts.items():
-        found = measure(scores[name], people, part, **sampling).overall
-        agreed = {each: _short(found[each]) for each in ("spearman", "low", "high")}
-        row: dict[str, Any] = agreed | {"n": found["n"], "reason": found.get("reason")}
+        row = dict(measure(scores[name], people, part, **sampling).overall)
         if labels is not None and "threshold" in judge:
-            at_it = figures_of(scores[name], part, people, labels, judge["threshold"], **sampling)
-            row |= {each: _figure(at_it[each]) for each in FIGURES}
-        figures[name] = AcceptedOn(**row)
+            row |= figures_of(scores[name], part, people, labels, judge["threshold"], **sampling)
+        figures[name] = accepted_on(MeasureRecord.model_validate(row))
     return KeptJudge(**judge, figures=JudgeFigures(reference="human", **figures))
-
-
-def _figure(row: dict[str, Any]) -> MeasuredFigure:
-    short = {name: _short(row[name]) for name in ("value", "low", "high")}
-    return MeasuredFigure(**short, n=row["n"], reason=row.get("reason"))
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)

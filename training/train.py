@@ -248,7 +248,8 @@ class TrainJob:
             shown.say(f"Note: {each}.")
         groups = groups_of(self.examples, self.preferences)
         tested = self._whole("test", groups)
-        rated = rated_validation(self._whole("validation", groups), self.checklist, mixture)
+        validation = self._whole("validation", groups)
+        rated = rated_validation(validation, self.checklist, mixture)
         alone = people_alone(mixture, len(rated), settings)
         _check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
         others = {"base": self._said(network, tested)}
@@ -266,7 +267,7 @@ class TrainJob:
                 shown.say(f"Note: {dpo_left_out(reasons)}.")
         shown.phase("looking at test")
         cut_off = {"share": cut, "longest": most}
-        result = self._measured(network, curve, mixture, trust, reasons, groups, tested, others, remarks, cut_off)
+        result = self._measured(network, curve, mixture, trust, reasons, validation, tested, others, remarks, cut_off)
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(folder, ignore_errors=True)
         return network, result
@@ -351,7 +352,7 @@ class TrainJob:
         learned: Mixture,
         trust: Mapping[str, Any] | None,
         reasons: Mapping[str, Any] | None,
-        groups: Mapping[str, str],
+        validation: Sequence[Example],
         tested: Sequence[Example],
         others: Mapping[str, VerdictColumns],
         remarks: Sequence[str],
@@ -384,7 +385,7 @@ class TrainJob:
             lambda examples: verdicts_of(reader, examples, self.checklist, file),
             self.checklist,
             self.prompt or load_prompt(default_prompt(self.examples)),
-            self._whole("validation", groups),
+            validation,
             tested,
             settings,
         )

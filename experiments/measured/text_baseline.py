@@ -18,7 +18,7 @@ from ...memory.embedders import embedder
 from ...prompts.examples import Example, load_examples
 from ..command_line import RESULTS, says_errors, write_result
 from .learned_questions import DATA, MORE
-from .peers.beside import task_of
+from .peers.beside import label_of, task_of
 from .peers.runs import figures
 
 RESULT = RESULTS / "text_baseline.json"
@@ -51,14 +51,14 @@ def classified(data: str, seed: int, reading: str) -> dict[str, Any]:
     from sklearn.model_selection import GridSearchCV
 
     task = task_of(data, seed)
-    texts, labels = _texts(task.learn), [each.human_score("overall") for each in task.learn]
+    texts, labels = _texts(task.learn), [label_of(each) for each in task.learn]
     features = READINGS[reading](texts)
     search = GridSearchCV(LogisticRegression(max_iter=2000), {"C": PENALTIES}, cv=FOLDS, scoring="roc_auc")
     search.fit(features(texts), labels)
 
     def tested(examples: Sequence[Example]) -> dict[str, Any]:
         said = search.decision_function(features(_texts(examples)))
-        wanted = {each.id: float(each.human_score("overall") or 0.0) for each in examples}
+        wanted = {each.id: label_of(each) for each in examples}
         return figures(dict(zip(wanted, map(float, said), strict=True)), wanted)
 
     return {

@@ -84,11 +84,12 @@ def task_of(data: str, seed: int) -> Task:
     )
     parts = split_examples(job, strata_of_people(job))
     learn = {each.id for each in (*parts.development, *parts.validation)}
-    labels = {each.id: _label(each) for each in parts.test}
+    labels = {each.id: label_of(each) for each in parts.test}
     return Task(tuple(each for each in job.examples if each.id in learn), tuple(parts.test), labels)
 
 
-def _label(example: Example) -> float:
+def label_of(example: Example) -> float:
+    """1 where people passed it, 0 where they failed it; all of these data have a label."""
     score = example.human_score("overall")
     assert score in (0.0, 1.0), f"{example.id}: {score}"
     return score
@@ -96,7 +97,7 @@ def _label(example: Example) -> float:
 
 def task_file(task: Task, method: str, environment: str, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What a peer's script reads, but for the server's address."""
-    learn = [_shown(each) | {"passed": bool(_label(each)), "comment": _comment(each)} for each in task.learn]
+    learn = [_shown(each) | {"passed": bool(label_of(each)), "comment": _comment(each)} for each in task.learn]
     return {
         "method": method,
         "model": model,
