@@ -25,6 +25,7 @@ EXPORT_TOOLS := deepeval
 SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
 TRAIN := .venv-train
 TRAIN_EXTRAS := local,scorer,train
+TRAIN_TESTS := tests/training $(addprefix tests/experiments/reproduce/,test_lmunit_training.py test_lmunit_rationales.py)
 # promptfoo comes from npm with a Node of its own, without what its hundred providers need; half a gigabyte all the same.
 PROMPTFOO := promptfoo@0.123.1
 PROMPTFOO_PLACE := .promptfoo
@@ -85,7 +86,7 @@ endef
 $(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis,the packages that askance has bridges to (about 1 GB)))
 $(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',psycopg))
 $(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
-$(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]',torch and transformers (about 1 GB)))
+$(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]' pytest-xdist,torch and transformers (about 1 GB)))
 
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
@@ -113,7 +114,7 @@ test-ray: $(RAY)/.ready
 
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
-	@$(TRAIN)/bin/python -m pytest tests/training
+	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(SIDE_BY_SIDE) $(TRAIN_TESTS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .items import TrainingItem
     from .mixture import Mixture
     from .options import TrainOptions
+    from .trainer import LossCurve
 
 RATIONALES_FILE = "rationales.jsonl"
 RATE_SHARE = 0.1
@@ -237,33 +238,16 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
     return found, seconds
 
 
-def improve(
-    network: CausalNetwork,
-    writing: Writing,
-    mixture: Mixture,
-    groups: Mapping[str, str],
-    settings: TrainOptions,
-    places: tuple[Path, Path],
-    fingerprint: str,
-    watcher: Watcher,
-) -> dict[str, Any]:
-    """Draw rationales, make pairs of them and train on these; the network has the better weights of before and after.
-
-    Args:
-        network: Trained to score.
-        writing: The cases.
-        mixture: All data.
-        groups: The document of each unit.
-        settings: How.
-        places: The file of what is drawn, and the folder of the checkpoints.
-        fingerprint: Of the training.
-        watcher: Told how the work goes on.
+def draw_pairs(
+    network: CausalNetwork, writing: Writing, mixture: Mixture, settings: TrainOptions, file: Path, watcher: Watcher
+) -> tuple[dict[str, Any], list[RationalePair]]:
+    """Draw rationales and make pairs of them; see :func:`draw`.
 
     Returns:
-        As in ``train.json``: what was drawn, how many of it ended right, how many pairs that made, and how DPO went; ``dpo`` None with
-        a ``reason`` where it was left out.
+        As in ``train.json``: what was drawn, how many of it ended right and how many pairs that made, with a ``reason`` where there
+        is none; and the pairs.
     """
-    drawn, seconds = draw(network, writing.cases, writing.written, settings, places[0], watcher)
+    drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
     pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
     ends = Counter(_end(case, each) for case, mine in zip(writing.cases, drawn, strict=True) for each in mine)
     found = {
@@ -279,13 +263,34 @@ def improve(
         "kept": "before",
         "dpo": None,
     }
-    if not pairs:
-        return found | {"reason": "; ".join(_why_no_pair(found, settings))}
+    return found | ({} if pairs else {"reason": "; ".join(_why_no_pair(found, settings))}), pairs
+
+
+def prefer(
+    network: CausalNetwork,
+    pairs: Sequence[RationalePair],
+    mixture: Mixture,
+    groups: Mapping[str, str],
+    settings: TrainOptions,
+    folder: Path,
+    fingerprint: str,
+    watcher: Watcher,
+) -> LossCurve:
+    """DPO on pairs; the network has the better weights of before and after.
+
+    Args:
+        network: Trained to score.
+        pairs: What is learned from.
+        mixture: All data.
+        groups: The document of each unit.
+        settings: How.
+        folder: Of the checkpoints.
+        fingerprint: Of the training.
+        watcher: Told how the work goes on.
+    """
     watcher.phase("reading rationales")
     objective = RationaleObjective(network, pairs, mixture.validation, settings)
-    curve = Trainer(objective, groups, settings, places[1], fingerprint, rate_share=RATE_SHARE).run(watcher)
-    kept = "after" if curve.best_epoch else "before"
-    return found | {"kept": kept, "dpo": curve.to_dict(), "cpu_seconds": seconds + curve.cpu_seconds}
+    return Trainer(objective, groups, settings, folder, fingerprint, rate_share=RATE_SHARE).run(watcher)
 
 
 def _end(case: RationaleCase, drawn: Drawn) -> str:

@@ -23,6 +23,7 @@ from ..optimizer.weights.judged_pairs import load_pairs
 from ..prompts.checklist import load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import human_dimensions
 from ..prompts.prompt import load_prompt
 from ..prompts.rows import read_object, write_whole
 from .contrasts import buy_contrasts
@@ -34,9 +35,9 @@ from .mixture import PARTS, check_lengths, divided, gather, groups_of
 from .objectives import ScoreObjective
 from .onnx_file import has_onnx, write_onnx
 from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions
-from .rationales import RATIONALES_FILE, Writing, buy_rationales, improve, rationale_cases
+from .rationales import RATIONALES_FILE, Writing, buy_rationales, draw_pairs, prefer, rationale_cases
 from .scorer_judge import scorer_judge
-from .trained import RESULT_FILE, SCHEMA, TrainResult, dpo_left_out
+from .trained import RESULT_FILE, SCHEMA, WITHOUT_DPO, TrainResult, dpo_left_out
 from .trainer import Trainer
 from .trust import NOT_KEPT, compared, people_alone, rated_validation
 
@@ -261,10 +262,9 @@ class TrainJob:
             others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
         reasons = None
         if self.writing is not None:
-            places, causal = (self.output / RATIONALES_FILE, folder / DPO), cast("CausalNetwork", network)
-            reasons = improve(causal, self.writing, mixture, groups, settings, places, self.fingerprint, shown)
-            if "reason" in reasons:
-                shown.say(f"Note: {dpo_left_out(reasons)}.")
+            reasons = self._reasoned(
+                cast("CausalNetwork", network), self.writing, mixture, groups, tested, others, shown
+            )
         shown.phase("looking at test")
         cut_off = {"share": cut, "longest": most}
         result = self._measured(network, curve, mixture, trust, reasons, validation, tested, others, remarks, cut_off)
@@ -333,9 +333,39 @@ class TrainJob:
             return network, curve, self.mixture, found, other
         return other, learned, alone, found, network
 
-    def _said(self, network: Network, examples: Sequence[Example]) -> VerdictColumns:
+    def _reasoned(
+        self,
+        network: CausalNetwork,
+        writing: Writing,
+        mixture: Mixture,
+        groups: Mapping[str, str],
+        tested: Sequence[Example],
+        others: dict[str, VerdictColumns],
+        shown: Watcher,
+    ) -> dict[str, Any]:
+        """Rationales drawn and preferred, as in ``train.json``; where DPO is kept, what the network says without it is put into ``others``."""
+        found, pairs = draw_pairs(network, writing, mixture, self.settings, self.output / RATIONALES_FILE, shown)
+        if not pairs:
+            shown.say(f"Note: {dpo_left_out(found)}.")
+            return found
+        is_rated = bool(human_dimensions(tested, self.checklist))
+        before = self._said(network, tested if is_rated else [], self._answers)
+        folder = self.output / CHECKPOINTS / DPO
+        curve = prefer(network, pairs, mixture, groups, self.settings, folder, self.fingerprint, shown)
+        if curve.best_epoch:
+            others[WITHOUT_DPO] = before
+        took = found["cpu_seconds"] + curve.cpu_seconds
+        return found | {"kept": "after" if curve.best_epoch else "before", "dpo": curve.to_dict(), "cpu_seconds": took}
+
+    @property
+    def _answers(self) -> int | None:
+        """Tokens of the rationale that the scorer writes before each answer at most; None where it answers at once."""
+        settings = self.settings
+        return settings.rationale_tokens if settings.rationales and settings.answer_with == "rationale" else None
+
+    def _said(self, network: Network, examples: Sequence[Example], answers: int | None = None) -> VerdictColumns:
         """A network's verdicts, before calibration."""
-        return verdicts_of(ScorerReader(network, _text_of(self.prompt)), examples, self.checklist)
+        return verdicts_of(ScorerReader(network, _text_of(self.prompt), answers), examples, self.checklist)
 
     def _whole(self, part: str, groups: Mapping[str, str]) -> list[Example]:
         """The examples of a part; those that must not be divided are one document."""
@@ -360,8 +390,7 @@ class TrainJob:
     ) -> TrainResult:
         """The scorer written down, with what it is worth on test."""
         settings, mixture = self.settings, self.mixture
-        text_of, most = _text_of(self.prompt), settings.rationale_tokens
-        answers = most if settings.rationales and settings.answer_with == "rationale" else None
+        text_of, answers = _text_of(self.prompt), self._answers
         reader = ScorerReader(network, text_of, answers)
         slope, shift, why = fit_calibration(reader, learned.validation)
         network.save(self.output)
@@ -393,7 +422,7 @@ class TrainJob:
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
         figures = figures_on_test(reader, *of_test)
         if reasons is not None:
-            other = ScorerReader(network, text_of, most if answers is None else None)
+            other = ScorerReader(network, text_of, settings.rationale_tokens if answers is None else None)
             reasons = {**reasons, "otherwise": figures_on_test(other, *of_test)}
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})

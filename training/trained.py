@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "askance.train/1"
 RESULT_FILE = "train.json"
-_OTHERS = {"people_alone": "scorer from people alone", "with_verdicts": "scorer with the verdicts"}
+WITHOUT_DPO = "without_dpo"
+_OTHERS = {
+    "people_alone": "scorer from people alone",
+    "with_verdicts": "scorer with the verdicts",
+    WITHOUT_DPO: "scorer before DPO",
+}
 """A scorer that was not kept, by its name in the figures on test."""
 _WHOSE = {"teacher": "its teacher's", "base": "its base's"} | {
     name: f"that of the {each}" for name, each in _OTHERS.items()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...models.base import Model
 from ...prompts.checklist import Checklist
 from ...prompts.examples import Example
 from ...stats.resampling import Resampling
@@ -31,10 +32,16 @@ def train_scorer(
     weights: tuple[float, float, float],
     verdicts: Any = None,
     pairs: Any = None,
+    author: Model | None = None,
 ) -> Any:
-    """A scorer as the command line wants it, its losses weighed by ``weights``; see :func:`askance.training.train.train`."""
+    """A scorer as the command line wants it, its losses weighed by ``weights``; see :func:`askance.training.train.train`.
+
+    An ``author`` writes contrasts, where the preference loss has a weight, and judges them.
+    """
     names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
     settings = {name: getattr(given, name) for name in names}
+    if author is not None and weights[2]:
+        settings |= {"writer": author, "judge_model": author, "contrasts": given.contrasts, "no_cache": True}
     return train(
         examples,
         checklist=checklist,

@@ -1,34 +1,45 @@
-"""A judge of the simulated world distilled into a scorer, with each loss alone and with all three; nothing in it is real.
+"""A judge of the simulated world distilled into a scorer, by losses and by data; nothing in it is real.
 
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
+    python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 --pairs 300 --contrasts 400 --mixes -o mixes.json
 
 The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of those that
 are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults and takes harmless
 things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also said which of two outputs for one
-article is better, of articles that nobody judged: as in LMUnit, each loss then has something that the others have not.
+article is better, of articles that nobody judged: as in LMUnit, each loss then has something that the others have not. With
+``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge says whether they do.
+
+Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of them (Table 3). The
+paper mixes other people's data sets; its kinds are direct scores and preferences, with and without what a model made up.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from ...evaluation.evaluate import evaluate
 from ...evaluation.scoring import score_examples
+from ...models.base import Answer, Request
 from ...models.trained.network import open_network
 from ...models.trained.scorer_file import read_scorer
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...stats.differences import difference_dict, paired_difference
 from ...testing import SimulatedJudge, SimulatedWorld
+from ...testing.scripted import as_answer
 from ...testing.simulated import DIMENSION
+from ...testing.simulated_texts import TOPICS
+from ...training.contrasts import GRADES
 from ...training.measured import ScorerReader, verdicts_of
 from .lmunit_scorers import ALL, ARMS, by_document, train_scorer, training_of
 
-ALONE = "all three, people alone"
-"""Beside a simulated judge: without its verdicts."""
 RATED = 0.2
 """Share of the simulated outputs for training that people rated."""
 TO_A_DOCUMENT = 3
@@ -39,8 +50,72 @@ ERRORS = (4, 2)
 """Kinds of faults that a judge with errors does not see, and kinds of harmless things that it takes for faults."""
 
 
+@dataclass(frozen=True)
+class Mix:
+    """What a scorer learns from, and by which losses."""
+
+    ratings: bool = True
+    verdicts: bool = True
+    pairs: bool = True
+    synthetic: bool = True
+    weights: tuple[float, float, float] = ARMS[ALL]
+
+
+ALONE = "all three, people alone"
+"""Beside a simulated judge: without its verdicts."""
+FULL = "all of it"
+DIRECT, PREFERENCES = (1.0, 1.0, 0.0), ARMS["preference"]
+MIXES = {
+    "ratings": Mix(verdicts=False, pairs=False, synthetic=False, weights=DIRECT),
+    "ratings and verdicts": Mix(pairs=False, synthetic=False, weights=DIRECT),
+    "pairs": Mix(ratings=False, verdicts=False, synthetic=False, weights=PREFERENCES),
+    "synthetic pairs": Mix(ratings=False, verdicts=False, pairs=False, weights=PREFERENCES),
+    "pairs and synthetic pairs": Mix(ratings=False, verdicts=False, weights=PREFERENCES),
+    "ratings, verdicts and pairs": Mix(synthetic=False),
+    FULL: Mix(),
+}
+"""The rows of Table 3 that such a world has."""
+
+
+class SimulatedAuthor:
+    """Rewrites outputs of a simulated world as it is asked to, and judges what has no id in its text, as its judge would."""
+
+    def __init__(self, judge: SimulatedJudge) -> None:
+        """Its world is the judge's."""
+        self.judge = judge
+        self.name, self.identity, self.slots = judge.name, judge.identity, judge.slots
+
+    async def answer(self, request: Request) -> Answer:
+        """An output for a grade, or a verdict.
+
+        Raises:
+            ValueError: It is asked for something else.
+        """
+        *before, (role, text) = request.messages
+        if (asked := _REWRITE.search(text)) is not None:
+            return as_answer(_rewritten(asked["output"], text), request)
+        named = _OUTPUT.sub(lambda found: f"Summary [s{crc32(found[0].encode()):08x}]: {found[0]}", text)
+        return await self.judge.answer(replace(request, messages=(*before, (role, named))))
+
+
+_OUTPUT = re.compile(r"^[\w ]+\.$", re.MULTILINE)
+_REWRITE = re.compile(r"\nThe output:\n<\w+>\n(?P<output>[\w ]+)\.\n")
+
+
+def _rewritten(output: str, asked: str) -> str:
+    """The signs of an output, that of the topic which is asked about replaced: a fault, what only looks like one, or nothing."""
+    topic = next(each for each in TOPICS if each.question in asked)
+    own = {kind.sign for kind in topic.kinds}
+    signs = [each for each in output.split() if each not in own and each != "plain"]
+    grade = next(number for number, words in enumerate(GRADES) if words in asked)
+    if grade < len(GRADES) - 1:
+        kinds = [each for each in topic.of(faults=grade < len(GRADES) // 2) if each.sign not in output.split()]
+        signs += [random.Random(f"{output}/{grade}").choice(kinds).sign] if kinds else []
+    return f"{' '.join(signs) or 'plain'}."
+
+
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """A simulated judge distilled: the scorer's and its teacher's correlation with simulated people.
+    """A simulated judge distilled: the scorers' and its teacher's correlation with simulated people, and with the truth.
 
     Raises:
         InputError: Bad settings.
@@ -48,6 +123,8 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     errors = (0, 0) if given.errors is None else tuple(given.errors) or ERRORS
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
+    if given.mixes and not (given.pairs and given.contrasts):
+        raise InputError("--mixes needs --pairs and --contrasts: they are what is mixed.")
     blind, punished = errors
     try:
         world = SimulatedWorld(size=given.size, seed=given.seed, blind=blind, punished=punished)
@@ -59,40 +136,55 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         examples.append(Example.model_validate(row | {"input": document, "metadata": {"document": document}}))
     judge = SimulatedJudge(world, perfect=given.errors is None)
     judged = evaluate(examples, checklist=world.checklist, model=judge, no_cache=True)
-    pairs = compared(world, given.pairs) or None
+    pairs, author = compared(world, given.pairs) or None, SimulatedAuthor(judge)
     divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
     test = [each for each in divided if each.metadata["split"] == "test"]
     rows: list[dict[str, Any]] = []
     scores: dict[str, list[float | None]] = {}
     teacher: Mapping[str, Any] = {}
-    of_world = f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{blind}-{punished}-{given.pairs}"
-    for name in [*given.arms, ALONE]:
+    of_world = (
+        f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{blind}-{punished}-{given.pairs}-{given.contrasts}"
+    )
+    losses = {name: Mix(weights=ARMS[name]) for name in given.arms}
+    mixes, whole = (MIXES, FULL) if given.mixes else ({**losses, ALONE: Mix(verdicts=False)}, ALL)
+    for name, mix in mixes.items():
         folder = place / f"{of_world}-{name.replace(' ', '-')}"
-        verdicts, weights = (None, ARMS[ALL]) if name == ALONE else (judged.verdicts, ARMS[name])
-        found = train_scorer(given, divided, world.checklist, folder, given.seed, weights, verdicts, pairs).data
+        found = train_scorer(
+            given,
+            divided if mix.ratings else [_unrated(each) for each in divided],
+            world.checklist,
+            folder,
+            given.seed,
+            mix.weights,
+            judged.verdicts if mix.verdicts else None,
+            pairs if mix.pairs else None,
+            author if mix.synthetic and given.contrasts else None,
+        ).data
         people, file = found["test"]["people"], read_scorer(folder)
         teacher = people.get("teacher", teacher)
         rows.append(
-            {"scorer": name, **people["scorer"], "kept": people["scorer"]["spearman"] / teacher["spearman"]}
-            | {"verdicts": found["test"].get("verdicts"), "calibration": found["calibration"], **training_of(found)}
+            {"scorer": name, **people["scorer"], "verdicts": found["test"].get("verdicts")}
+            | {"calibration": found["calibration"], **training_of(found)}
         )
         said = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
         scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
+    for row in rows:
+        row["kept"] = row["spearman"] / teacher["spearman"] if teacher else None
     ahead = {}
-    if ALL in scores:
+    if whole in scores:
         rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
         ahead = {
-            f"{ALL} beyond": {
+            f"{whole} beyond": {
                 other: {
-                    what: difference_dict(paired_difference(other_scores, scores[ALL], wanted, by_document(test)))
+                    what: difference_dict(paired_difference(other_scores, scores[whole], wanted, by_document(test)))
                     for what, wanted in (("people", rated), ("truth", truth))
                 }
                 for other, other_scores in scores.items()
-                if other != ALL
+                if other != whole
             }
         }
     about = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
-    about |= {"outputs": given.size, "teacher": teacher}
+    about |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
     return {**about, "rows": rows, **ahead}
 
 
@@ -120,6 +212,11 @@ def _part_rated(example: Example, document: int) -> Example:
     unrated = part == "development" and document // 6 % round(1 / RATED) != 0
     shown = {"output": _said(example.output or ""), "metadata": {**example.metadata, "split": part}}
     return example.model_copy(update=shown | ({"human": {}} if unrated else {}))
+
+
+def _unrated(example: Example) -> Example:
+    """Without people's scores where it is learned from."""
+    return example.model_copy(update={"human": {}}) if example.metadata["split"] == "development" else example
 
 
 def _said(output: str) -> str:

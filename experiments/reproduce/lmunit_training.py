@@ -336,6 +336,10 @@ def _parser() -> argparse.ArgumentParser:
         "for faults; default: {} {}".format(*ERRORS),
     )
     made.add_argument("--pairs", type=int, default=0, help="pairs of further outputs that simulated people compared")
+    made.add_argument(
+        "--contrasts", type=int, default=0, help="questions with an output that a simulated author rewrites"
+    )
+    made.add_argument("--mixes", action="store_true", help="each kind of simulated data and mixes of them: Table 3")
     made.add_argument("--folder", type=Path, help="keep the scorers there; what is there is not trained again")
     made.add_argument("--epochs", type=int, default=3)
     made.add_argument("--batch-size", type=int, default=25)

@@ -182,6 +182,7 @@ def test_what_was_drawn_adds_up_and_the_better_weights_are_kept(trained: TrainRe
     losses = [each["loss"] for each in found["dpo"]["validation"]]
     assert found["dpo"]["best_epoch"] == losses.index(min(losses))
     assert found["kept"] == ("after" if losses.index(min(losses)) else "before")
+    assert ("without_dpo" in trained.data["test"]["people"]) == (found["kept"] == "after")
     assert found["given"] > 0 and not (place / "checkpoints").exists()
     part = trained.data["mixture"]["rows"]
     assert sum(each["training"] for each in part if each["kind"] == "rationale") == found["given"]

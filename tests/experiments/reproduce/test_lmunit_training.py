@@ -1,7 +1,8 @@
-"""LMUnit's Table 2 on a network of one layer: what is tested on was not learned from, and every row is there."""
+"""LMUnit's Tables 2 and 3 on a network of one layer: what is tested on was not learned from, and every row is there."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import pytest
 
 from askance.experiments.reproduce import lmunit_scorers, lmunit_training
 from askance.experiments.reproduce.lmunit_scorers import ARMS
-from askance.experiments.reproduce.lmunit_simulated import compared
+from askance.experiments.reproduce.lmunit_simulated import SimulatedAuthor, compared
 from askance.experiments.reproduce.lmunit_training import nearest
-from askance.models.base import Request
+from askance.models.base import Parameters, Request, make_request
 from askance.prompts.errors import InputError
-from askance.testing import SimulatedWorld
+from askance.testing import SimulatedJudge, SimulatedWorld
 from askance.testing.scripted import ScriptedModel
+from askance.training.contrasts import GRADES
 
 from ...training.conftest import tiny_base
 
@@ -161,6 +163,50 @@ def test_people_compare_outputs_that_nobody_judged(tmp_path: Path, tiny_base: Pa
     assert (found["unseen"], found["punished"], found["pairs"]) == (2, 0, 30)
     said, compared_too, _ = (each["training_items"] for each in found["rows"])
     assert compared_too["preference"] > 0 and said["verdict"] > 200
+
+
+def test_an_author_rewrites_for_a_grade_and_judges_what_has_no_id() -> None:
+    world = SimulatedWorld(size=3, judge_noise=0, wobble=0)
+    author = SimulatedAuthor(SimulatedJudge(world, perfect=True))
+    question, *_ = world.checklist.questions
+
+    def ask(text: str, system: str = "") -> str:
+        request = make_request(author.identity, [("user", f"{system}{text}")], Parameters(20))
+        return asyncio.run(author.answer(request)).text
+
+    def rewritten(grade: int) -> str:
+        of = f"The output:\n<oak>\nn1 f2.\n</oak>\n\nQuestion: {question.text}\n\nRewrite it so that the reader {GRADES[grade]}"
+        return ask(of, "What was asked for:\nAn article.\n\n")
+
+    def judged(output: str) -> str:
+        return ask(f"Output:\n<oak>\n{output}\n</oak>\n\nQuestion: {question.text}\nAnswer with one word: yes or no.")
+
+    assert rewritten(4) == "f2." and rewritten(2) == "f2 n9." and rewritten(0) in ("f2 n2.", "f2 n3.")
+    assert [judged(rewritten(each)) for each in (0, 2, 4)] == ["No", "Yes", "Yes"]
+
+
+def test_each_kind_of_data_is_learned_from_alone_and_with_others(tmp_path: Path, tiny_base: Path) -> None:
+    pytest.importorskip("torch")
+    small = ("simulated", "--size", "120", "--base", str(tiny_base), "--errors", "2", "0")
+    found = run(tmp_path, *small, "--pairs", "30", "--contrasts", "24", "--mixes")
+    learned = {row["scorer"]: row["training_items"] for row in found["rows"]}
+    assert {name: [*each] for name, each in learned.items()} == {
+        "ratings": ["rating"],
+        "ratings and verdicts": ["rating", "verdict"],
+        "pairs": ["preference"],
+        "synthetic pairs": ["preference"],
+        "pairs and synthetic pairs": ["preference"],
+        "ratings, verdicts and pairs": ["rating", "verdict", "preference"],
+        "all of it": ["rating", "verdict", "preference"],
+    }
+    pairs, made, both, without, whole = ([*learned.values()][place]["preference"] for place in range(2, 7))
+    assert 0 < made == both - pairs == whole - without
+    assert {*found["all of it beyond"]} == {*learned} - {"all of it"}
+
+
+def test_mixes_need_what_is_mixed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lmunit_training.main(["simulated", "--mixes", "--pairs", "3"]) == 2
+    assert "--mixes needs --pairs and --contrasts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("errors", "said"), [(["3"], "takes two numbers"), (["99", "0"], "99 0: blind must be")])

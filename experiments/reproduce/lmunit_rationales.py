@@ -1,0 +1,173 @@
+"""LMUnit's Table 4 on a base of 135 million numbers: does it score better where it says why, and after DPO? The data are made up.
+
+    python -m askance.experiments.reproduce.lmunit_rationales --folder DIR -o rationales.json
+
+Orders of three to five goods and answers that confirm them, some with one thing missing or another in its place; the question is
+whether everything is confirmed. A clerk who makes no mistake answers it and says of each thing whether it is there. One scorer learns
+from the clerk's answers, another from the reasons, too; that one is asked at once and after a rationale of its own, before and after DPO on
+rationales that it drew (some two hours of one core).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...evaluation.scoring import human_targets, measure, score_examples
+from ...models.trained.network import open_network
+from ...models.trained.scorer_file import read_scorer
+from ...prompts.checklist import Checklist, Question
+from ...prompts.examples import Example
+from ...prompts.prompt import Prompt
+from ...prompts.verdicts import Verdict, VerdictColumns
+from ...stats.differences import difference_dict, paired_difference
+from ...stats.resampling import Resampling
+from ...training.items import asked_with
+from ...training.measured import ScorerReader, verdicts_of
+from ...training.train import train
+from ..command_line import RESULTS, says_errors, write_result
+from .lmunit_scorers import training_of
+
+RESULT = RESULTS / "lmunit_rationales.json"
+_WORDS = (
+    "tea rice milk soap flour honey salt bread butter jam oats eggs beans corn plums nuts sugar cheese apples pears figs ham fish cream "
+    "yeast mint leeks onions garlic lemons"
+)
+GOODS = _WORDS.split()
+FEWEST, MOST = 3, 5
+"""Goods of an order."""
+QUESTION = Question(id="all", text="Does the answer confirm everything that was ordered?")
+CHECKLIST = Checklist(questions=(QUESTION,))
+PROMPT = Prompt("Read an order and the answer to it.")
+VALIDATION, TEST = 60, 80
+TOKENS = 40
+"""Of a rationale at most; one on five goods has some 25."""
+ANSWERS = "answers alone"
+REASONS = "answers and reasons"
+
+
+def order(number: int, part: str) -> tuple[Example, Verdict]:
+    """An order with the answer to it, and what the clerk says of it; half of the answers leave something out. People label those of test."""
+    chance = random.Random(f"0/{number}")
+    wanted = chance.sample(GOODS, chance.randint(FEWEST, MOST))
+    sent, is_right = list(wanted), chance.random() < 0.5
+    others = [each for each in GOODS if each not in wanted]
+    if not is_right:
+        sent.remove(chance.choice(sent))
+    if chance.random() < 0.5:
+        sent.append(chance.choice(others))
+    chance.shuffle(sent)
+    example = Example(
+        id=f"o{number:04d}",
+        input=f"Please send {_listed(wanted)}.",
+        output=f"We will send {_listed(sent)}.",
+        metadata={"split": part},
+        human={"overall": (float(is_right),)} if part == "test" else {},
+    )
+    why = ", ".join(f"{each} {'yes' if each in sent else 'no'}" for each in wanted)
+    return example, Verdict(
+        example.id, QUESTION.id, "made-up/clerk", "", is_right, float(is_right), "logprob", f"{why}."
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def made(size: int) -> tuple[list[Example], list[Verdict]]:
+    """So many examples for training and those of validation and test, which alone people passed or failed, with the clerk's verdicts."""
+    parts = [*size * ["development"], *VALIDATION * ["validation"], *TEST * ["test"]]
+    examples, verdicts = zip(*(order(number, part) for number, part in enumerate(parts)), strict=True)
+    return [*examples], [*verdicts]
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train both and ask them in every way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True, help="of the scorers; what is there is not trained again")
+    parser.add_argument("--base", default="smollm2-135m-instruct")
+    parser.add_argument("--size", type=int, default=160, help="orders to learn from")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--rationales", type=int, default=4, help="drawn for each order")
+    parser.add_argument("-o", "--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
+    write_result(given.output, {"command": f"python -m {__spec__.name} --folder DIR", **table(given)})
+    return 0
+
+
+def table(given: argparse.Namespace) -> dict[str, Any]:
+    """The rows: what each was trained on, how it is asked, and its agreement with the right answers on test."""
+    examples, verdicts = made(given.size)
+    test = [each for each in examples if each.metadata["split"] == "test"]
+    trainings = {}
+    said: dict[str, VerdictColumns] = {}
+    rows = []
+    for name, is_reasoned in ((ANSWERS, False), (REASONS, True)):
+        folder = given.folder / name.replace(" ", "-")
+        taught = verdicts if is_reasoned else [_without_reason(each) for each in verdicts]
+        reasoned = {"rationales": given.rationales, "rationale_tokens": TOKENS} if is_reasoned else {}
+        found = train(
+            examples,
+            checklist=CHECKLIST,
+            output=folder,
+            base=given.base,
+            prompt=PROMPT,
+            verdicts=VerdictColumns(taught),
+            epochs=given.epochs,
+            batch_size=given.batch_size,
+            learning_rate=given.learning_rate,
+            longest=192,
+            patience=9,
+            resamples=1000,
+            loss_weights=(1.0, 1.0, 0.0),
+            trust_verdicts=True,
+            progress=True,
+            **reasoned,
+        ).data
+        trainings[name] = training_of(found) | {"rationales": found.get("rationales")}
+        network = open_network(folder, read_scorer(folder))
+        for tokens in (None, TOKENS)[: 1 + is_reasoned]:
+            reader = ScorerReader(network, asked_with(PROMPT), tokens)
+            said[_way(name, tokens)] = verdicts_of(reader, test, CHECKLIST)
+        if "without_dpo" in found["test"]["people"]:
+            rows.append({"scorer": _way(name, TOKENS, "before DPO"), **found["test"]["people"]["without_dpo"]})
+            rows[-1]["dpo"] = found["test"]["beyond"]["without_dpo"]
+    targets = human_targets(test, CHECKLIST)
+    scores = {name: score_examples(test, CHECKLIST, each) for name, each in said.items()}
+    rows += [
+        {"scorer": name, **measure(each, targets, test, resamples=1000, seed=0).to_dict()}
+        for name, each in scores.items()
+    ]
+    wanted = [targets.overall(each.id) for each in test]
+    values = {name: [targets.score(one) for one in each] for name, each in scores.items()}
+    first, *others = values
+    beyond = {
+        name: difference_dict(paired_difference(values[first], values[name], wanted, Resampling(None, 1000, seed=0)))
+        for name in others
+    }
+    return {
+        "outputs": len(examples),
+        "base": given.base,
+        "rows": rows,
+        f"beyond {first}": beyond,
+        "trainings": trainings,
+    }
+
+
+def _way(name: str, tokens: int | None, when: str = "") -> str:
+    asked = "at once" if tokens is None else "after a rationale"
+    return ", ".join(each for each in (name, f"asked {asked}", when) if each)
+
+
+def _without_reason(verdict: Verdict) -> Verdict:
+    return Verdict(**{**verdict.to_dict(), "explanation": None})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
