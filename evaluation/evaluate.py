@@ -98,7 +98,9 @@ def prepare(
     if settings.own_questions:
         checklist = OWN
     elif checklist is None:
-        raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
+        raise InputError(
+            "The judge has nothing to ask: give a --checklist, --own-questions, or a --judge, which brings its own."
+        )
     return EvaluationJob(*load_inputs(data, checklist, prompt, settings), model, settings, evaluator)
 
 

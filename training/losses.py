@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.optimize import minimize_scalar
+
 from ..models.trained.torch_tools import torch_library
 
 if TYPE_CHECKING:
@@ -119,6 +122,36 @@ def mixed_loss(
             counts[name] = counts.get(name, 0.0) + item.weight
     total = sum(weight * sums[name] / counts[name] for name, weight in weight_of(weights).items() if name in sums)
     return total, {name: (float(sums[name].detach()), counts[name]) for name in sums}
+
+
+def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int]) -> list[tuple[float, float]]:
+    """S₁ - S₂ of each pair of which one output is preferred, the better one first, and the pair's weight."""
+    found = []
+    for item in items:
+        if item.kind == "preference" and item.target != 0.5:
+            one, other = (expected(side_levels(levels, side, row_of)) for side in (item.left, item.right))
+            better = float(one - other) * (1.0 if item.target > 0.5 else -1.0)
+            found.append((SCALE * len(item.left) * better, item.weight))
+    return found
+
+
+def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
+    """By how much the sum of -log sigmoid(k·(S₁ - S₂)) is lower with the best k from 0 to 1 than with 1.
+
+    How far apart two outputs are is no part of which is better: a network that is too sure of an order which is mostly right is not
+    worse than one that has none.
+
+    Args:
+        pairs: Of :func:`decided`.
+    """
+    if not pairs:
+        return 0.0
+    margins, weights = np.array(pairs).T
+
+    def total(scale: float) -> float:
+        return float(weights @ np.logaddexp(0.0, -scale * margins))
+
+    return max(0.0, total(1.0) - float(minimize_scalar(total, bounds=(0.0, 1.0), method="bounded").fun))
 
 
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..models.trained.scored_text import after_rationale, asked_for, asked_why
 from ..models.trained.torch_tools import torch_library
-from .losses import LOSSES, dpo_loss, mixed_loss, weight_of
+from .losses import LOSSES, decided, dpo_loss, forgiven, mixed_loss, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,11 +69,14 @@ class ScoreObjective:
 
     def loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, Parts]:
         """See :class:`TrainingObjective`."""
-        return _mixed(self.network, batch, self.options, self.network.levels)
+        return _mixed(self._read(batch), batch, self.options)
 
     def on_validation(self) -> dict[str, float]:
         """See :class:`TrainingObjective`."""
-        return _all_means(self.validation, self.loss, self.options)
+        return _all_means(self.validation, self._read, self.options)
+
+    def _read(self, batch: Sequence[TrainingItem]) -> _Reading:
+        return _read(self.network, batch, self.options, self.network.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class RationaleObjective:
     def on_validation(self) -> dict[str, float]:
         """See :class:`TrainingObjective`."""
         items = [each for each in self.validation if each.kind != "rationale"]
-        return _all_means(items, lambda batch: _mixed(self.network, batch, self.options, self._levels), self.options)
+        return _all_means(items, lambda batch: _read(self.network, batch, self.options, self._levels), self.options)
 
     def _levels(self, texts: Sequence[ScoredText]) -> Any:
         if self.options.answer_with == "word":
@@ -160,13 +163,22 @@ def _precision(network: Network, options: TrainOptions) -> Any:
     return torch.autocast(network.device, torch.bfloat16, enabled=options.precision == "bfloat16")
 
 
-def _mixed(
+@dataclass(frozen=True)
+class _Reading:
+    """What a network says of some items."""
+
+    levels: Any
+    row_of: Mapping[ScoredText, int]
+    written: Mapping[ScoredText, Any]
+    """Mean log-probability of the rationales that they have, by text."""
+
+
+def _read(
     network: Network,
     items: Sequence[TrainingItem],
     options: TrainOptions,
     levels_of: Callable[[Sequence[ScoredText]], Any],
-) -> tuple[Any, Parts]:
-    """The mixed loss of some items, and its parts; rationales that they have are read too."""
+) -> _Reading:
     texts = list(dict.fromkeys(text for item in items for text in item.texts))
     given = {each.left[0].text: each.rationale for each in items if each.rationale is not None}
     written = {}
@@ -176,20 +188,28 @@ def _mixed(
             causal = cast("CausalNetwork", network)
             said = causal.likelihood([(asked_for(text), why) for text, why in given.items()])
             written = dict(zip(given, said[:, 0] / said[:, 1], strict=True))
-    return mixed_loss(levels, items, {text: row for row, text in enumerate(texts)}, options.loss_weights, written)
+    return _Reading(levels, {text: row for row, text in enumerate(texts)}, written)
+
+
+def _mixed(reading: _Reading, items: Sequence[TrainingItem], options: TrainOptions) -> tuple[Any, Parts]:
+    """The mixed loss of some items, and its parts."""
+    return mixed_loss(reading.levels, items, reading.row_of, options.loss_weights, reading.written)
 
 
 def _all_means(
-    items: Sequence[TrainingItem],
-    loss: Callable[[Sequence[TrainingItem]], tuple[Any, Parts]],
-    options: TrainOptions,
+    items: Sequence[TrainingItem], read: Callable[[Sequence[TrainingItem]], _Reading], options: TrainOptions
 ) -> dict[str, float]:
-    """Each loss over all items, and their weighted sum."""
+    """Each loss over all items, and their weighted sum; that of preferences without what is :func:`~.losses.forgiven`."""
     sums = dict.fromkeys(LOSSES, (0.0, 0.0))
+    pairs: list[tuple[float, float]] = []
     with torch_library().no_grad():
         for batch in chunks(items, options.batch_size):
-            for name, (total, count) in loss(batch)[1].items():
+            reading = read(batch)
+            pairs += decided(reading.levels, batch, reading.row_of)
+            for name, (total, count) in _mixed(reading, batch, options)[1].items():
                 sums[name] = (sums[name][0] + total, sums[name][1] + count)
+    total, count = sums["preference"]
+    sums["preference"] = (total - forgiven(pairs), count)
     means = {name: total / count for name, (total, count) in sums.items() if count}
     whole = sum(weight * means.get(name, 0.0) for name, weight in weight_of(options.loss_weights).items())
     return {"loss": whole, **means}

@@ -10,7 +10,18 @@ import pytest
 
 from askance.models.trained.scored_text import ScoredText
 from askance.training.items import Probe, TrainingItem
-from askance.training.losses import RATIONALE_TIMES, dpo_loss, expected, item_losses, mixed_loss, target_levels
+from askance.training.losses import (
+    RATIONALE_TIMES,
+    dpo_loss,
+    expected,
+    forgiven,
+    item_losses,
+    mixed_loss,
+    target_levels,
+)
+from askance.training.objectives import ScoreObjective
+
+from .conftest import options
 
 torch: Any = pytest.importorskip("torch")
 
@@ -134,3 +145,43 @@ def test_dpo_is_the_logistic_loss_of_the_difference_of_log_ratios() -> None:
     assert better.grad.tolist() == pytest.approx([-0.3 / (1 + math.exp(margin)) for margin in margins])
     same = dpo_loss(worse, worse_before, worse, worse_before)
     assert same.tolist() == pytest.approx([math.log(2)] * 2)
+
+
+def test_being_too_sure_of_an_order_that_is_mostly_right_is_forgiven() -> None:
+    sure = [(6.0, 1.0), (6.0, 1.0), (6.0, 1.0), (-6.0, 1.0)]
+    as_said = sum(math.log1p(math.exp(-margin)) for margin, _ in sure)
+    best = -3 * math.log(0.75) - math.log(0.25)  # that three of four are right
+    assert forgiven(sure) == pytest.approx(as_said - best, abs=1e-3)
+    assert forgiven([(6.0, 0.75), (-6.0, 0.25)]) == pytest.approx((as_said - best) / 4, abs=1e-3)
+    assert forgiven([(-3.0, 1.0), (-1.0, 1.0)]) == pytest.approx(
+        sum(math.log1p(math.exp(each)) for each in (3.0, 1.0)) - 2 * math.log(2), abs=1e-3
+    )
+    assert forgiven([(0.1, 1.0), (0.2, 1.0)]) == 0.0, "too little sure is not made surer"
+    assert forgiven([]) == 0.0
+
+
+def test_on_validation_a_sure_order_with_mistakes_is_better_than_none() -> None:
+    class Says:
+        """A network that knows P(yes) of the words of an output."""
+
+        device = "cpu"
+
+        def __init__(self, sure: float) -> None:
+            self.sure = sure
+
+        def levels(self, texts: list[ScoredText]) -> Any:
+            yes = [0.5 + self.sure * (each.output == "good") for each in texts]
+            return log_levels(*([1 - each, each] for each in yes))
+
+    def pair(number: int, better: str, worse: str, target: float = 1.0) -> TrainingItem:
+        sides = [tuple(Probe(ScoredText(f"q{at}", each, str(number))) for at in range(4)) for each in (better, worse)]
+        return TrainingItem("preference", "preferences", f"p{number}", "all", sides[0], target, sides[1])
+
+    pairs = [*(pair(number, "good", "bad") for number in range(3)), pair(3, "bad", "good"), pair(4, "good", "bad", 0.5)]
+    losses = {
+        sure: ScoreObjective(Says(sure), pairs, pairs, options(loss_weights=(0.0, 0.0, 1.0))).on_validation()["loss"]  # type: ignore[arg-type]
+        for sure in (0.0, 0.4)
+    }
+    tie = (6 * 0.4) ** 2
+    assert losses[0.0] == pytest.approx(4 * math.log(2) / 5, abs=1e-3)
+    assert losses[0.4] == pytest.approx((-3 * math.log(0.75) - math.log(0.25) + tie) / 5, abs=1e-3)
