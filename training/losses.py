@@ -20,6 +20,9 @@ RATIONALE_TIMES = 5.0
 """How much the loss on a rationale's words counts beside that on the score token (§4.1.1)."""
 BETA = 0.1
 """Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
+ALPHA = 1.0
+"""Beside DPO: how much it counts that the preferred rationale stays likely, -log P a token (Pang et al. 2024, eq. 2). Of two that differ
+in a word DPO alone may make both less likely (Pal et al. 2024)."""
 SCALE = 6.0
 """ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..models.trained.scored_text import after_rationale, asked_for, asked_why
 from ..models.trained.torch_tools import torch_library
-from .losses import LOSSES, decided, dpo_loss, forgiven, mixed_loss, weight_of
+from .losses import ALPHA, LOSSES, decided, dpo_loss, forgiven, mixed_loss, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -120,11 +120,12 @@ class RationaleObjective:
         torch = torch_library()
         with _precision(self.network, self.options):
             now = self._likelihood(batch)
-        before = torch.stack([self._before[each] for each in batch])
+        (now, tokens), before = (now[..., 0], now[..., 1]), torch.stack([self._before[each] for each in batch])[..., 0]
         losses = dpo_loss(now[:, 0], now[:, 1], before[:, 0], before[:, 1])
-        gain = (now - before).detach()
-        return losses.mean(), {
+        unlikely, gain = -now[:, 0] / tokens[:, 0], (now - before).detach()
+        return (losses + ALPHA * unlikely).mean(), {
             "dpo": (float(losses.detach().sum()), len(batch)),
+            "rationale": (float(unlikely.detach().sum()), len(batch)),
             "preferred": (float((gain[:, 0] > gain[:, 1]).sum()), len(batch)),
         }
 
@@ -139,9 +140,9 @@ class RationaleObjective:
         return self.network.levels_after_rationales(texts, self.options.rationale_tokens)[0]
 
     def _likelihood(self, batch: Sequence[RationalePair]) -> Any:
-        """Log-probability of the better and of the worse rationale, shape (pairs, 2)."""
+        """Log-probability and tokens of the better and of the worse rationale, shape (pairs, 2, 2)."""
         written = [(asked_why(each.text), why) for each in batch for why in (each.better, each.worse)]
-        return self.network.likelihood(written)[:, 0].reshape(-1, 2)
+        return self.network.likelihood(written).reshape(-1, 2, 2)
 
 
 def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
