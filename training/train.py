@@ -348,6 +348,7 @@ class TrainJob:
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
             return found
+        shown.phase("looking at test before DPO")
         is_rated = bool(human_dimensions(tested, self.checklist))
         before = self._said(network, tested if is_rated else [], self._answers)
         folder = self.output / CHECKPOINTS / DPO
