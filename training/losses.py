@@ -89,20 +89,24 @@ def item_losses(
     (eq. 3): ``written`` has the mean of log P, by text.
     """
     torch = torch_library()
-    left = side_levels(levels, item.left, row_of)
-    score = SCALE * expected(left)
     if item.kind != "preference":
+        left = side_levels(levels, item.left, row_of)
         wanted = torch.tensor(target_levels(item.target, levels.shape[-1]))
         found = {
             "cross_entropy": -(wanted * left).sum() - side_mass(levels, item.left, row_of),
-            "squared_error": (SCALE * item.target - score) ** 2,
+            "squared_error": (SCALE * item.target - SCALE * expected(left)) ** 2,
         }
         return found | ({"rationale": -written[item.left[0].text]} if item.rationale is not None and written else {})
-    other = SCALE * expected(side_levels(levels, item.right, row_of))
+    ahead = _ahead(levels, item, row_of)
     if item.target == 0.5:
-        return {"preference": (score - other) ** 2}
-    better = (score - other) * (1.0 if item.target > 0.5 else -1.0)
-    return {"preference": -torch.nn.functional.logsigmoid(len(item.left) * better)}
+        return {"preference": ahead**2}
+    return {"preference": -torch.nn.functional.logsigmoid(len(item.left) * ahead)}
+
+
+def _ahead(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int]) -> Any:
+    """How far the output that is preferred is ahead in mean ŷ, from -6 to 6; of a tie the first one."""
+    left, right = (SCALE * expected(side_levels(levels, side, row_of)) for side in (item.left, item.right))
+    return (left - right) * (1.0 if item.target >= 0.5 else -1.0)
 
 
 def mixed_loss(
@@ -129,13 +133,11 @@ def mixed_loss(
 
 def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int]) -> list[tuple[float, float]]:
     """S₁ - S₂ of each pair of which one output is preferred, the better one first, and the pair's weight."""
-    found = []
-    for item in items:
-        if item.kind == "preference" and item.target != 0.5:
-            one, other = (expected(side_levels(levels, side, row_of)) for side in (item.left, item.right))
-            better = float(one - other) * (1.0 if item.target > 0.5 else -1.0)
-            found.append((SCALE * len(item.left) * better, item.weight))
-    return found
+    return [
+        (len(item.left) * float(_ahead(levels, item, row_of)), item.weight)
+        for item in items
+        if item.kind == "preference" and item.target != 0.5
+    ]
 
 
 def forgiven(pairs: Sequence[tuple[float, float]]) -> float:

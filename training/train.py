@@ -262,9 +262,9 @@ class TrainJob:
             others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
         reasons = None
         if self.writing is not None:
-            reasons = self._reasoned(
-                cast("CausalNetwork", network), self.writing, mixture, groups, tested, others, shown
-            )
+            causal = cast("CausalNetwork", network)
+            reasons, earlier = self._reasoned(causal, self.writing, mixture, groups, tested, shown)
+            others |= earlier
         shown.phase("looking at test")
         cut_off = {"share": cut, "longest": most}
         result = self._measured(network, curve, mixture, trust, reasons, validation, tested, others, remarks, cut_off)
@@ -340,29 +340,26 @@ class TrainJob:
         mixture: Mixture,
         groups: Mapping[str, str],
         tested: Sequence[Example],
-        others: dict[str, VerdictColumns],
         shown: Watcher,
-    ) -> dict[str, Any]:
-        """Rationales drawn and preferred, as in ``train.json``; where DPO is kept, what the network says without it is put into ``others``."""
+    ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
+        """Rationales drawn and preferred, as in ``train.json``; and, where DPO is kept and people rated, what the network said before it."""
         found, pairs = draw_pairs(network, writing, mixture, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
-            return found
-        shown.phase("looking at test before DPO")
-        is_rated = bool(human_dimensions(tested, self.checklist))
-        before = self._said(network, tested if is_rated else [], self._answers)
+            return found, {}
+        earlier = {}
+        if human_dimensions(tested, self.checklist):
+            shown.phase("looking at test before DPO")
+            earlier[WITHOUT_DPO] = self._said(network, tested, self._answers)
         folder = self.output / CHECKPOINTS / DPO
         curve = prefer(network, pairs, mixture, groups, self.settings, folder, self.fingerprint, shown)
-        if curve.best_epoch:
-            others[WITHOUT_DPO] = before
-        took = found["cpu_seconds"] + curve.cpu_seconds
-        return found | {"kept": "after" if curve.best_epoch else "before", "dpo": curve.to_dict(), "cpu_seconds": took}
+        found |= {"dpo": curve.to_dict(), "cpu_seconds": found["cpu_seconds"] + curve.cpu_seconds}
+        return (found | {"kept": "after"}, earlier) if curve.best_epoch else (found, {})
 
     @property
     def _answers(self) -> int | None:
         """Tokens of the rationale that the scorer writes before each answer at most; None where it answers at once."""
-        settings = self.settings
-        return settings.rationale_tokens if settings.rationales and settings.answer_with == "rationale" else None
+        return self._rationale_room if self.settings.answer_with == "rationale" else None
 
     def _said(self, network: Network, examples: Sequence[Example], answers: int | None = None) -> VerdictColumns:
         """A network's verdicts, before calibration."""
@@ -423,7 +420,7 @@ class TrainJob:
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings)
         figures = figures_on_test(reader, *of_test)
         if reasons is not None:
-            other = ScorerReader(network, text_of, settings.rationale_tokens if answers is None else None)
+            other = ScorerReader(network, text_of, self._rationale_room if answers is None else None)
             reasons = {**reasons, "otherwise": figures_on_test(other, *of_test)}
         calibration = calibration_figures(reader, mixture.test, file)
         calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})

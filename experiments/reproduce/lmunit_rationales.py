@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ...stats.resampling import Resampling
 from ...training.items import asked_with
 from ...training.measured import ScorerReader, verdicts_of
 from ...training.train import train
+from ...training.trained import WITHOUT_DPO
 from ..command_line import RESULTS, says_errors, write_result
 from .lmunit_scorers import training_of
 
@@ -74,7 +76,7 @@ def order(number: int, part: str) -> tuple[Example, Verdict]:
 
 
 def _listed(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def made(size: int) -> tuple[list[Example], list[Verdict]]:
@@ -110,7 +112,7 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
     rows = []
     for name, is_reasoned in ((ANSWERS, False), (REASONS, True)):
         folder = given.folder / name.replace(" ", "-")
-        taught = verdicts if is_reasoned else [_without_reason(each) for each in verdicts]
+        taught = verdicts if is_reasoned else [replace(each, explanation=None) for each in verdicts]
         reasoned = {"rationales": given.rationales, "rationale_tokens": TOKENS} if is_reasoned else {}
         found = train(
             examples,
@@ -135,9 +137,9 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
         for tokens in (None, TOKENS)[: 1 + is_reasoned]:
             reader = ScorerReader(network, asked_with(PROMPT), tokens)
             said[_way(name, tokens)] = verdicts_of(reader, test, CHECKLIST)
-        if "without_dpo" in found["test"]["people"]:
-            rows.append({"scorer": _way(name, TOKENS, "before DPO"), **found["test"]["people"]["without_dpo"]})
-            rows[-1]["dpo"] = found["test"]["beyond"]["without_dpo"]
+        if (before := found["test"]["people"].get(WITHOUT_DPO)) is not None:
+            gained = found["test"]["beyond"][WITHOUT_DPO]
+            rows.append({"scorer": _way(name, TOKENS, "before DPO"), **before, "dpo": gained})
     targets = human_targets(test, CHECKLIST)
     scores = {name: score_examples(test, CHECKLIST, each) for name, each in said.items()}
     rows += [
@@ -163,10 +165,6 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
 def _way(name: str, tokens: int | None, when: str = "") -> str:
     asked = "at once" if tokens is None else "after a rationale"
     return ", ".join(each for each in (name, f"asked {asked}", when) if each)
-
-
-def _without_reason(verdict: Verdict) -> Verdict:
-    return Verdict(**{**verdict.to_dict(), "explanation": None})
 
 
 if __name__ == "__main__":
