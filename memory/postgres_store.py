@@ -70,6 +70,8 @@ _SESSION = {
 _AGAIN = ("40001", "40P01", "55P03")
 """Conflicts with another session, after which the same statement may succeed."""
 _CONFLICTS = 20
+_OPENING = 3.0
+"""Seconds for which a server that breaks off, or restarts, is tried again when a store is opened."""
 _REFUSED = (
     "authentication",
     "no password",
@@ -165,11 +167,7 @@ class PostgresStore:
         """What was put a moment ago, and when."""
         self._not_before = 0.0
         """When to connect again at the soonest, of the monotonic clock: a server that is away holds nobody up."""
-        try:
-            self._is_there = self._do(_version) > 0
-        except StoreAwayError as error:
-            kind = InputError if any(each in str(error) for each in _REFUSED) else AskanceError
-            raise kind(str(error)) from None
+        self._is_there = self._open()
 
     def claim(self, key: bytes) -> bool:
         """Whether an answer may be bought now; another process that shares the store is buying it where not."""
@@ -252,6 +250,18 @@ class PostgresStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _open(self) -> bool:
+        """Whether there are tables. A connection that is cut while it is made is made again, as in the middle of a run."""
+        until = monotonic() + _OPENING
+        while True:
+            try:
+                return self._do(_version) > 0
+            except StoreAwayError as error:
+                is_refused = any(each in str(error) for each in _REFUSED)
+                if is_refused or monotonic() > until:
+                    raise (InputError if is_refused else AskanceError)(str(error)) from None
+            sleep(max(0.1, self._not_before - monotonic()))
 
     def _signed(self, key: bytes) -> dict[str, Any]:
         return {"key": key, "owner": self._claimant.name, "gone": ""}
