@@ -62,7 +62,7 @@ HEADINGS = {
     "How weights are learned": "pooling pair_share swap",
     "How a scorer is trained": "batch_size learning_rate levels rating_pairs contrasts contrast_grades trust_verdicts precision "
     "lora_rank gguf onnx",
-    "Rationales of a scorer": "rationales rationale_tokens rationales_from answer_with",
+    "Rationales of a scorer": "given_rationales rationales rationale_tokens rationales_from answer_with",
     "What it is counted to save": "teacher_price teacher_seconds machine_price",
     "What is changed": "update calibrate own_questions score_as plain_first learn_from max_questions keep_questions regenerate_questions "
     "shown_examples max_output_tokens generator_temperature",

@@ -180,15 +180,16 @@ def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
-    """What became of the rationales that were drawn, and how the scores on validation went while DPO preferred some."""
-    if (found := data.get("rationales")) is None:
+    """What became of rationales, and how the scores on validation went while DPO preferred some of those that were drawn."""
+    if not (said := " ".join(rationales_said(data))):
         return
+    dpo = data.get("rationales", {}).get("dpo") or {"validation": []}
     rows = [
         {"epoch": int(row["epoch"])} | {name.replace("_", " "): row[name] for name in row if name != "epoch"}
-        for row in (found["dpo"] or {"validation": []})["validation"]
+        for row in dpo["validation"]
     ]
     after = " Below: losses on validation; epoch 0 is before DPO." if rows else ""
-    yield Section("rationales", "Rationales", rows, " ".join(rationales_said(data)) + after)
+    yield Section("rationales", "Rationales", rows, said + after)
 
 
 def _drawn_curve(points: Sequence[Point], steps: Sequence[tuple[int, float]], best: int) -> Markup:

@@ -26,10 +26,10 @@ def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
     """
     if not base.is_causal and prompt is not None:
         raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
-    if not base.is_causal and settings.rationales:
+    if not base.is_causal and settings.learns_given:
+        option = f"--rationales {settings.rationales}" if settings.rationales else "--given-rationales"
         raise InputError(
-            f"--rationales {settings.rationales}: the encoder {base.name} writes nothing. Name a causal base, e.g. "
-            "smollm2-135m-instruct, or leave --rationales out."
+            f"{option}: the encoder {base.name} writes nothing. Name a causal base, e.g. smollm2-135m-instruct, or leave it out."
         )
     if base.is_causal and settings.levels != 2:
         raise InputError(

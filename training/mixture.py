@@ -110,7 +110,7 @@ def gather(
     by_id = {each.id: each for each in examples}
     ratings = rating_items(examples, checklist, wanted, text_of=text_of)
     items = [*ratings, *_answers(examples, checklist, text_of)]
-    if options.rationales:
+    if options.learns_given:
         items += [*commented_items(items, examples, checklist)]
     lost = 0
     for each in verdicts or ():
@@ -119,7 +119,7 @@ def gather(
             lost += 1
         else:
             made = verdict_item(asked[each.question], by_id[each.example], p_yes, text_of=text_of)
-            items += [made, *([reasoned(made, each.explanation)] if options.rationales and each.explanation else [])]
+            items += [made, *([reasoned(made, each.explanation)] if options.learns_given and each.explanation else [])]
     if options.rating_pairs and options.loss_weights[2]:
         items += rating_pairs(ratings, group_of)
     items += [*preference_items(preferences, checklist, text_of=text_of), *further]
@@ -128,6 +128,11 @@ def gather(
         raise InputError(
             "There is nothing to learn from: no rating, no verdict and no preference that a loss with a weight above 0 is "
             "about. Give examples human scores, or --verdicts, or --preferences, or change --loss-weights."
+        )
+    if options.given_rationales and not any(each.kind == "rationale" for each in items):
+        raise InputError(
+            "--given-rationales: no verdict has an explanation, and no comment is about a score of a single question. Have the judge "
+            "explain (askance evaluate --explain always -o V), comment on the examples, or leave it out."
         )
     parts = {part: tuple(each for each in items if part_of[each.unit] == part) for part in PARTS}
     _check_apart(parts)

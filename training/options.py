@@ -13,7 +13,10 @@ from ..prompts.labels import LabelWords
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
 NOT_IN_FINGERPRINT = frozenset(
-    {"teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", "onnx", *_BUYING}
+    {
+        *("teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", "onnx"),
+        *("given_rationales", *_BUYING),
+    }
 )
 """Settings that the weights do not depend on, beyond the data that they lead to."""
 RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})
@@ -61,6 +64,11 @@ class TrainOptions(GatewayOptions):
         ge=0,
         description="Rationales drawn for each question on an output, right ones preferred to wrong ones; 0: none.",
     )
+    given_rationales: bool = Field(
+        False,
+        description="Learn the explanations of --verdicts and people's comments too, as rationales (a causal base); in any case where "
+        "rationales are drawn.",
+    )
     rationale_tokens: int = Field(80, ge=4, description="Tokens of a rationale at most.")
     rationales_from: Literal["scorer", "writer"] = Field(
         "scorer", description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer."
@@ -96,6 +104,11 @@ class TrainOptions(GatewayOptions):
     )
     limit: int | None = Field(None, ge=1, description="Use only the first N examples.")
     seed: int = Field(42, ge=0, description="Seed of the split, the head, the order and dropout.")
+
+    @property
+    def learns_given(self) -> bool:
+        """Whether rationales that judges and people gave are learned."""
+        return self.given_rationales or self.rationales > 0
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("contrast_grades",), where(contrasts=0), "nothing is written to tell apart (contrasts)"),

@@ -239,7 +239,7 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
 
 
 def draw_pairs(
-    network: CausalNetwork, writing: Writing, mixture: Mixture, settings: TrainOptions, file: Path, watcher: Watcher
+    network: CausalNetwork, writing: Writing, settings: TrainOptions, file: Path, watcher: Watcher
 ) -> tuple[dict[str, Any], list[RationalePair]]:
     """Draw rationales and make pairs of them; see :func:`draw`.
 
@@ -253,7 +253,6 @@ def draw_pairs(
     found = {
         "from": writing.writer or "scorer",
         "answers_with": settings.answer_with,
-        "given": sum(each.kind == "rationale" for each in mixture.training),
         "cases": len(writing.cases),
         "drawn": ends.total(),
         **{name: ends[name] for name in ("unusable", "right", "wrong")},

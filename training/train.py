@@ -343,7 +343,7 @@ class TrainJob:
         shown: Watcher,
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
         """Rationales drawn and preferred, as in ``train.json``; and, where DPO is kept and people rated, what the network said before it."""
-        found, pairs = draw_pairs(network, writing, mixture, self.settings, self.output / RATIONALES_FILE, shown)
+        found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
             return found, {}

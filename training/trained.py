@@ -129,11 +129,13 @@ def dpo_left_out(reasons: Mapping[str, Any]) -> str:
 
 def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
     """What became of the rationales, in sentences; nothing where there are none."""
+    people_alone = data.get("trust", {}).get("kept") == "people"
+    learned = [row for row in data["mixture"]["rows"] if not (people_alone and row["source"] == "verdicts")]
+    if given := sum(row["training"] for row in learned if row["kind"] == "rationale"):
+        yield f"It learned from {count(given, 'rationale')} that judges and people gave."
     if (found := data.get("rationales")) is None:
         return
     writer = "the scorer" if found["from"] == "scorer" else found["from"]
-    if found["given"]:
-        yield f"It learned from {count(found['given'], 'rationale')} that judges and people gave."
     yield (
         f"Of {count(found['drawn'], 'rationale')} that {writer} wrote about {count(found['cases'], 'question')} on outputs, "
         f"{found['right']} ended in the right score and {found['wrong']} in the wrong one ({found['unusable']} were empty or cut off); "

@@ -183,9 +183,9 @@ def test_what_was_drawn_adds_up_and_the_better_weights_are_kept(trained: TrainRe
     assert found["dpo"]["best_epoch"] == losses.index(min(losses))
     assert found["kept"] == ("after" if losses.index(min(losses)) else "before")
     assert ("without_dpo" in trained.data["test"]["people"]) == (found["kept"] == "after")
-    assert found["given"] > 0 and not (place / "checkpoints").exists()
+    assert not (place / "checkpoints").exists()
     part = trained.data["mixture"]["rows"]
-    assert sum(each["training"] for each in part if each["kind"] == "rationale") == found["given"]
+    assert sum(each["training"] for each in part if each["kind"] == "rationale") > 0
 
 
 def test_dpo_makes_the_preferred_rationales_likelier_than_before(trained: TrainResult) -> None:
@@ -304,6 +304,23 @@ def test_comments_of_people_are_learned_where_they_go_with_a_score_of_one_questi
     assert found.data["rationales"]["answers_with"] == "word"
 
 
+def test_given_ones_are_learned_without_any_being_drawn(
+    trained: TrainResult, tiny_writer: Path, examples: list[Example], tmp_path: Path
+) -> None:
+    place = tmp_path / "s"
+    given = {name: value for name, value in SMALL.items() if not name.startswith("rationale")} | {"output": place}
+    given |= {"base": str(tiny_writer), "given_rationales": True, "trust_verdicts": True}
+    with pytest.raises(InputError, match="--given-rationales: no verdict has an explanation"):
+        train(examples, verdicts=said(examples), **given)
+    found = train(examples, verdicts=explained(examples), **given)
+    assert found.data["curve"]["training"] == trained.data["curve"]["training"]
+    assert "rationales" not in found.data and not (place / "rationales.jsonl").exists()
+    assert read_scorer(place).rationale_tokens is None
+    learned = re.search(r"It learned from (\d+) rationales that judges and people gave\.", " ".join(found.view().lines))
+    assert learned and learned[0] in " ".join(trained.view().lines)
+    assert learned[0] in write_report_of(place).read_text(encoding="utf-8")
+
+
 def test_another_model_writes_them_and_is_not_asked_twice(
     tiny_writer: Path, examples: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +378,8 @@ def test_what_rationales_do_not_go_with_is_refused(
 
     with pytest.raises(InputError, match=r"--rationales 4: the encoder .* writes nothing"):
         go(tiny_base, prompt=None)
+    with pytest.raises(InputError, match=r"--given-rationales: the encoder .* writes nothing"):
+        train(examples, output=tmp_path / "s", base=str(tiny_base), checklist=CHECKLIST, given_rationales=True)
     with pytest.raises(InputError, match="of one alone none can be preferred"):
         go(rationales=1)
     with pytest.raises(InputError, match="may take half of it at most"):
