@@ -16,11 +16,13 @@ paper mixes other people's data sets; its kinds are direct scores and preference
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist, fmean
 from typing import Any
 from zlib import crc32
 
@@ -31,7 +33,7 @@ from ...models.trained.network import open_network
 from ...models.trained.scorer_file import read_scorer
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...stats.differences import difference_dict, paired_difference
+from ...stats.differences import Difference, difference_dict, paired_difference
 from ...testing import SimulatedJudge, SimulatedWorld
 from ...testing.scripted import as_answer
 from ...testing.simulated import DIMENSION
@@ -117,9 +119,48 @@ def _rewritten(output: str, asked: str) -> str:
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     """A simulated judge distilled: the scorers' and its teacher's correlation with simulated people, and with the truth.
 
+    Of several worlds: each, and the mean over them of what the whole is ahead by.
+
     Raises:
         InputError: Bad settings.
     """
+    if given.seeds < 1:
+        raise InputError(f"--seeds {given.seeds}: at least 1 world is needed.")
+    worlds = [_of_world(given, place, seed) for seed in range(given.seed, given.seed + given.seeds)]
+    rows = [found for found, _ in worlds]
+    if len(worlds) == 1:
+        return rows[0]
+    pooled = {
+        whole: {
+            other: {what: _pooled([ahead[whole][other][what] for _, ahead in worlds]) for what in measured}
+            for other, measured in others.items()
+        }
+        for whole, others in worlds[0][1].items()
+    }
+    return {"simulated": True, "worlds": rows, "mean over worlds": pooled}
+
+
+def _pooled(differences: Sequence[Difference]) -> dict[str, float]:
+    """The mean difference over worlds that have nothing in common; its interval and one-sided p-value are a normal variable's.
+
+    Raises:
+        InputError: There is none in one of them.
+    """
+    values = [each.value for each in differences if each.value is not None]
+    errors = [each.standard_error for each in differences if each.standard_error is not None]
+    if len(errors) < len(differences) or not any(errors):
+        raise InputError(
+            "Scorers order test alike, or one of them scores all outputs of a world alike: nothing is to be compared."
+        )
+    found = NormalDist(fmean(values), math.hypot(*errors) / len(errors))
+    low, high = (found.inv_cdf(share) for share in (0.025, 0.975))
+    return {"value": found.mean, "low": low, "high": high, "p_value": found.cdf(0.0), "worlds": len(values)}
+
+
+def _of_world(
+    given: argparse.Namespace, place: Path, seed: int
+) -> tuple[dict[str, Any], dict[str, dict[str, dict[str, Difference]]]]:
+    """The figures of one world, and what the whole is ahead by there."""
     errors = (0, 0) if given.errors is None else tuple(given.errors) or ERRORS
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
@@ -127,7 +168,7 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         raise InputError("--mixes needs --pairs and --contrasts: they are what is mixed.")
     blind, punished = errors
     try:
-        world = SimulatedWorld(size=given.size, seed=given.seed, blind=blind, punished=punished)
+        world = SimulatedWorld(size=given.size, seed=seed, blind=blind, punished=punished)
     except ValueError as error:
         raise InputError(f"--errors {blind} {punished}: {error}.") from error
     examples = []
@@ -142,9 +183,7 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     scores: dict[str, list[float | None]] = {}
     teacher: Mapping[str, Any] = {}
-    of_world = (
-        f"{judge.name.replace('/', '-')}-{given.size}-{given.seed}-{blind}-{punished}-{given.pairs}-{given.contrasts}"
-    )
+    of_world = f"{judge.name.replace('/', '-')}-{given.size}-{seed}-{blind}-{punished}-{given.pairs}-{given.contrasts}"
     losses = {name: Mix(weights=ARMS[name]) for name in given.arms}
     mixes, whole = (MIXES, FULL) if given.mixes else ({**losses, ALONE: Mix(verdicts=False)}, ALL)
     for name, mix in mixes.items():
@@ -154,7 +193,7 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
             divided if mix.ratings else [_unrated(each) for each in divided],
             world.checklist,
             folder,
-            given.seed,
+            seed,
             mix.weights,
             judged.verdicts if mix.verdicts else None,
             pairs if mix.pairs else None,
@@ -170,13 +209,13 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
     for row in rows:
         row["kept"] = row["spearman"] / teacher["spearman"] if teacher else None
-    ahead = {}
+    ahead: dict[str, dict[str, dict[str, Difference]]] = {}
     if whole in scores:
         rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
         ahead = {
             f"{whole} beyond": {
                 other: {
-                    what: difference_dict(paired_difference(other_scores, scores[whole], wanted, by_document(test)))
+                    what: paired_difference(other_scores, scores[whole], wanted, by_document(test))
                     for what, wanted in (("people", rated), ("truth", truth))
                 }
                 for other, other_scores in scores.items()
@@ -185,7 +224,14 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         }
     about = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
     about |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
-    return {**about, "rows": rows, **ahead}
+    shown = {
+        name: {
+            other: {what: difference_dict(each) for what, each in measured.items()}
+            for other, measured in others.items()
+        }
+        for name, others in ahead.items()
+    }
+    return {**about, "rows": rows, **shown}, ahead
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:

@@ -327,6 +327,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--only", type=int, help="train for the first so many folds")
     made.add_argument("--size", type=int, default=3000, help="simulated outputs")
     made.add_argument("--seed", type=int, default=0, help="of the simulated world")
+    made.add_argument("--seeds", type=int, default=1, help="so many worlds, from that seed on")
     made.add_argument(
         "--errors",
         nargs="*",

@@ -148,6 +148,22 @@ def test_a_simulated_judge_may_have_errors(tmp_path: Path, tiny_base: Path) -> N
     assert wrong["teacher"]["spearman"] < right["teacher"]["spearman"]
 
 
+def test_differences_are_pooled_over_worlds(tmp_path: Path, tiny_base: Path) -> None:
+    pytest.importorskip("torch")
+    small = ("simulated", "--size", "120", "--base", str(tiny_base), "--learning-rate", "4e-3")
+    small += ("--arms", "cross-entropy", "all three")
+    alone = run(tmp_path, *small, "--seed", "4", "--folder", str(tmp_path / "kept"))
+    found = run(tmp_path, *small, "--seed", "3", "--seeds", "2", "--folder", str(tmp_path / "kept"))
+    del alone["command"]
+    assert len(found["worlds"]) == 2 and found["worlds"][1] == alone != found["worlds"][0]
+    one, other = (each["all three beyond"]["cross-entropy"]["truth"] for each in found["worlds"])
+    mean = found["mean over worlds"]["all three beyond"]["cross-entropy"]["truth"]
+    assert mean["value"] == pytest.approx((one["value"] + other["value"]) / 2) and mean["worlds"] == 2
+    width = mean["high"] - mean["low"]
+    assert 0 < width < max(each["high"] - each["low"] for each in (one, other))
+    assert (mean["p_value"] < 0.5) == (mean["value"] > 0)
+
+
 def test_people_compare_outputs_that_nobody_judged(tmp_path: Path, tiny_base: Path) -> None:
     world = SimulatedWorld(size=12)
     pairs = compared(world, 30)
