@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "update": "questions",
         "explain": "never",
         "learn_from": "development",
-        "max_questions": 6,
+        "max_questions": 5,
     },
     "migrate": {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
 }
