@@ -196,9 +196,10 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
     """The share of the texts that are longer than the network reads, and the tokens of the longest.
 
-    With ``rationale_tokens`` they are as long as after a rationale of so many tokens.
+    With ``rationale_tokens`` they are as long as after a rationale of so many tokens, else some of them as after those that were given.
     """
-    items = [each for part in PARTS for each in mixture.part(part) if each.kind != "rationale"]
+    all_items = [each for part in PARTS for each in mixture.part(part)]
+    items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]
     texts = list(dict.fromkeys(text for each in items for text in each.texts))
     lengths = network.tokens(texts)
     if rationale_tokens is not None:

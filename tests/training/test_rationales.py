@@ -314,6 +314,8 @@ def test_given_ones_are_learned_without_any_being_drawn(
         train(examples, verdicts=said(examples), **given)
     found = train(examples, verdicts=explained(examples), **given)
     assert found.data["curve"]["training"] == trained.data["curve"]["training"]
+    drawn, given_words = SMALL["rationale_tokens"], 2
+    assert found.data["cut"]["longest"] == trained.data["cut"]["longest"] - drawn + given_words
     assert "rationales" not in found.data and not (place / "rationales.jsonl").exists()
     assert read_scorer(place).rationale_tokens is None
     learned = re.search(r"It learned from (\d+) rationales that judges and people gave\.", " ".join(found.view().lines))
