@@ -140,21 +140,21 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {"simulated": True, "worlds": rows, "mean over worlds": pooled}
 
 
-def _pooled(differences: Sequence[Difference]) -> dict[str, float]:
+def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
     """The mean difference over worlds that have nothing in common; its interval and one-sided p-value are a normal variable's.
 
-    Raises:
-        InputError: There is none in one of them.
+    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a world alike.
     """
     values = [each.value for each in differences if each.value is not None]
     errors = [each.standard_error for each in differences if each.standard_error is not None]
-    if len(errors) < len(differences) or not any(errors):
-        raise InputError(
-            "Scorers order test alike, or one of them scores all outputs of a world alike: nothing is to be compared."
-        )
-    found = NormalDist(fmean(values), math.hypot(*errors) / len(errors))
+    if len(errors) < len(differences):
+        return {"value": None, "reason": "a scorer scores all outputs of a world alike"}
+    mean, error = fmean(values), math.hypot(*errors) / len(errors)
+    if not error:
+        return {"value": mean, "low": mean, "high": mean, "p_value": None, "worlds": len(values)}
+    found = NormalDist(mean, error)
     low, high = (found.inv_cdf(share) for share in (0.025, 0.975))
-    return {"value": found.mean, "low": low, "high": high, "p_value": found.cdf(0.0), "worlds": len(values)}
+    return {"value": mean, "low": low, "high": high, "p_value": found.cdf(0.0), "worlds": len(values)}
 
 
 def _of_world(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from askance.experiments.reproduce import lmunit_scorers, lmunit_training
 from askance.experiments.reproduce.lmunit_scorers import ARMS
-from askance.experiments.reproduce.lmunit_simulated import SimulatedAuthor, compared
+from askance.experiments.reproduce.lmunit_simulated import SimulatedAuthor, _pooled, compared
 from askance.experiments.reproduce.lmunit_training import nearest
 from askance.models.base import Parameters, Request, make_request
 from askance.prompts.errors import InputError
+from askance.stats.differences import Difference
 from askance.testing import SimulatedJudge, SimulatedWorld
 from askance.testing.scripted import ScriptedModel
 from askance.training.contrasts import GRADES
@@ -162,6 +164,15 @@ def test_differences_are_pooled_over_worlds(tmp_path: Path, tiny_base: Path) -> 
     width = mean["high"] - mean["low"]
     assert 0 < width < max(each["high"] - each["low"] for each in (one, other))
     assert (mean["p_value"] < 0.5) == (mean["value"] > 0)
+
+
+def test_worlds_in_which_nothing_differs_have_no_p_value() -> None:
+    alike, constant = Difference(0.0, 9, 0.0, 0.0, 1.0, None, 0.0), Difference(None, 9, None, None, None, "constant")
+    assert _pooled([alike, alike]) == {"value": 0.0, "low": 0.0, "high": 0.0, "p_value": None, "worlds": 2}
+    assert _pooled([alike, constant])["value"] is None
+    apart = replace(alike, value=0.2, standard_error=0.1)
+    found = _pooled([apart, apart])
+    assert found["value"] == pytest.approx(0.2) and found["p_value"] == pytest.approx(0.0023, abs=1e-4)  # z = 2.83
 
 
 def test_people_compare_outputs_that_nobody_judged(tmp_path: Path, tiny_base: Path) -> None:
