@@ -127,6 +127,10 @@ class TrainOptions(GatewayOptions):
             raise ValueError("loss_weights: three numbers of 0 or more are needed, and one above 0")
         if self.contrasts and not self.loss_weights[2]:
             raise ValueError("contrasts: they are pairs, and the preference loss has no weight (loss_weights)")
+        if self.given_rationales and not self.loss_weights[0]:
+            raise ValueError(
+                "given_rationales: their words count with cross-entropy, which has no weight (loss_weights)"
+            )
         if 0 < self.rationales < FEWEST_SAMPLES:
             raise ValueError("rationales: of one alone none can be preferred; 2 or more are needed, or 0")
         if self.rationales and 2 * self.rationale_tokens > self.longest:

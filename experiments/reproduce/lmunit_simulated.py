@@ -131,13 +131,14 @@ def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     if len(worlds) == 1:
         return rows[0]
     pooled = {
-        whole: {
-            other: {what: _pooled([ahead[whole][other][what] for _, ahead in worlds]) for what in measured}
-            for other, measured in others.items()
-        }
-        for whole, others in worlds[0][1].items()
+        other: {what: _pooled([ahead[other][what] for _, ahead in worlds]) for what in measured}
+        for other, measured in worlds[0][1].items()
     }
-    return {"simulated": True, "worlds": rows, "mean over worlds": pooled}
+    return {"simulated": True, "worlds": rows, "mean over worlds": {_beyond(given): pooled}}
+
+
+def _beyond(given: argparse.Namespace) -> str:
+    return f"{FULL if given.mixes else ALL} beyond"
 
 
 def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
@@ -159,8 +160,8 @@ def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
 
 def _of_world(
     given: argparse.Namespace, place: Path, seed: int
-) -> tuple[dict[str, Any], dict[str, dict[str, dict[str, Difference]]]]:
-    """The figures of one world, and what the whole is ahead by there."""
+) -> tuple[dict[str, Any], dict[str, dict[str, Difference]]]:
+    """The figures of one world, and what the whole is ahead of each other one by there."""
     errors = (0, 0) if given.errors is None else tuple(given.errors) or ERRORS
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
@@ -209,29 +210,21 @@ def _of_world(
         scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
     for row in rows:
         row["kept"] = row["spearman"] / teacher["spearman"] if teacher else None
-    ahead: dict[str, dict[str, dict[str, Difference]]] = {}
+    ahead: dict[str, dict[str, Difference]] = {}
     if whole in scores:
         rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
         ahead = {
-            f"{whole} beyond": {
-                other: {
-                    what: paired_difference(other_scores, scores[whole], wanted, by_document(test))
-                    for what, wanted in (("people", rated), ("truth", truth))
-                }
-                for other, other_scores in scores.items()
-                if other != whole
+            other: {
+                what: paired_difference(other_scores, scores[whole], wanted, by_document(test))
+                for what, wanted in (("people", rated), ("truth", truth))
             }
+            for other, other_scores in scores.items()
+            if other != whole
         }
     about = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
     about |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
-    shown = {
-        name: {
-            other: {what: difference_dict(each) for what, each in measured.items()}
-            for other, measured in others.items()
-        }
-        for name, others in ahead.items()
-    }
-    return {**about, "rows": rows, **shown}, ahead
+    shown = {other: {what: difference_dict(each) for what, each in found.items()} for other, found in ahead.items()}
+    return {**about, "rows": rows, **({_beyond(given): shown} if shown else {})}, ahead
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:

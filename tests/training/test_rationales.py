@@ -382,6 +382,8 @@ def test_what_rationales_do_not_go_with_is_refused(
         go(tiny_base, prompt=None)
     with pytest.raises(InputError, match=r"--given-rationales: the encoder .* writes nothing"):
         train(examples, output=tmp_path / "s", base=str(tiny_base), checklist=CHECKLIST, given_rationales=True)
+    with pytest.raises(InputError, match="given_rationales: their words count with cross-entropy"):
+        go(given_rationales=True, loss_weights=(0, 1, 1))
     with pytest.raises(InputError, match="of one alone none can be preferred"):
         go(rationales=1)
     with pytest.raises(InputError, match="may take half of it at most"):
