@@ -36,7 +36,7 @@ def pooled_gain(runs: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
     found: dict[str, Any] = {"data": {}}
     drawn, count = np.zeros(RESAMPLES), 0
     for number, (data, directories) in enumerate(runs.items()):
-        tables = [_scores(each) for each in directories]
+        tables = [scores_on_test(each) for each in directories]
         outputs = {name: place for place, name in enumerate(dict.fromkeys(name for table in tables for name in table))}
         kernels = [_gain(table, outputs) for table in tables]
         whole = np.ones((len(outputs), 1))
@@ -72,8 +72,15 @@ def _gain(table: Mapping[str, tuple[float, float, float]], outputs: Mapping[str,
     return kernel
 
 
-def _scores(directory: Path) -> dict[str, tuple[float, float, float]]:
-    """The first judge's score, the accepted judge's and the wanted one of each test output with all three, by its id."""
+def scores_on_test(directory: Path) -> dict[str, tuple[float, float, float]]:
+    """The first judge's score, the accepted judge's and the wanted one of each test output with all three, by its id.
+
+    Args:
+        directory: A finished run's.
+
+    Raises:
+        InputError: There are no scores of a test.
+    """
     file = directory / "verdicts" / "scores.jsonl"
     versions: dict[int, dict[str, tuple[float | None, float | None]]] = {}
     for _, row in read_rows(file):

@@ -36,6 +36,11 @@ def test_a_true_gain_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert row["test_gain"] == done.record.gain.test.value
     assert row["start"]["n"] == row["accepted"]["n"] == 90
     assert row["gain"]["spearman"]["low"] > 0
+    together = row["gain_with_test"]["spearman"]
+    assert together["n"] == 90 + done.record.best.test.n
+    assert together["high"] - together["low"] < row["gain"]["spearman"]["high"] - row["gain"]["spearman"]["low"]
+    gains = sorted([row["gain"]["spearman"]["value"], row["test_gain"]])
+    assert gains[0] - 0.05 < together["value"] < gains[1] + 0.05
     assert row["accepted"]["spearman"]["value"] - row["start"]["spearman"]["value"] == pytest.approx(
         row["gain"]["spearman"]["value"], abs=2e-4
     )
