@@ -70,6 +70,8 @@ _SESSION = {
 _AGAIN = ("40001", "40P01", "55P03")
 """Conflicts with another session, after which the same statement may succeed."""
 _CONFLICTS = 20
+_CONNECTED = 3
+"""Connections on which the same is said before it is given up: one may be cut as soon as it is made."""
 _OPENING = 3.0
 """Seconds for which a server that breaks off, or restarts, is tried again when a store is opened."""
 _REFUSED = (
@@ -275,11 +277,11 @@ class PostgresStore:
     def _do(self, work: Callable[[Any], Result]) -> Result:
         """Do it, on a new connection where the old one turns out to be cut."""
         with self._lock:
-            conflicts, is_new = 0, False
+            conflicts = connected = 0
             while True:
                 if self._db is None:
                     self._connect()
-                    is_new = True
+                    connected += 1
                 try:
                     return work(self._db)
                 except self._psycopg.Error as error:
@@ -290,7 +292,7 @@ class PostgresStore:
                     is_cut = self._db.closed or self._db.broken or (error.sqlstate or "").startswith(("08", "57P"))
                     if is_cut:
                         self._drop()
-                    if is_cut and is_new:
+                    if is_cut and connected == _CONNECTED:
                         raise StoreAwayError(f"{self.address} broke off ({_said(error)}).") from None
                     if not is_cut:
                         raise self._explain(error) from None

@@ -143,6 +143,30 @@ def test_a_cut_connection_is_made_anew_unseen(address: str, cluster: Any) -> Non
     assert cluster.sql("SELECT count(*) FROM askance_claims", address) == [(0,)], "closing let go of it"
 
 
+@pytest.mark.parametrize("cut", [2, 3])
+def test_connections_may_be_cut_as_soon_as_they_are_made(
+    cut: int, address: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(address) as store:
+        store.put(key(1), ANSWERS[0])
+        connect, made = store._connect, []
+
+        def connect_and_be_cut() -> None:
+            connect()
+            made.append(None)
+            if len(made) <= cut:
+                cluster.cut_connections()
+
+        monkeypatch.setattr(store, "_connect", connect_and_be_cut)
+        cluster.cut_connections()
+        if cut == 2:
+            assert key(1) in store.get_many([key(1)])
+        else:
+            with pytest.raises(StoreAwayError, match="broke off"):
+                store.get_many([key(1)])
+            assert key(1) in store.get_many([key(1)]), "the same can be said again"
+
+
 def test_what_a_crash_took_is_written_again_by_the_store_that_had_put_it(address: str, cluster: Any) -> None:
     with open_store(address) as store, open_store(address) as other:
         store.put(key(0), ANSWERS[0])

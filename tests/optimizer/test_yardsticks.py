@@ -13,8 +13,7 @@ from askance.stats.differences import label_difference
 from askance.stats.resampling import Resampling
 
 N = 24
-RNG = np.random.default_rng(3)
-TRUTH = RNG.random(N)
+TRUTH, NOISE, OTHER = np.random.default_rng(3).random((3, N))
 EXAMPLES = [Example(id=f"e{n}", input="i") for n in range(N)]
 TARGETS = Targets("human", ("d",), {f"e{n}": {"d": float(TRUTH[n])} for n in range(N)})
 
@@ -25,7 +24,7 @@ def scores(values: np.ndarray | list[float | None], dimension: str = "d") -> lis
 
 
 def test_a_judge_is_measured_by_its_correlations_with_the_wanted_scores() -> None:
-    judged = TRUTH + 0.3 * RNG.random(N)
+    judged = TRUTH + 0.3 * NOISE
     found = CorrelationYardstick(TARGETS, resamples=200, seed=1).measure(scores(judged), EXAMPLES)
     assert found["spearman"] == pytest.approx(spearmanr(judged, TRUTH)[0])
     assert found["kendall"] == pytest.approx(kendalltau(judged, TRUTH)[0])
@@ -35,7 +34,7 @@ def test_a_judge_is_measured_by_its_correlations_with_the_wanted_scores() -> Non
 
 
 def test_a_better_judge_differs_by_the_difference_of_its_correlations() -> None:
-    worse, better = TRUTH + RNG.random(N), TRUTH + 0.1 * RNG.random(N)
+    worse, better = TRUTH + OTHER, TRUTH + 0.1 * NOISE
     found = CorrelationYardstick(TARGETS, resamples=200, seed=1).difference(scores(worse), scores(better), EXAMPLES)
     assert found.value == pytest.approx(spearmanr(better, TRUTH)[0] - spearmanr(worse, TRUTH)[0])
 
@@ -95,7 +94,7 @@ PASSED = (TRUTH > 0.5).astype(float)
 @pytest.mark.parametrize("metric", ["auc", "kappa"])
 def test_a_judge_can_be_measured_by_labels(metric: Metric) -> None:
     yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric=metric, labels=LABELS)
-    worse, better = TRUTH + RNG.random(N), TRUTH + 0.3 * RNG.random(N)
+    worse, better = TRUTH + 3 * OTHER, TRUTH + 0.3 * NOISE
 
     def reference(judged: np.ndarray) -> float:
         if metric == "auc":
@@ -116,7 +115,7 @@ def test_a_judge_can_be_measured_by_labels(metric: Metric) -> None:
 @pytest.mark.parametrize("metric", ["auc", "kappa"])
 def test_a_judge_that_is_only_more_lenient_is_no_other_one(metric: Metric) -> None:
     yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric=metric, labels=LABELS)
-    judged = TRUTH + 0.3 * RNG.random(N)
+    judged = TRUTH + 0.3 * NOISE
     found = yardstick.difference(scores(judged / 3), scores(judged / 3 + 0.4), EXAMPLES)
     assert found.value == pytest.approx(0) and found.p_value == 1
     constant = yardstick.difference(scores(np.full(N, 0.9)), scores(judged), EXAMPLES)
@@ -125,7 +124,7 @@ def test_a_judge_that_is_only_more_lenient_is_no_other_one(metric: Metric) -> No
 
 def test_kendall_can_be_what_is_raised() -> None:
     yardstick = CorrelationYardstick(TARGETS, resamples=200, seed=1, metric="kendall")
-    judged = TRUTH + RNG.random(N)
+    judged = TRUTH + NOISE
     assert yardstick.name == "Kendall"
     assert yardstick.measure(scores(judged), EXAMPLES)["optimised"]["value"] == pytest.approx(
         yardstick.value(scores(judged))
