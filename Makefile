@@ -34,7 +34,7 @@ NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit
 BRIDGE_TESTS := tests/bridges $(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/experiments/measured/test_peers_beside.py tests/models/test_litellm_model.py
 
-.PHONY: help demo test test-bridges test-promptfoo test-postgres test-ray test-train lint types check docs lock clean
+.PHONY: help demo environments test test-bridges test-promptfoo test-postgres test-ray test-train lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -83,14 +83,16 @@ $(1)/.ready: pyproject.toml $(2)
 	@$(1)/bin/python -m pip install $$(QUIETLY) -c $(2) $(3) pytest pytest-asyncio || $$(FAILED)
 	@touch $$@
 endef
-$(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis,the packages that askance has bridges to (about 1 GB)))
+$(eval $(call environment,$(BRIDGES),constraints-bridges.txt,-e '.[$(BRIDGE_EXTRAS)]' $(EXPORT_TOOLS) hypothesis pytest-xdist,the packages that askance has bridges to (about 1 GB)))
 $(eval $(call environment,$(POSTGRES),constraints-postgres.txt,-e '.[postgres]',psycopg))
 $(eval $(call environment,$(RAY),constraints-ray.txt,-e '.[$(RAY_EXTRAS)]',Ray (about 1 GB with what the commands need)))
 $(eval $(call environment,$(TRAIN),constraints-train.txt,-e '.[$(TRAIN_EXTRAS)]' pytest-xdist,torch and transformers (about 1 GB)))
 
+environments: $(BRIDGES)/.ready $(POSTGRES)/.ready $(RAY)/.ready $(TRAIN)/.ready
+
 test-bridges: $(BRIDGES)/.ready
 	@echo "Running the tests of the bridges to other packages ..."
-	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(BRIDGE_TESTS)
+	@LITELLM_LOCAL_MODEL_COST_MAP=True DEEPEVAL_TELEMETRY_OPT_OUT=YES $(BRIDGES)/bin/python -m pytest $(SIDE_BY_SIDE) $(BRIDGE_TESTS)
 
 $(PROMPTFOO_PLACE)/.ready: Makefile
 	@command -v npm >/dev/null || { echo "askance: npm is not installed; on Debian or Ubuntu: apt install npm"; exit 1; }
