@@ -19,7 +19,7 @@ from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
-from .output import dump_json, echo_json, print_rows, require_share, show, tell_errors
+from .output import check_output, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
 
 
@@ -65,7 +65,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     if dataset is None:
         need(inputs, "data")
     need({"judge": inputs["judges"]}, "judge")
-    output = inputs.pop("output")
+    check_output(output := inputs.pop("output"))
     inputs |= {name: _names(inputs[name]) for name in ("judges", "panel", "dimensions")}
     if dataset is not None:
         inputs["data"] = load_rated(dataset, inputs["data"])

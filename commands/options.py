@@ -28,7 +28,7 @@ from ..prompts.errors import InputError, did_you_mean, like_named
 from ..prompts.field_map import parse_field_map
 from ..prompts.rows import is_on_hub, read_text
 from ..training.options import TrainOptions
-from .output import hush
+from .output import check_apart, hush
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -240,6 +240,11 @@ def settings(
     for name in idle_settings(record, {**merged, **rest}):
         if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
             del merged[name]
+    both = {"config": config, **merged, **rest}
+    read = [name for name in ("config", *naming(FILE)) if name != "output"]
+    if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads
+        read.remove("verdicts")
+    check_apart(rest.get("output"), {name: both.get(name) for name in read})
     return by_new_names(merged), rest
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +21,9 @@ from rich.text import Text
 from ..evaluation.pass_fail import require_at_least
 from ..evaluation.scoring import Coverage
 from ..evaluation.shown import Shown, cell_text, columns
-from ..prompts.errors import CoverageError
+from ..prompts.errors import CoverageError, InputError
 from ..prompts.rows import column
-from ..prompts.tables import PARQUET_SUFFIXES, parquet_package, suffix_of
+from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, parquet_package, suffix_of
 from ..prompts.text import visible
 from ..prompts.verdicts import Verdict, save_verdicts
 from ..prompts.words import Figure
@@ -28,6 +31,8 @@ from . import terminal
 from .terminal import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..agents.buying import Estimate
     from ..evaluation.diagnosis import Diagnosis
     from ..evaluation.evaluation import Evaluation
@@ -59,14 +64,45 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-def check_output(output: str | None) -> None:
-    """See, before anything is bought, that verdicts can be written to such a file.
+def check_output(output: str | None, *, verdicts: bool = False) -> None:
+    """See, before anything is bought, that a result, or verdicts, can be written to such a file.
 
     Raises:
+        InputError: It is a folder, lies in what is no folder, or is to be a table that verdicts are not written as.
         MissingExtraError: Parquet needs ``pyarrow``.
     """
-    if output is not None and suffix_of(output) in PARQUET_SUFFIXES:
+    if output is None:
+        return
+    if os.path.isdir(output):
+        raise InputError(f"{output}: this is a folder, and one file is written. Name a file with -o.")
+    above = next(each for each in Path(output).absolute().parents if os.path.exists(each))
+    if not os.path.isdir(above):
+        raise InputError(f"{output}: cannot be written, as {above} is no folder. Name another file with -o.")
+    if verdicts and suffix_of(output) in (*CSV_SUFFIXES, *EXCEL_SUFFIXES):
+        raise InputError(f"{output}: verdicts are written as JSONL or Parquet; name it .jsonl or .parquet.")
+    if verdicts and suffix_of(output) in PARQUET_SUFFIXES:
         parquet_package()
+
+
+def check_apart(output: str | Path | None, read: Mapping[str, Any]) -> None:
+    """See that a result does not take the place of a file that the command reads.
+
+    Args:
+        output: The file that is written.
+        read: What names the others → the file, or files; what is no file is passed over.
+
+    Raises:
+        InputError: It is one of them.
+    """
+    if output is None or not os.path.isfile(output):
+        return
+    for name, value in read.items():
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            with suppress(OSError, TypeError, ValueError):
+                if Path(output).samefile(str(each).partition("#")[0]):
+                    raise InputError(
+                        f"{output}: this is what '{name}' names, and would be overwritten. Name another file with -o."
+                    )
 
 
 def tell_judged(

@@ -23,7 +23,7 @@ from .options import (
     settings_options,
     store_options,
 )
-from .output import hush
+from .output import check_apart, check_output, hush
 from .terminal import echo
 
 
@@ -48,6 +48,8 @@ def command(
     load_dotenv()
     options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
     need(inputs, "model")
+    check_output(inputs["output"])
+    check_apart(inputs["output"], {"TASK": task})
     text = read_task(task)
     with showing(not quiet) as watcher:
         checklist = write_questions(

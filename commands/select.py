@@ -23,7 +23,7 @@ from .options import (
     settings,
     settings_options,
 )
-from .output import dump_json, echo_estimate, echo_json, require_share, show, tell_errors
+from .output import check_output, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         need(inputs, "model")
     for name in UNUSED:
         options.pop(name, None)  # a project's file may hold them for its other commands
-    output = inputs.pop("output")
+    check_output(output := inputs.pop("output"))
+    if output is not None and Path(output).name == RESULT:
+        raise InputError(
+            f"{output}: the numbers go to a file of this name beside the checklist; give that another one."
+        )
     inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
     inputs["dimensions"] = inputs["dimensions"] or ()
     if dry_run and inputs["verdicts"] is None:

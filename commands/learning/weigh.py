@@ -15,7 +15,7 @@ from ...optimizer.weights.rating_plan import METHODS
 from ...optimizer.weights.weigh import prepare
 from ...prompts.rows import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
-from ..output import check_coverage, dump_json, echo_estimate, echo_json, show
+from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
 from ..terminal import echo
 
 
@@ -42,7 +42,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     """
     load_dotenv()
     options, inputs = settings(WeighOptions, config, given)
-    output = inputs.pop("output")
+    check_output(output := inputs.pop("output"))
     job = prepare(**inputs, options=options)
     if dry_run:
         echo_estimate(job.estimate(), as_json=as_json)
