@@ -133,18 +133,22 @@ class Budget:
         if self.max_calls is not None and self.calls + self._reserved_calls >= self.max_calls:
             raise BudgetExceededError("max_calls", f"The budget of {self.max_calls} calls is used up. {GO_ON}")
         if self.max_tokens is not None and self.tokens + self._reserved_tokens + tokens > self.max_tokens:
+            aside = f" and {self._reserved_tokens} set aside for calls under way" if self._reserved_tokens else ""
             raise BudgetExceededError(
                 "max_tokens",
-                f"The next call may need {tokens} tokens; {self.tokens} of the budget of {self.max_tokens} are used.",
+                f"The next call may need {tokens} tokens; of the budget of {self.max_tokens}, {self.tokens} are used"
+                f"{aside}. {GO_ON}",
             )
         if self.max_cost is not None:
             spent = self._known_cost
             if spent >= self.max_cost:
                 raise BudgetExceededError("max_cost", f"The budget of ${self.max_cost:g} is used up. {GO_ON}")
             if spent + self._reserved_cost + cost > self.max_cost:
+                aside = f" and ${self._reserved_cost:.4g} set aside for calls under way" if self._reserved_calls else ""
                 raise BudgetExceededError(
                     "max_cost",
-                    f"The next call may cost ${cost:.2g}; ${spent:.4g} of the budget of ${self.max_cost:g} are used.",
+                    f"The next call may cost ${cost:.2g}; of the budget of ${self.max_cost:g}, ${spent:.4g} are used"
+                    f"{aside}. {GO_ON}",
                 )
         self._reserved_calls += 1
         self._reserved_tokens += tokens

@@ -74,3 +74,13 @@ def test_what_is_set_aside_is_the_prompt_and_the_longest_answer() -> None:
     request = make_request("m", [("system", "x" * 40), ("user", "y")], Parameters(7))
     assert reserved_tokens(request) == 10 + 1 + 7
     assert estimate_tokens("") == 1
+
+
+def test_a_refusal_says_what_is_set_aside_for_calls_under_way() -> None:
+    budget = Budget(max_tokens=100, max_cost=1.0)
+    budget.paid("evaluator", Answer("a", None, 10, 0, 0.125))
+    budget.reserve(60, 0.5)
+    with pytest.raises(BudgetExceededError, match=r"of the budget of 100, 10 are used and 60 set aside.*Raise the cap"):
+        budget.reserve(40)
+    with pytest.raises(BudgetExceededError, match=r"of the budget of \$1, \$0.125 are used and \$0.5 set aside"):
+        budget.reserve(1, 0.5)
