@@ -244,7 +244,9 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         found = self._judge.judge(Example(id=name, **texts_of(self._fields, values)))
         score = self._threshold.score(found.score)
         if found.missing is not None or found.score.overall is None or score is None:
-            raise found.missing or InputError(f"The judge '{self.name}' has no score on {self._threshold.dimensions}.")
+            raise found.missing or InputError(
+                f"The judge '{self.name}' has no score on {', '.join(self._threshold.dimensions) or 'all questions'}."
+            )
         against = "\n".join(f"- {each}" for each in found.failed)
         scores = {
             "score": found.score.overall,

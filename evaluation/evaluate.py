@@ -245,7 +245,7 @@ class EvaluationJob:
     def _threshold(self, targets: Targets | None, labels: PassLabels | None) -> PassThreshold | None:
         """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
         given, mark = self.settings.pass_threshold, self.settings.pass_mark
-        rated = ("overall",) if targets is None else targets.dimensions
+        rated = () if targets is None else targets.dimensions
         if given is not None:
             return PassThreshold(given, "given", dimensions=rated)
         if mark is not None:

@@ -12,7 +12,7 @@ from ..prompts.rows import column
 from ..prompts.words import Figure, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
-from .scoring import coverage_line, mean_score, to_scale, yes_rates
+from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
 from .shown import Shown, View, correlation_figures
 from .slices import slice_table
 
@@ -65,10 +65,10 @@ class Evaluation(Shown):
     """The questions of each example, by its id, where they were written for it alone."""
 
     def means(self) -> dict[str, float | None]:
-        """Mean score by dimension, and ``overall``, on the scale asked for."""
+        """Mean score by dimension and over all questions (``overall``, or ``all questions`` where a dimension is called that), on the scale asked for."""
         dimensions = list(self.scores[0].dimensions) if self.scores else []
         means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
-        means["overall"] = mean_score(each.overall for each in self.scores)
+        means[whole_name(dimensions)] = mean_score(each.overall for each in self.scores)
         return {name: to_scale(value, *self.scale) for name, value in means.items()}
 
     def _view(self) -> View:
@@ -170,7 +170,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     pooled = {name: each["pooled"] for name, each in found.items()}
     tables: dict[str, Callable[[], Rows]] = {
         "scores": lambda: [
-            {"example": each["example"], "overall": each["overall"], **each["dimensions"]}
+            {"example": each["example"], whole_name(each["dimensions"]): each["overall"], **each["dimensions"]}
             | ({"pass": each["pass"]} if "pass" in each else {})
             for each in data["scores"]
         ],
@@ -208,7 +208,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "per_system": "human agreement of systems' means",
         "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
     }
-    mean = number_text(means["overall"])
+    mean = number_text(whole_of(means))
     told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
     return View(
         f"{len(data['scores'])} examples by {data['model']}",

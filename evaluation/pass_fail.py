@@ -134,12 +134,12 @@ class PassThreshold:
     """On test examples that the judge was not chosen on."""
     true_negative_rate: Statistic | None = None
     fitted_on: str | None = None
-    dimensions: tuple[str, ...] = ("overall",)
-    """Of whose scores the mean is held against it."""
+    dimensions: tuple[str, ...] = ()
+    """Of whose scores the mean is held against it; none means the score over all questions."""
 
     def score(self, scores: ExampleScore) -> float | None:
         """The score that passes or fails; None where one is missing."""
-        return score_on(scores, self.dimensions)
+        return score_on(scores, self.dimensions) if self.dimensions else scores.overall
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .evaluation import Evaluation
 from .judge_file import judge_of_parts
 from .options import EvaluateOptions, RegressionOptions
 from .pass_fail import require_at_least
-from .scoring import mean_score
+from .scoring import mean_score, whole_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -169,11 +169,12 @@ def check_regression(
         judged_with["calibration"] = _digest(calibration.to_json())
     checklist_hash = _digest(dump_checklist(questions))
     facts = {"model": found.model, "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
-    scores = {each.example: {"overall": each.overall, **each.dimensions} for each in found.scores}
+    name = settings.dimension or whole_name(found.scores[0].dimensions)
+    scores = {each.example: {whole_name(each.dimensions): each.overall, **each.dimensions} for each in found.scores}
     if kept is None:
-        return _write(path, facts, scores, found, settings.dimension)
+        return _write(path, facts, scores, found, name)
     _same(path, kept, facts, examples)
-    return _compare(kept, scores, examples, questions, found, settings)
+    return _compare(kept, scores, examples, questions, found, settings, name)
 
 
 def _check_dimension(settings: RegressionOptions, questions: Checklist) -> None:
@@ -210,8 +211,8 @@ def _compare(
     questions: Checklist,
     found: Evaluation,
     settings: RegressionOptions,
+    name: str,
 ) -> Regression:
-    name = settings.dimension or "overall"
     before = [_rounded(kept["examples"][each.id].get(name)) for each in examples]
     now = [_rounded(scores[each.id].get(name)) for each in examples]
     groups = documents(examples)
@@ -276,10 +277,10 @@ def _write(
     facts: Mapping[str, Any],
     scores: Mapping[str, Mapping[str, float | None]],
     found: Evaluation,
-    dimension: str | None,
+    name: str,
 ) -> Regression:
     """Write the baseline: one line an example, so that a change of it can be read in a review."""
-    values = [each for row in scores.values() if (each := row[dimension or "overall"]) is not None]
+    values = [each for row in scores.values() if (each := row[name]) is not None]
     if not values:
         raise CoverageError(f"{path}: not one example has a score, so there is no baseline to write.")
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in {"format": FORMAT, **facts}.items()]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
 
 
+WHOLE, ALL = "overall", "all questions"
 AT_ONCE = 2**16
 """Verdicts added up at once: the indices of a million would take as much memory as the verdicts."""
 
@@ -189,6 +190,17 @@ def _question_means(
 def to_scale(score: float | None, low: float, high: float) -> float | None:
     """Map a score from [0, 1] to [low, high]: S·(high - low) + low."""
     return None if score is None else score * (high - low) + low
+
+
+def whole_name(dimensions: Iterable[str]) -> str:
+    """What the score over all questions is called beside those of dimensions, one of which may be called ``overall``."""
+    names = set(dimensions)
+    return ALL if WHOLE in names and len(names) > 1 else WHOLE
+
+
+def whole_of(means: Mapping[str, float | None]) -> float | None:
+    """The mean over all questions among those of a result."""
+    return means[ALL if ALL in means else WHOLE]
 
 
 def mean_score(values: Iterable[float | None]) -> float | None:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from ..evaluation.diagnosis import NOTHING_FOUND, diagnosis_view, sorted_findings
 from ..evaluation.evaluation import evaluation_view
 from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
+from ..evaluation.scoring import whole_name, whole_of
 from ..evaluation.shown import agreement_headline
 from ..models.budget import count
 from ..prompts.words import Figure, number, percent
@@ -150,8 +151,8 @@ def _spread(found: JudgedFile) -> Section:
 
 def _examples(data: Mapping[str, Any]) -> Section:
     rows = data["scores"]
-    values = {"overall": [each["overall"] for each in rows]}
     dimensions = list(rows[0]["dimensions"]) if rows else []
+    values = {whole_name(dimensions): [each["overall"] for each in rows]}
     if len(dimensions) > 1:
         values |= {name: [each["dimensions"][name] for each in rows] for name in dimensions}
     note = "The lowest scores first; an example with a missing verdict has no score and stands last."
@@ -180,7 +181,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
     findings, notes = sorted_findings(data.get("findings", ()))
     rates = [each for each in _rates(data) if each is not None]
     yes = sum(rates) / len(rates) if rates else None
-    mean = data["means"]["overall"] if "means" in data else None
+    mean = whole_of(data["means"]) if "means" in data else None
     choice, headline = _headline(found, known, findings, mean, yes)
     examples = len(data["scores"]) if "scores" in data else data["examples"]
     tiles = [

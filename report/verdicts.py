@@ -14,7 +14,7 @@ from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
 from ..evaluation.evaluation import MadeRows
-from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples
+from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples, whole_name
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
@@ -102,6 +102,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         agreement |= {whole: measured.overall} if len(agreement) > 1 and whole not in agreement else {}
     dimensions = list(read.scores[0].dimensions) if len(read.checklist.dimensions) > 1 else []
     means = {name: mean_score(each.dimensions[name] for each in read.scores) for name in dimensions}
+    means = {whole_name(dimensions): mean_score(each.overall for each in read.scores), **means}
     verdicts, ids = read.verdicts, list(column(read.examples, "id"))
     answered = set(column(verdicts, "question"))
     nos = [(str(place), f"a no to {clipped(texts[name])}") for name, place in names.items() if name in answered]
@@ -116,7 +117,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
         data |= {**judge, "coverage": seen.to_dict(), "own_questions": asked}
     data |= {
         "scale": (0.0, 1.0),
-        "means": {whole: mean_score(each.overall for each in read.scores), **means},
+        "means": means,
         "yes_rates": {},
         "agreement": {name: {"pooled": each} for name, each in agreement.items()},
         "scores": MadeRows(len(ids), lambda place: {"example": ids[place], "overall": read.ours[place]}),

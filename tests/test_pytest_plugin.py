@@ -134,6 +134,19 @@ def test_a_dimension_is_compared_alone(project: Project) -> None:
     project.run().stdout.fnmatch_lines(["*has no dimension 'fact' (it has: facts, tone). Did you mean 'facts'?"])
 
 
+def test_a_dimension_called_overall_does_not_stand_for_all_questions(project: Project) -> None:
+    mixed = [
+        each.model_copy(update={"dimension": "tone" if "right" in each.text else "overall"})
+        for each in CHECKLIST.questions
+    ]
+    (project.path / "checklist.yaml").write_text(dump_checklist(Checklist(questions=tuple(mixed))), encoding="utf-8")
+    project.run("--askance-update")
+    project.answers(["wrong one"] * 12)
+    project.run().stdout.fnmatch_lines(["*score (all questions) dropped: 0.900 before*"])
+    project.test(', dimension="overall"')
+    project.run().assert_outcomes(passed=1)
+
+
 def test_missing_verdicts_are_an_error_and_not_a_pass(project: Project) -> None:
     project.run("--askance-update")
     project.answers(["right answer"] * 11 + ["silence"])

@@ -10,8 +10,10 @@ import pytest
 import askance
 from askance.evaluation.evaluate import prepare
 from askance.models.base import ModelError, Request
-from askance.prompts.checklist import Checklist, Question
+from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import BudgetExceededError, InputError
+from askance.prompts.verdicts import save_verdicts
+from askance.report.verdicts import Beside, read_judging
 from askance.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.usefixtures("sandbox")
@@ -281,3 +283,38 @@ def test_the_only_dimension_has_the_score_told_and_is_compared_with_people() -> 
 def test_what_does_not_go_with_leaving_out_questions_is_said(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         askance.evaluate(rows(), checklist=four(), model=judge(), no_cache=True, **given)
+
+
+MIXED = Checklist(
+    questions=(
+        Question(id="good", text="A?"),
+        Question(id="kind", text="B?", dimension="tone"),
+        Question(id="short", text="C?", dimension="tone"),
+    )
+)
+
+
+def mixed_judge() -> ScriptedModel:
+    return judge(lambda request: 0.9 if "A?" in request.messages[-1][1] else 0.3)
+
+
+def test_the_mean_of_a_dimension_called_overall_is_its_own_beside_that_over_all_questions() -> None:
+    found = askance.evaluate(rows(), checklist=MIXED, model=mixed_judge())
+    wanted = {"overall": 0.9, "tone": 0.3, "all questions": 0.5}
+    assert found.means() == pytest.approx(wanted, abs=1e-3)
+    assert {row["dimension"]: row["mean"] for row in found.view().tables["means"]()} == found.means()
+    assert found.view().tables["scores"]()[0] == pytest.approx({"example": "e0"} | wanted, abs=1e-3)
+    assert "mean score 0.500 on a scale from 0 to 1" in found.view().lines
+
+
+def test_a_threshold_is_held_against_the_score_over_all_questions() -> None:
+    found = askance.evaluate(rows(), checklist=MIXED, model=mixed_judge(), pass_threshold=0.6)
+    assert found.passing is not None and found.passing.pass_rate.value == 0
+
+
+def test_the_page_of_verdicts_gives_the_same_means(sandbox: Path) -> None:
+    found = askance.evaluate(rows(), checklist=MIXED, model=mixed_judge())
+    save_verdicts("verdicts.jsonl", found.verdicts)
+    Path("checklist.yaml").write_text(dump_checklist(MIXED), encoding="utf-8")
+    read = read_judging(Path("verdicts.jsonl"), Beside(checklist="checklist.yaml"))
+    assert read.data["means"] == pytest.approx(found.means())
