@@ -228,6 +228,10 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
     """
     if isinstance(path, Checklist):
         return path
+    if not isinstance(path, (str, Path)):
+        raise InputError(
+            f"checklist: a file, the name of a ready one or a Checklist is needed, not {type(path).__name__}."
+        )
     path = Path(path)
     if is_ready(path):
         return parse_checklist(files(__package__).joinpath("checklists", f"{path}.yaml").read_text("utf-8"), str(path))

@@ -106,9 +106,7 @@ def _rows_of_cells(
             continue
         if header is None:
             header = ["" if _is_empty(cell) else str(cell).strip("\ufeff \t\r\n") for cell in cells]
-            twice = next((name for name in header if name and header.count(name) > 1), None)
-            if twice is not None:
-                raise InputError(f"{where} {number}: two columns are called '{twice}'.")
+            _told_apart([name for name in header if name], f"{where} {number}")
             continue
         row: Row = dict.fromkeys(name for name in header if name)
         for place, cell in enumerate(cells):
@@ -241,7 +239,9 @@ def parquet_rows(path: Path, as_text: Collection[str]) -> Iterator[tuple[int, Ro
     number = 0
     with path.open("rb") as file:
         try:
-            for batch in parquet.ParquetFile(file).iter_batches():
+            whole = parquet.ParquetFile(file)
+            _told_apart(whole.schema_arrow.names, str(path))
+            for batch in whole.iter_batches():
                 for row in batch.to_pylist():
                     number += 1
                     yield number, _typed(row, as_text)
@@ -283,7 +283,10 @@ def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: M
 def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | None:
     """The rows of a pandas or polars data frame or an Arrow table; None where it is none of these.
 
-    The index of a pandas data frame is a column where it has a name.
+    The index of a pandas data frame is a column where it has a name that no other column has.
+
+    Raises:
+        InputError: Two columns have one name.
     """
     if hasattr(source, "collect_schema") and hasattr(source, "collect") and not hasattr(source, "iter_rows"):
         source = source.collect()  # a lazy frame of polars
@@ -291,13 +294,25 @@ def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | No
     if hasattr(source, "iter_rows") and hasattr(source, "columns"):
         rows = source.iter_rows(named=True)
     elif hasattr(source, "to_dict") and hasattr(source, "notna") and hasattr(source, "columns"):
-        named = source.reset_index() if any(name is not None for name in source.index.names) else source
+        _told_apart(map(str, source.columns), "the data frame")
+        levels = [name for name in source.index.names if name is not None and name not in source.columns]
+        named = source.reset_index(level=levels) if levels else source
         rows = named.astype(object).where(named.notna(), None).to_dict("records")
     elif hasattr(source, "to_pylist") and hasattr(source, "column_names"):
+        _told_apart(source.column_names, "the table")
         rows = source.to_pylist()
     else:
         return None
     return (_typed(row, as_text) for row in rows)
+
+
+def _told_apart(names: Iterable[str], where: str) -> None:
+    """Refuse columns of one name: a row would hold one of them alone."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{where}: two columns are called '{name}'.")
+        seen.add(name)
 
 
 def _typed(row: Row, as_text: Collection[str]) -> Row:

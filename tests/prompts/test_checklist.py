@@ -250,3 +250,9 @@ def test_every_ready_checklist_is_there_and_has_questions_of_our_own(name: str) 
     checklist = load_checklist(name)
     assert checklist.task
     assert len({question.text for question in checklist.questions}) == len(checklist.questions)
+
+
+@pytest.mark.parametrize("given", [{"questions": []}, ["Is it good?"], 3])
+def test_what_is_no_checklist_and_no_file_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(InputError, match=f"a Checklist is needed, not {type(given).__name__}"):
+        load_checklist(given)

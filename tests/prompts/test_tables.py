@@ -273,6 +273,22 @@ def test_a_pandas_data_frame_is_taken_and_nan_means_not_there(caplog: pytest.Log
     assert caplog.messages == ["the data: 1 of 3 rows has no output and is left out (row 2)."]
 
 
+def test_a_data_frame_with_the_id_as_index_and_as_column_is_taken() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([GOOD, GOOD | {"id": "b"}])
+    assert [each.id for each in load_examples(frame.set_index("id", drop=False))] == [GOOD["id"], "b"]
+
+
+def test_columns_of_one_name_are_refused_where_one_would_have_been_lost(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table([["a"], ["x"], ["y"], ["z"]], names=["id", "input", "output", "output"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    frame = pytest.importorskip("pandas").DataFrame([["a", "x", "y", "z"]], columns=table.column_names)
+    for source in (table, tmp_path / "a.parquet", frame):
+        with pytest.raises(InputError, match="two columns are called 'output'"):
+            load_examples(source)
+
+
 def test_polars_frames_and_arrow_tables_are_taken() -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"id": [1, 2], "input": ["x", "x"], "output": ["y", "z"], "ok": [True, None]})
