@@ -56,7 +56,7 @@ def compare(
     data: Data,
     *,
     model: str | Model | Sequence[str | Model],
-    judges: Sequence[str],
+    judges: str | Sequence[str],
     checklist: str | Path | Checklist | None = None,
     candidates: str | Path | Checklist | None = None,
     prompt: Prompts = None,
@@ -97,7 +97,7 @@ def compare(
 def prepare(
     data: Data,
     model: str | Model | Sequence[str | Model],
-    judges: Sequence[str],
+    judges: str | Sequence[str],
     checklist: str | Path | Checklist | None,
     candidates: str | Path | Checklist | None,
     prompt: Prompts,

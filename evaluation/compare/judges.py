@@ -109,14 +109,14 @@ OWN_WORDS = ("geval", "direct", "cot", "poll")
 """Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
 
 
-def check_names(names: Sequence[str]) -> list[str]:
-    """The names as they are in the registry; hyphens are taken as underscores.
+def check_names(names: str | Sequence[str]) -> list[str]:
+    """The names, or a text with commas between them, as they are in the registry; hyphens are taken as underscores.
 
     Raises:
         InputError: One is not known or stands there twice, or there are none.
     """
     found: list[str] = []
-    for name in names:
+    for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")
         if known not in JUDGES:
             raise InputError(

@@ -169,6 +169,7 @@ def test_the_meter_counts_an_answer_once_and_the_common_ledger_what_was_paid() -
 
 def test_names_are_checked() -> None:
     assert check_names(["binary", " random-k"]) == ["binary", "random_k"]
+    assert check_names("binary, random-k") == ["binary", "random_k"]
     with pytest.raises(InputError, match=r"no judge 'gevall'.*Did you mean 'geval'"):
         check_names(["gevall"])
     with pytest.raises(InputError, match="named twice"):
