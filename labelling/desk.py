@@ -219,6 +219,8 @@ class Desk:
                     each, [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
                 )
                 row = labelled.model_dump(exclude_defaults=True)
+                if each.output is None:
+                    row["output"] = None  # other commands leave out such a row and refuse one that has no such field
                 self._rows[each.id] = json.dumps(row, ensure_ascii=False, default=str) + "\n"
         return "".join(self._rows[each.id] for each in self.examples)
 

@@ -145,6 +145,16 @@ def test_what_was_labelled_is_what_align_reads(begin: Any, place: Path, cli: Any
     assert "calls" in out
 
 
+def test_a_row_without_an_output_is_left_out_of_the_labelled_data_as_of_a_table(begin: Any, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("id,input,output\na,Q,Yes.\nb,Q,\n", encoding="utf-8")
+    session = begin(tmp_path / "data.csv")
+    session.label()
+    session.end()
+    labelled = tmp_path / "data-labelled.jsonl"
+    assert [json.loads(line)["output"] for line in labelled.read_text("utf-8").splitlines()] == ["Yes.", None]
+    assert [each.id for each in askance.load_examples(labelled)] == ["a"]
+
+
 def test_nothing_said_leaves_no_labelled_data(begin: Any, place: Path) -> None:
     done = begin(place / "data.jsonl").end()
     assert (done.returncode, done.stdout) == (0, "Nothing was labelled.\n")
