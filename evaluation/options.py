@@ -149,6 +149,12 @@ class ScoreOptions(JudgeOptions, Where):
     )
     resamples: int = Field(2000, ge=100, description="Bootstrap resamples of the intervals.")
 
+    @model_validator(mode="after")
+    def _scale_has_two_ends(self) -> ScoreOptions:
+        if self.scale[0] == self.scale[1]:
+            raise ValueError("scale: its two ends must differ")
+        return self
+
 
 class WriterOptions(GatewayOptions):
     """Settings of ``questions``."""

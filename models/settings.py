@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -111,6 +111,12 @@ def parse_options(
     for name in values:
         if name not in kind.model_fields:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, kind.model_fields)}")
+        of = kind.model_fields[name].annotation
+        if (
+            isinstance(values[name], bool) and _may_be(of, int, float) and not _may_be(of, bool)
+        ):  # 1 or 0 would be taken
+            given = "true (YAML reads yes and on so)" if values[name] else "false (YAML reads no and off so)"
+            raise InputError(f"{where}: {called.get(name, name)}: must be a number, not {given}.")
     try:
         return kind.model_validate(dict(values), context=KEPT if kept else None)
     except ValidationError as error:
@@ -124,6 +130,11 @@ def parse_options(
             name, colon, rest = text.partition(": ")
             problems.append(f"{called.get(name, name)}{colon}{rest}")
         raise InputError(f"{where}: {'; '.join(problems)}.") from None
+
+
+def _may_be(annotation: Any, *kinds: type) -> bool:
+    """Whether a setting's type is one of these, or has one in it."""
+    return annotation in kinds or any(_may_be(each, *kinds) for each in get_args(annotation))
 
 
 def warn_of_old_names(values: Iterable[str]) -> None:
