@@ -38,6 +38,8 @@ Record = TypeVar("Record", bound=BaseModel)
 DEVICES = Path("/dev")
 PARTIAL = ".part"
 """Ends the name of a file that is being written; a process's number comes before it."""
+MOST_TOLD = 6
+"""Problems of a record that are told; a file of another kind has dozens."""
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
@@ -336,6 +338,8 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
             message = problem["msg"].removeprefix("Value error, ")
             message = message[:1].lower() + message[1:]
             parts.append(f"{place}field '{field}': {message}" if field else f"{place}{message}")
+    if others := len(parts[MOST_TOLD:]):
+        parts[MOST_TOLD:] = [f"and {others} other {'problem' if others == 1 else 'problems'}"]
     return "; ".join(parts) + "."
 
 

@@ -256,3 +256,9 @@ def test_every_ready_checklist_is_there_and_has_questions_of_our_own(name: str) 
 def test_what_is_no_checklist_and_no_file_is_refused_by_name(given: Any) -> None:
     with pytest.raises(InputError, match=f"a Checklist is needed, not {type(given).__name__}"):
         load_checklist(given)
+
+
+def test_of_a_file_of_another_kind_the_first_problems_are_told() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_checklist(json.dumps({f"k{n}": n for n in range(40)}), "other.json")
+    assert str(caught.value).count(";") == 6 and str(caught.value).endswith("; and 35 other problems.")
