@@ -101,7 +101,7 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any]) -> None:
             with suppress(OSError, TypeError, ValueError):
                 if Path(output).samefile(str(each).partition("#")[0]):
                     raise InputError(
-                        f"{output}: this is what '{name}' names, and would be overwritten. Name another file with -o."
+                        f"{output}: this is what '{name}' names, and what is read is never written to. Name another file with -o."
                     )
 
 

@@ -56,7 +56,7 @@ def test_what_a_command_reads_is_not_written_over(askance: CommandLine, words: t
     before = Path(target).read_bytes()
     code, _, err = askance(*words, "--api-base", askance.server.url, "-o", target)
     assert (code, askance.server.bodies) == (2, [])
-    assert f"{target}: this is what '" in err and "would be overwritten" in err
+    assert f"{target}: this is what '" in err and "is never written to" in err
     assert Path(target).read_bytes() == before
 
 
@@ -69,7 +69,7 @@ def test_neither_is_it_where_nothing_is_bought(askance: CommandLine, words: tupl
     Path("traces.json").write_text('[{"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "i", "output": "o"}]')
     before = Path(target).read_bytes()
     code, _, err = askance(*words, "-o", target)
-    assert code == 2 and "would be overwritten" in err
+    assert code == 2 and "is never written to" in err
     assert Path(target).read_bytes() == before
 
 
