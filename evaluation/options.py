@@ -241,6 +241,8 @@ class EvaluateOptions(PassOptions):
                 raise ValueError(
                     f"pass_threshold: with {name} a score is not exact; pass_mark {self.pass_threshold:g} is"
                 )
+            if self.stop_within is not None and self.pass_mark is not None:
+                raise ValueError("stop_within: it may end before pass_mark is settled; leave one of them out")
             if self.calibration is not None:
                 raise ValueError(f"{name}: a calibration moves scores after they were asked for; leave one of them out")
         return self

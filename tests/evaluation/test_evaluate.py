@@ -277,6 +277,7 @@ def test_the_only_dimension_has_the_score_told_and_is_compared_with_people() -> 
     [
         ({"stop_within": 2.0}, "stop_within"),
         ({"stop_within": 0.1, "mode": "batched"}, "one after another"),
+        ({"pass_mark": 0.5, "stop_within": 0.2}, "stop_within: it may end before pass_mark is settled"),
         ({"pass_mark": 0.5, "calibration": "c.json"}, "pass_mark: a calibration moves scores"),
     ],
 )
