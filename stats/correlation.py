@@ -32,6 +32,8 @@ from .resampling import (
 )
 
 Column = Sequence[float | None] | ArrayLike
+FEW = 5
+"""Of so many items unrelated scores put one in 60, and of fewer more, in exactly the order of people or its reverse."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
@@ -88,12 +90,21 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
     if (undefined := _undefined(left, right)) is not None:
         return Correlations(undefined, undefined, undefined)
+    units, codes = resampling.units(keep)
+    unit = "items" if codes is None else "groups"
     found: dict[Method, Statistic] = {}
     for together in (("spearman", "pearson"), ("kendall",)):
         kernels = [correlation_kernel(method, left, right) for method in together]
         made = bootstrapped_together(kernels, keep, affordable(resampling, together[0], len(left)))
-        found |= dict(zip(together, made, strict=True))
+        found |= {name: _spread(each, units, unit) for name, each in zip(together, made, strict=True)}
     return Correlations(**found)
+
+
+def _spread(found: Statistic, units: int, unit: str) -> Statistic:
+    """Without an interval that has no width because few items are in the order of people, or its reverse, as by chance."""
+    if found.low is None or found.low != found.high or units > FEW:
+        return found
+    return replace(found, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance")
 
 
 def per_group(

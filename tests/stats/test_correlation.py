@@ -177,6 +177,16 @@ def test_an_interval_is_withheld_when_many_resamples_are_constant() -> None:
     assert few.value is not None and few.reason == "no interval: only 2 groups to resample"
 
 
+def test_few_items_in_the_exact_order_of_people_have_no_interval_without_width() -> None:
+    found = correlate([0.1, 0.2, 0.4], [3, 4, 9])
+    assert (found.spearman.value, found.spearman.low, found.spearman.high) == (1.0, None, None)
+    assert found.spearman.reason == "no interval: 3 items may stand in one order by chance"
+    assert correlate([0.1, 0.2, 0.4, 0.5], [3, 4, 9, 8]).spearman.low is not None
+    assert correlate(list(range(8)), list(range(8))).spearman.low == 1
+    grouped = correlate(list(range(8)), list(range(8)), Resampling(list("aabbccdd")))
+    assert grouped.kendall.reason == "no interval: 4 groups may stand in one order by chance"
+
+
 def test_per_group_averages_the_groups_where_the_correlation_exists() -> None:
     groups = list("aaaabbbbccccdd") + ["e"] * 4
     scores = [1, 2, 3, 4, 4, 3, 2, 1, 7, 7, 7, 7, 1, 2, 1, 2, 3, 5]
