@@ -171,7 +171,8 @@ class DirectModel:
             kind = type(error).__name__
         shown = self._clean(payload.decode("utf-8", "replace"))[:200]
         if may_pass:
-            raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off. It said: {shown}", retry=True)
+            said = f" It said: {shown}" if shown.strip() else ""
+            raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off.{said}", retry=True)
         raise ModelError(
             f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
             f"/v1 at its end where the server wants it? It said: {shown}",
@@ -286,10 +287,11 @@ def check_address(url: str) -> str:
 def read_logprobs(data: Any) -> tuple[TokenProbabilities, ...] | None:
     """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
 
-    They are cut down here, before the first verdict is read, so that a stored answer gives the same one.
+    Those of the tokens that were said, without any alternative, are none: a yes by itself would have P(yes) = 1. They
+    are cut down here, before the first verdict is read, so that a stored answer gives the same one.
     """
     content = data.get("content") if isinstance(data, dict) else None
-    if not content:
+    if not content or not any(token.get("top_logprobs") for token in content):
         return None
     return tuple((token["token"], _alternatives(token.get("top_logprobs") or [token])) for token in content)
 

@@ -69,6 +69,8 @@ def test_logprobs_that_are_no_numbers_are_refused_and_null_is_left_out() -> None
 
     assert read_logprobs(content(-0.12345, None)) == (("yes", (("yes", -0.1235),)),)
     assert read_logprobs(None) is read_logprobs({}) is read_logprobs({"content": []}) is None
+    for said in ({"token": "yes", "logprob": -0.4}, {"token": "yes", "logprob": -0.4, "top_logprobs": []}):
+        assert read_logprobs({"content": [said]}) is None, "P(yes) would be 1, whatever the model thinks of no"
     for bad in (float("nan"), 3.0, float("inf")):
         with pytest.raises(ValueError, match="log-probability"):
             read_logprobs(content(-0.1, bad))
