@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..prompts.errors import AskanceError
+from ..prompts.words import sentence
 from .base import Answer, EmptyAnswerError, LeftOutError, Model, ModelError, Request
 from .budget import Budget, highest_cost, reserved_tokens
 
@@ -326,7 +327,7 @@ class Gateway:
                     if self.on_wait:
                         asks = error.retry_after if (error.retry_after or 0) > self._retry.longest else None
                         wish = f" It asks to wait {asks:,.0f} s." if asks else ""
-                        self.on_wait(f"{error}{wish}", seconds)
+                        self.on_wait(f"{sentence(str(error))}{wish}", seconds)
                 await asyncio.sleep(seconds)
         finally:
             line.under_way -= 1

@@ -111,3 +111,9 @@ def p_value(value: float | None) -> str:
     if value is None:
         return NONE
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def sentence(text: str) -> str:
+    """A text, with a full stop where it does not end as a sentence does."""
+    plain = text.rstrip()
+    return plain if plain.endswith((".", "!", "?", "…")) else f"{plain}."

@@ -200,7 +200,7 @@ async def test_what_is_waited_for_is_said_with_the_wish_that_is_not_granted() ->
     gateway.on_wait = lambda why, seconds: said.append((why, seconds))
     assert (await gateway.ask("judge", model, request())).text == "a"
     [(why, seconds)] = said
-    assert why == "HTTP 429 It asks to wait 3,600 s."
+    assert why == "HTTP 429. It asks to wait 3,600 s."
     assert 0.01 <= seconds < 0.5
 
 
