@@ -96,7 +96,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
     for together in (("spearman", "pearson"), ("kendall",)):
         kernels = [correlation_kernel(method, left, right) for method in together]
         made = bootstrapped_together(kernels, keep, affordable(resampling, together[0], len(left)))
-        found |= {name: _spread(each, units, unit) for name, each in zip(together, made, strict=True)}
+        found |= dict(zip(together, [_spread(each, units, unit) for each in made], strict=True))
     return Correlations(**found)
 
 
