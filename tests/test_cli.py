@@ -423,7 +423,7 @@ def test_a_dotenv_file_is_read_and_does_not_override(
 def test_output_that_cannot_be_written_is_a_sentence(cli: Any, evaluation: list[str]) -> None:
     Path("file").write_text("x")
     done = cli("evaluate", *evaluation, "-o", "file/verdicts.jsonl")
-    assert done.code == 1
+    assert done.code == 2, "it is known before anything is bought"
     assert "file/verdicts.jsonl: cannot be written" in done.err
 
 
