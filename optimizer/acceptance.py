@@ -10,7 +10,7 @@ from ..evaluation.scoring import ExampleScore
 from ..prompts.examples import Example
 from ..stats.differences import Difference
 from .subject import Crossed
-from .yardsticks import Guard, Yardstick
+from .yardsticks import Guard, Ranks, Yardstick
 
 HOPELESS = 0.1
 """One-sided p-value of "it is no worse" up to which a candidate is clearly worse: it is dropped before the rest is paid.
@@ -96,16 +96,22 @@ class PairedAcceptance:
         by = crossed.ranked()
         gain = self.yardstick.difference(by.before, by.after, crossed.examples)
         whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")
-        return whole._decide(crossed.before, crossed.after, gain)
+        return whole._decide(crossed.before, crossed.after, gain, (by.before, by.after))
 
-    def _decide(self, best: Sequence[ExampleScore], candidate: Sequence[ExampleScore], gain: Difference) -> Decision:
-        """The same, where the gain is known."""
+    def _decide(
+        self,
+        best: Sequence[ExampleScore],
+        candidate: Sequence[ExampleScore],
+        gain: Difference,
+        ranks: Ranks | None = None,
+    ) -> Decision:
+        """The same, where the gain is known; ``ranks`` of both where the scores are of judges with scales of their own."""
         if gain.value is None or gain.p_value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)
         found = f"{self.yardstick.name} {gain.value:+.3f}, p = {gain.p_value:.3f}, n = {gain.n}"
         if gain.value <= 0:
             return Decision(False, f"no gain on {self.where} ({found})", gain)
-        refused = self.guard.problem(best, candidate, self.examples) if self.guard else None
+        refused = self.guard.problem(best, candidate, self.examples, ranks) if self.guard else None
         if refused:
             return Decision(False, f"{refused} ({found})", gain)
         if gain.p_value > self.level:

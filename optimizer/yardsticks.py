@@ -144,13 +144,24 @@ class MeanYardstick:
         return mean_difference(before, after, Resampling(documents(examples), self.resamples, seed=self.seed))
 
 
+Ranks = tuple[Sequence[ExampleScore], Sequence[ExampleScore]]
+"""Two versions' ranks in place of their scores, before and after."""
+
+
 class Guard(Protocol):
     """Looks for what the yardstick does not see."""
 
     def problem(
-        self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
+        self,
+        before: Sequence[ExampleScore],
+        after: Sequence[ExampleScore],
+        examples: Sequence[Example],
+        ranks: Ranks | None = None,
     ) -> str | None:
-        """What speaks against the version ``after``; None where nothing does."""
+        """What speaks against the version ``after``; None where nothing does.
+
+        ``ranks`` are what the yardstick was given where the scores are of several judges, each with a scale of its own.
+        """
         ...
 
 
@@ -163,13 +174,16 @@ class BiasGuard:
     """How far a dimension's mean may move away from the wanted mean, in units of the score."""
 
     def problem(
-        self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
+        self,
+        before: Sequence[ExampleScore],
+        after: Sequence[ExampleScore],
+        examples: Sequence[Example],
+        ranks: Ranks | None = None,
     ) -> str | None:
         """The first dimension whose mean moved away by more than the limit and whose ranking is no better for it."""
         targets = self.yardstick.targets
         was, now = dimension_errors(before, targets), dimension_errors(after, targets)
-        first = self.yardstick.measure(before, examples)["dimensions"]
-        second = self.yardstick.measure(after, examples)["dimensions"]
+        first, second = (self.yardstick.measure(each, examples)["dimensions"] for each in ranks or (before, after))
         for name in targets.dimensions:
             old, new = was[name].bias, now[name].bias
             if old is None or new is None or abs(new) - abs(old) <= self.limit:
@@ -178,7 +192,7 @@ class BiasGuard:
                 way = "more severe" if new < old else "more lenient"
                 return (
                     f"the judge only became {way} on {name}: its mean score is {new:+.2f} from the wanted one, after "
-                    f"{old:+.2f}, and ranks no better"
+                    f"{old:+.2f}, and ranks no better there"
                 )
         return None
 
@@ -191,7 +205,11 @@ class PassRateGuard:
     """In units of the pass rate."""
 
     def problem(
-        self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
+        self,
+        before: Sequence[ExampleScore],
+        after: Sequence[ExampleScore],
+        examples: Sequence[Example],
+        ranks: Ranks | None = None,
     ) -> str | None:
         """The dimension that lost most, where that is more than the limit."""
         was, now = _means(before), _means(after)

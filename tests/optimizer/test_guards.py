@@ -8,6 +8,7 @@ import pytest
 
 from askance.evaluation.scoring import ExampleScore, Targets, dimension_errors, overall_errors
 from askance.optimizer.acceptance import PairedAcceptance
+from askance.optimizer.subject import Crossed, CrossedFold
 from askance.optimizer.yardsticks import BiasGuard, CorrelationYardstick, MeanYardstick, PassRateGuard
 from askance.prompts.examples import Example
 
@@ -64,6 +65,17 @@ def test_every_dimension_is_looked_at() -> None:
     problem = bias(0.15, "a", "b").problem(before, after, EXAMPLES)
     assert problem is not None
     assert "on b" in problem
+
+
+def test_judges_of_several_folds_are_held_against_people_by_their_ranks_within_each() -> None:
+    """Each fold is tested by another judge: pooled, their scores rank it by whose they are."""
+    before = scores(d=[1 - each if n % 7 == 0 else each for n, each in enumerate(TRUTH)])
+    after = scores(d=[0.9 + each / 100 if n % 2 else 0.8 + each / 100 for n, each in enumerate(TRUTH)])
+    halves = slice(0, N, 2), slice(1, N, 2)
+    folds = tuple(CrossedFold(EXAMPLES[each], before[each], after[each], after[each]) for each in halves)
+    assert bias().problem(before, after, EXAMPLES) is not None
+    acceptance = PairedAcceptance(bias().yardstick, (), 0.1, guard=bias())
+    assert acceptance.decide_crossed(Crossed(folds)).accepted
 
 
 def test_errors_leave_out_what_either_side_lacks() -> None:
