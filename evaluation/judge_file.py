@@ -174,7 +174,8 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         made_by=read.run,
     )
     check_calibration(judge, name)
-    return judge
+    measured = None if judge.figures is None else judge.figures.of
+    return replace(judge, edited=measured not in (None, judge.hash))
 
 
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
@@ -203,7 +204,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     if given.get("mode") == "auto" or best.mode is not None:
         given["mode"] = best.mode or "each"
     settings = judge_settings(given, f"{where}: config.yaml")
-    return KeptJudge(
+    judge = KeptJudge(
         model=model,
         prompt=Prompt(best.prompt, _shown(best.examples, f"{where}: result.json")),
         checklist=checklist,
@@ -213,13 +214,15 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         calibration=calibration,
         threshold=None if best.threshold is None else best.threshold.value,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
-        figures=JudgeFigures(
+        origins=_origins(result, start, checklist),
+        made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
+    )
+    return judge.measured(
+        JudgeFigures(
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=accepted_on(best.validation, best.reason),
             test=accepted_on(best.test, best.reason),
-        ),
-        origins=_origins(result, start, checklist),
-        made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
+        )
     )
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,6 +122,8 @@ class JudgeFigures(_Part):
     """Whose scores its own were correlated with: people's, or another judge's."""
     validation: AcceptedOn
     test: AcceptedOn
+    of: str | None = None
+    """The :attr:`KeptJudge.hash` of the judge that was measured; None where nobody wrote it down."""
 
 
 class MadeBy(_Part):
@@ -152,6 +155,20 @@ class KeptJudge:
     made_by: MadeBy | None = None
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
+    edited: bool = field(default=False, compare=False)
+    """Whether its file was edited since: its figures are those of another judge."""
+
+    @property
+    def hash(self) -> str:
+        """A content hash of all that its scores and its passes depend on."""
+        calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
+        asked = self.checklist.model_dump(mode="json", exclude={"task"})
+        read = [calibration, self.threshold, list(self.threshold_of), judge_settings(self.settings, "settings")]
+        return sha256(json.dumps([self.model, self.prompt.hash, asked, *read]).encode()).hexdigest()[:16]
+
+    def measured(self, figures: JudgeFigures) -> KeptJudge:
+        """The judge with figures that were measured of it as it is."""
+        return replace(self, figures=figures.model_copy(update={"of": self.hash}))
 
     def evaluate(
         self,
@@ -224,7 +241,7 @@ class KeptJudge:
         found = PassThreshold(
             self.threshold,
             "judge",
-            fitted_on="development" if self.made_by is not None else None,
+            fitted_on="development" if self.made_by is not None and not self.edited else None,
             dimensions=self.threshold_of,
         )
         test = None if self.figures is None else self.figures.test
@@ -280,7 +297,8 @@ class KeptJudge:
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
             for each in (self.with_options({}), self.with_options(options))
         )
-        others = [] if asked == self.model else [f"model {asked} in place of {self.model}"]
+        others = ["its file was edited"] if self.edited else []
+        others += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
         others += [
             f"{name} {_said(given[name])} in place of {_said(known[name])}"
             for name in SETTINGS

@@ -59,4 +59,4 @@ def scorer_judge(
         if labels is not None and "threshold" in judge:
             row |= figures_of(scores[name], part, people, labels, judge["threshold"], **sampling)
         figures[name] = accepted_on(MeasureRecord.model_validate(row))
-    return KeptJudge(**judge, figures=JudgeFigures(reference="human", **figures))
+    return KeptJudge(**judge).measured(JudgeFigures(reference="human", **figures))

@@ -12,7 +12,7 @@ import pytest
 import askance
 from askance.evaluation.calibration import Calibration, QuestionCalibration, load_calibration
 from askance.evaluation.judge_file import judge_of_run, load_judge, parse_judge
-from askance.evaluation.kept_judge import AcceptedOn, JudgeFigures, KeptJudge, QuestionOrigin
+from askance.evaluation.kept_judge import AcceptedOn, JudgeFigures, KeptJudge, MadeBy, MeasuredFigure, QuestionOrigin
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -272,6 +272,34 @@ def test_using_it_otherwise_than_it_was_measured_is_said(world: Any, tmp_path: P
     (said,) = (record.getMessage() for record in caplog.records)
     assert "model world/other in place of world/target, scores hard in place of soft" in said
     assert "its figures were measured without that" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("threshold: 0.6\n", "threshold: 0.9\n"),
+        ("model: openai/judge\n", "model: openai/other\n"),
+        ("Judge well.", "Judge very well."),
+        ("text: Is it right?", "text: Is it wholly right?"),
+        ("repeat: 2", "repeat: 3"),
+    ],
+)
+def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: str, new: str, caplog: Any) -> None:
+    rates = {
+        name: MeasuredFigure(value=0.9, low=0.8, high=0.95, n=40)
+        for name in ("true_positive_rate", "true_negative_rate")
+    }
+    on_test = AcceptedOn(spearman=0.7, n=40, low=0.4, high=0.9, **rates)
+    judge = a_judge(calibration=None, threshold=0.6, made_by=MadeBy(mode="align", finish_reason="no_gain"))
+    text = judge.measured(JudgeFigures(reference="human", validation=on_test, test=on_test)).to_yaml()
+    as_kept = parse_judge(text.replace("task: ", "task: Please. "), "j").pass_threshold(None, {})
+    assert as_kept is not None and as_kept.fitted_on == "development" and as_kept.true_positive_rate is not None
+    assert old in text
+    edited = parse_judge(text.replace(old, new, 1), "j")
+    found = edited.pass_threshold(None, {})
+    assert found is not None and (found.true_positive_rate, found.fitted_on) == (None, None)
+    edited.say_what_differs(None, {})
+    assert "its file was edited; its figures were measured without that" in caplog.text
 
 
 def test_its_calibration_is_applied_to_its_own_model_only(world: Any, tmp_path: Path, caplog: Any) -> None:
