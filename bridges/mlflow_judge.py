@@ -13,7 +13,7 @@ from ..models.base import Model
 from ..models.settings import parse_options
 from ..optimizer.run_result import RunResult
 from ..prompts.checklist import load_checklist
-from ..prompts.errors import InputError, import_optional
+from ..prompts.errors import InputError, as_typed, import_optional
 from ..prompts.examples import Example
 from ..prompts.labels import MEANINGS, SIDES, Labels
 from ..prompts.messages import text_of
@@ -210,7 +210,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         """
         raise InputError(
             f"MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its run "
-            f"with MLflowCallback, or write it as a file that stands alone: askance export {self.directory} --to mlflow."
+            f"with MLflowCallback, or write it as a file that stands alone: askance export {as_typed(self.directory)} --to mlflow."
         )
 
     def get_input_fields(self) -> list[Any]:

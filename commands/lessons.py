@@ -15,7 +15,7 @@ from ..memory.memory_directory import contents_of_run, load_memory
 from ..memory.remembered import Entry, InRun, LessonInRun, QuestionInRun, RememberedLesson, RemovedEntry
 from ..memory.run_directory import RunDirectory
 from ..models.budget import count
-from ..prompts.errors import InputError
+from ..prompts.errors import InputError, as_typed
 from .learned import quoted
 from .output import echo_json
 from .terminal import echo
@@ -104,7 +104,7 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
         echo(f"Unchanged: {each['run']} ({each['made_with']}): {each['what']}")
     if stays:
         echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
-    echo(f"No run learns it again, until you say: askance lessons {directory} --forget-removal {gone.id}")
+    echo(f"No run learns it again, until you say: askance lessons {as_typed(directory)} --forget-removal {gone.id}")
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
 from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
+from ..prompts.errors import as_typed
 from ..prompts.text import shorten
 from ..prompts.words import Figure, percent
 from . import terminal
@@ -44,7 +45,7 @@ def run_summary(done: RunResult) -> None:
     if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
         out.print(f"Prompt: {done.directory / 'prompt.md'}", soft_wrap=True)
     if judge.is_file():
-        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {done.directory}", soft_wrap=True)
+        out.print(f"Judge: {judge}, for askance evaluate DATA --judge {as_typed(done.directory)}", soft_wrap=True)
 
 
 def _gains(out: Console, result: RunRecord) -> None:

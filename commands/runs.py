@@ -17,7 +17,7 @@ from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import AlignOptions, LoopOptions, MigrateOptions, TuneOptions
 from ..optimizer.runner import cannot_change
-from ..prompts.errors import BudgetExceededError, UnapprovedError
+from ..prompts.errors import BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.rows import read_rows
 from ..run_estimate import estimate_run
 from .options import (
@@ -74,7 +74,7 @@ def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet:
         echo(error, err=True)
     if not click.confirm("Write them out?", err=True):
         raise UnapprovedError(
-            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {run} asks again."
+            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume {as_typed(run)} asks again."
         )
     with showing(not quiet) as watcher:
         return work(watcher, False)
@@ -182,7 +182,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):
         raise BudgetExceededError(
             done.finish_reason,
-            f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {done.directory} "
+            f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "
             f"{flag(done.finish_reason)} MORE",
         )
 

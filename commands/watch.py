@@ -14,7 +14,7 @@ import click
 
 from ..memory.result_file import FINISH_SENTENCES
 from ..optimizer.following import RunProgress, sentence_of
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.text import visible
 from . import terminal
 from .terminal import echo
@@ -44,10 +44,12 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
         echo("Watching has ended; the run goes on.", err=True)
         return 130
     if not ended:
-        raise AskanceError(f"{run}: the run is not finished and no process works on it. Go on: askance resume {run}")
+        raise AskanceError(
+            f"{run}: the run is not finished and no process works on it. Go on: askance resume {as_typed(run)}"
+        )
     if not as_json:
         reason = progress.events[-1]["reason"]
-        echo(f"The run is finished, because {FINISH_SENTENCES.get(reason, reason)}. See: askance show {run}")
+        echo(f"The run is finished, because {FINISH_SENTENCES.get(reason, reason)}. See: askance show {as_typed(run)}")
     return 0
 
 
@@ -60,7 +62,7 @@ def _begin(run: Path, wait: bool) -> RunProgress:
             if (run / "config.yaml").exists():
                 raise
             if not wait:
-                raise InputError(f"{error} To wait for it: askance watch {run} --wait") from None
+                raise InputError(f"{error} To wait for it: askance watch {as_typed(run)} --wait") from None
         time.sleep(EVERY)
 
 

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from ..models.budget import count
 from ..prompts.checklist import Checklist, dump_checklist, load_checklist
-from ..prompts.errors import AskanceError, InputError, not_text
+from ..prompts.errors import AskanceError, InputError, as_typed, not_text
 from ..prompts.examples import Example, load_examples
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt
@@ -101,7 +101,7 @@ class RunDirectory:
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
             f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is there: "
-            f"askance resume {self.path}{more}"
+            f"askance resume {as_typed(self.path)}{more}"
         )
 
     @property
@@ -220,10 +220,12 @@ class RunDirectory:
             data = json.loads(read_text(file))
         except FileNotFoundError:
             raise InputError(
-                f"{self.path}: this run is not finished. Go on with it: askance resume {self.path}"
+                f"{self.path}: this run is not finished. Go on with it: askance resume {as_typed(self.path)}"
             ) from None
         except (OSError, ValueError, RecursionError):
-            raise InputError(f"{file}: damaged. Make it again without a call: askance resume {self.path}") from None
+            raise InputError(
+                f"{file}: damaged. Make it again without a call: askance resume {as_typed(self.path)}"
+            ) from None
         return validate_row(RunRecord, data, f"{file}: damaged, or not written by askance")
 
     @property

@@ -11,7 +11,7 @@ from ..evaluation.shown import Shown, View
 from ..memory.result_file import RunRecord
 from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, TriedRecord
 from ..models.budget import count
-from ..prompts.errors import CoverageError
+from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
 from ..prompts.words import Figure, number_text
 from .events import QUOTED
@@ -49,7 +49,7 @@ class RunResult(Shown):
         if not seen:
             raise CoverageError(
                 f"Not one verdict is there, so nothing was learned and nothing measured. Mend what failed and go on: "
-                f"askance resume {self.directory}"
+                f"askance resume {as_typed(self.directory)}"
             )
         if seen < least:
             raise CoverageError(

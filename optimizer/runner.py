@@ -15,7 +15,7 @@ from ..models.budget import count
 from ..models.event_loops import run_sync
 from ..models.session import session
 from ..models.settings import by_old_names, idle_settings, new_name, parse_options, warn_of_old_names
-from ..prompts.errors import BudgetExceededError, InputError
+from ..prompts.errors import BudgetExceededError, InputError, as_typed
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
@@ -72,7 +72,7 @@ def run_job(
                 raise BudgetExceededError(
                     error.limit,
                     f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
-                    f"askance resume {run.path} {option} MORE",
+                    f"askance resume {as_typed(run.path)} {option} MORE",
                 ) from None
 
 
@@ -117,7 +117,7 @@ def _may_go_on(directory: RunDirectory) -> None:
     if result.finish_reason not in ("max_iterations", "max_calls", "max_tokens", "max_cost"):
         raise InputError(
             f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. With more "
-            f"data or comments a judge is improved by: askance align DATA --from {directory.path} --run NEW_RUN"
+            f"data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} --run NEW_RUN"
         )
 
 

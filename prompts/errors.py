@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -68,6 +69,11 @@ class CoverageError(AskanceError):
     """Too many verdicts are missing for the result to be used."""
 
     exit_code = 4
+
+
+def as_typed(path: object) -> str:
+    """A path as a command line takes it: one with a blank in it is quoted."""
+    return shlex.quote(str(path))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

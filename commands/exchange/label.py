@@ -10,6 +10,7 @@ import click
 
 from ...labelling.label import Labelled, label
 from ...labelling.options import LabelOptions
+from ...prompts.errors import as_typed
 from ..options import GroupedCommand, common_options, config_option, need, settings, settings_options
 from ..output import echo_json
 from ..terminal import echo
@@ -72,5 +73,5 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> No
         echo("Both labels are needed: a judge learns from what passes and what fails.")
     echo(found.enough)
     run = next((each for each in judges if Path(each).is_dir()), None)
-    how = f"--from {run}" if run else f"--checklist {checklist or 'CHECKLIST'} --model MODEL"
-    echo(f"Next: askance align {found.output} {how} --run RUN")
+    how = f"--from {as_typed(run)}" if run else f"--checklist {as_typed(checklist or 'CHECKLIST')} --model MODEL"
+    echo(f"Next: askance align {as_typed(found.output)} {how} --run RUN")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ...evaluation.progress import showing
+from ...prompts.errors import as_typed
 from ...training.options import TrainOptions
 from ...training.train import DEFAULT_BASE, prepare
 from ..options import (
@@ -76,6 +77,6 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
         show(found)
     if not quiet:
         echo(
-            f"The scorer is in {job.output}; use it with --judge {job.output} (its questions come along) or --model.",
+            f"The scorer is in {job.output}; use it with --judge {as_typed(job.output)} (its questions come along) or --model.",
             err=True,
         )

@@ -13,6 +13,7 @@ from ...models.budget import spending
 from ...optimizer.weights import learners
 from ...optimizer.weights.rating_plan import METHODS
 from ...optimizer.weights.weigh import prepare
+from ...prompts.errors import as_typed
 from ...prompts.rows import write_whole
 from ..options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from ..output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
@@ -65,7 +66,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
             known = None if None in costs else sum(each for each in costs if each is not None)
             echo(spending(calls, reused, tokens, known))
     if output and not quiet:
-        use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {output}"
+        use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {as_typed(output)}"
         echo(f"The weights are in {output}{use}.", err=True)
     for judged in found.judged:
         check_coverage(judged.verdicts, judged.coverage, float(options.get("min_coverage", 0.0)))

@@ -25,7 +25,7 @@ from ...memory.remembered import (
 from ...memory.run_directory import RunDirectory
 from ...models.budget import count
 from ...prompts.checklist import Checklist
-from ...prompts.errors import InputError
+from ...prompts.errors import InputError, as_typed
 from ...prompts.lessons import Lesson
 from ..events import Teller
 from ..job import Job
@@ -168,7 +168,7 @@ class Remembering:
         if not self.path.is_dir():
             self.events.say(
                 f"the memory {self.path} is not there any more, so what was learned is in the run alone. Put it back and "
-                f"resume the run to add it: askance resume {self.run.path}"
+                f"resume the run to add it: askance resume {as_typed(self.run.path)}"
             )
             return
         facts = facts_of_run(self.run)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,13 @@ def test_a_run_directory_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("x")
     with pytest.raises(InputError, match="cannot be made a run directory"):
         RunDirectory(tmp_path / "run").lock()
+
+
+def test_how_to_go_on_is_said_so_that_it_can_be_typed_also_of_a_name_with_a_blank(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "my run")
+    with pytest.raises(InputError) as error:
+        run.read_result()
+    assert shlex.split(str(error.value).rpartition("Go on with it: ")[2]) == ["askance", "resume", str(run.path)]
 
 
 def test_before_the_end_there_is_no_result(run: RunDirectory) -> None:
