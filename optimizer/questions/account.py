@@ -109,8 +109,11 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
     able = learner.finder.chooser.sides().values()
     if not able:
         most = max((len(fine) for fine, _ in sides), default=0)
+        are = "is" if most == 1 else "are"
         few = (
-            f"only {count(most, 'development example')} are accepted" if most < FEWEST_ACCEPTED else "none is rejected"
+            f"only {count(most, 'development example')} {are} accepted"
+            if most < FEWEST_ACCEPTED
+            else "people like all development examples alike"
         )
         return f"{few}, and comments are read of rejected outputs, held against accepted ones"
     rejected = {each for _, poor in able for each in poor}

@@ -35,6 +35,13 @@ class Praised(Desk):
         ]
 
 
+class Failed(Desk):
+    """People fail every reply."""
+
+    def passed(self, example: str) -> bool:
+        return False
+
+
 class Unread(Desk):
     """The note-taker makes nothing of a comment."""
 
@@ -128,6 +135,7 @@ def test_the_terminal_fits_80_columns_but_for_sentences_that_stand_alone(learned
         (Praised(), "no question was proposed, as none of the comments is on a rejected development example"),
         (Unread(), "no question was proposed, as all 3 different comments on rejected development examples came to no"),
         (Deaf(), "1 question was proposed and none withstood the development examples"),
+        (Failed(), "no question was proposed, as people like all development examples alike, and comments are read"),
     ],
 )
 def test_where_nothing_was_learned_it_says_why(world: Desk, why: str, tmp_path: Path) -> None:
