@@ -87,11 +87,12 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
         name for name in NEEDED if arguments.get(name) is None and arguments.get(BROUGHT.get(name, name)) is None
     ]
     if missing:
-        pytest.fail(f"askance: {', '.join(missing)} must be given.", pytrace=False)
-    named = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}
+        named = [f"{name} (or {BROUGHT[name]})" if name in BROUGHT else name for name in missing]
+        pytest.fail(f"askance: {', '.join(named)} must be given.", pytrace=False)
+    given = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}
     found, problem = None, ""
     try:
-        found = check_regression(update=item.config.getoption("--askance-update"), **named)
+        found = check_regression(update=item.config.getoption("--askance-update"), **given)
     except AskanceError as error:
         problem = str(error)  # failed below, so that the report shows the sentence and no chain of errors
     if found is None:

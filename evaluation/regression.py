@@ -21,6 +21,7 @@ from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
+from .calibration import load_calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
 from .judge_file import judge_of_parts
@@ -78,8 +79,8 @@ FORMAT = 1
 LEVEL = 0.05
 WORST = 5
 """Examples named in a message."""
-JUDGED_WITH = ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores", "calibration")
-"""Settings that scores depend on; kept in the baseline."""
+JUDGED_WITH = ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores")
+"""Settings that scores depend on; kept in the baseline, beside a hash of the calibration."""
 HOW = "Make one, and commit it: pytest --askance-update"
 
 
@@ -146,7 +147,8 @@ def check_regression(
     _check_dimension(settings, questions)
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
-    calibration = used.calibration if settings.calibration is None else None
+    given = None if settings.calibration is None else load_calibration(settings.calibration)
+    calibration = given or used.calibration
     how = EvaluateOptions.of(settings)
     threshold = None if used.kept is None else used.kept.pass_threshold(model, options)
     job = EvaluationJob(
@@ -165,8 +167,9 @@ def check_regression(
         now = mean_score(each.overall for each in found.scores) or 0.0
         return Regression(None, None, False, None, now, held, found)
     judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
-    if calibration is not None:
-        judged_with["calibration"] = _digest(calibration.to_json())
+    judged_with["calibration"] = None if calibration is None else _digest(calibration.to_json())
+    if settings.scores == "expected":
+        judged_with["score_scale"] = list(settings.score_scale)
     checklist_hash = _digest(dump_checklist(questions))
     facts = {"model": found.model, "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
     name = settings.dimension or whole_name(found.scores[0].dimensions)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from askance.evaluation import regression
+from askance.evaluation.calibration import Calibration
 from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
@@ -208,7 +209,9 @@ def test_a_failing_body_still_fails_and_arguments_are_checked(project: Project) 
     project.pytester.makepyfile(
         test_it="import pytest\n@pytest.mark.askance(data='answers.jsonl')\ndef test_it(): pass"
     )
-    project.run().stdout.fnmatch_lines(["*checklist, model, baseline must be given."])
+    project.run().stdout.fnmatch_lines(
+        ["*checklist (or judge), model (or judge), baseline (or fail_under) must be given."]
+    )
 
 
 def test_loading_the_plugin_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -241,6 +244,24 @@ def test_a_kept_judge_takes_the_place_of_checklist_model_and_prompt(project: Pro
     project.run().stdout.fnmatch_lines(["*The judge brings its own checklist; leave out checklist, or judge.*"])
 
 
+def test_a_calibration_is_known_by_what_it_says_and_not_by_where_it_lies(project: Project) -> None:
+    of = {"method": "platt", "model": "openai/judge", "prompt": Prompt("Judge.").hash, "target": "human", "n": 12}
+    (project.path / "judge.md").write_text("Judge.", encoding="utf-8")
+    for name, shift in (("here", 0.5), ("there", 0.5), ("other", -0.5)):
+        (project.path / name).mkdir()
+        fits = {each.id: {"slope": 1.0, "shift": shift, "n": 12} for each in CHECKLIST.questions}
+        fitted = Calibration.model_validate({**of, "questions": fits})
+        (project.path / name / "platt.json").write_text(fitted.to_json(), encoding="utf-8")
+    given = ', prompt="judge.md", calibration="{}/platt.json"'
+    project.test(given.format("here"))
+    project.run("--askance-update").assert_outcomes(passed=1)
+    assert str(project.path) not in (project.path / "kept" / "base.json").read_text(encoding="utf-8")
+    project.test(given.format("there"))
+    project.run().assert_outcomes(passed=1)
+    project.test(given.format("other"))
+    project.run().stdout.fnmatch_lines(["*the settings changed since the baseline was made*"])
+
+
 ABSOLUTE = """
 def test_answers(askance_check):
     found = askance_check(data="answers.jsonl", checklist="checklist.yaml", model="openai/judge", api_base={url!r},
@@ -259,7 +280,7 @@ def test_answers(askance_check):
         ),
         (", pass_threshold=0.8, fail_under=0.8", False, "The pass rate is 0.750 on 12 examples, below fail_under 0.8."),
         (", fail_under=0.85", False, "The mean score is 0.800 on 12 examples, below fail_under 0.85."),
-        (", pass_threshold=0.8", False, "baseline must be given"),
+        (", pass_threshold=0.8", False, "baseline (or fail_under) must be given"),
         (", fail_under=0.5, dimension='tone'", False, "leave out dimension"),
         (", fail_under=85", False, "fail_under: "),
     ],
