@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+SHORT_KEY = 7
+"""Up to so many characters a key is taken for a word such as ``x``, for a server that wants none, and looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _OPTIONAL = {
     "response_format": ("response_format",),
@@ -195,7 +197,12 @@ class DirectModel:
         )
 
     def _clean(self, text: str) -> str:
-        return text.replace(self._api_key, "[key]") if self._api_key else text
+        key = self._api_key
+        if not key:
+            return text
+        if len(key) > SHORT_KEY:
+            return text.replace(key, "[key]")
+        return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
 
 
 def chat_fields(request: Request) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from askance.models.base import ModelError
 from askance.models.direct import (
+    DirectModel,
     check_address,
     default_base_url,
     shown_address,
@@ -55,6 +56,17 @@ async def test_no_error_holds_the_key(script: Script, caplog: pytest.LogCaptureF
     said = everything_said(caught.value) + repr(model) + str(model) + caplog.text
     assert KEY not in said
     assert KEY[:12] not in said
+
+
+async def test_a_key_that_is_a_letter_leaves_the_words_of_an_error_as_they_are() -> None:
+    """Who needs no key gives a server any."""
+    with StandInServer(
+        lambda body: (400, {"error": {"message": "max_tokens exceeds 5; the key x is wrong"}})
+    ) as server:
+        model = DirectModel("openai/m", "m", server.url, identity="i", api_key="x")
+        with pytest.raises(ModelError, match=r"max_tokens exceeds 5; the key \[key\] is wrong"):
+            await ask(model)
+        await model.close()
 
 
 async def test_no_connection_error_holds_the_key() -> None:
