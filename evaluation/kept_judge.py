@@ -232,11 +232,11 @@ class KeptJudge:
         )
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
-        """From which score on an output passes; None where nobody said, or another model is asked, which it does not fit.
+        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another calibration.
 
         Its error rates come along unless it is used otherwise than it was measured.
         """
-        if self.threshold is None or _name(model, self.model) != self.model:
+        if self.threshold is None or _name(model, self.model) != self.model or options.get("calibration") is not None:
             return None
         found = PassThreshold(
             self.threshold,

@@ -302,6 +302,13 @@ def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: st
     assert "its file was edited; its figures were measured without that" in caplog.text
 
 
+def test_its_threshold_is_of_its_own_scores_only() -> None:
+    judge = a_judge(calibration=None, threshold=0.6)
+    assert judge.pass_threshold(None, {}) is not None
+    assert judge.pass_threshold("openai/other", {}) is None
+    assert judge.pass_threshold(None, {"calibration": "platt.json"}) is None, "which moves the scores"
+
+
 def test_its_calibration_is_applied_to_its_own_model_only(world: Any, tmp_path: Path, caplog: Any) -> None:
     world.align(tmp_path / "run", max_iterations=1)
     plain = load_judge(tmp_path / "run")
