@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..models.settings import parse_options
+from ..models.trained.scorer_file import is_scorer, read_scorer
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
@@ -171,7 +172,7 @@ def check_regression(
     if settings.scores == "expected":
         judged_with["score_scale"] = list(settings.score_scale)
     checklist_hash = _digest(dump_checklist(questions))
-    facts = {"model": found.model, "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
+    facts = {"model": _known_as(found.model), "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
     name = settings.dimension or whole_name(found.scores[0].dimensions)
     scores = {each.example: {whole_name(each.dimensions): each.overall, **each.dimensions} for each in found.scores}
     if kept is None:
@@ -201,6 +202,11 @@ def _require_coverage(found: Evaluation, least: float) -> None:
             f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
             f"{least:.0%}, so nothing can be said about the score. {error}".rstrip()
         )
+
+
+def _known_as(model: str) -> str:
+    """How a baseline names a model: a trained scorer by what it is and not by the folder that it lies in."""
+    return f"scorer:{read_scorer(Path(model)).identity[:16]}" if is_scorer(model) else model
 
 
 def _digest(text: str) -> str:

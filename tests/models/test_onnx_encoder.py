@@ -16,6 +16,7 @@ from askance.cli import main
 from askance.evaluation.evaluate import evaluate
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.kept_judge import THIS_FOLDER, KeptJudge
+from askance.evaluation.regression import check_regression
 from askance.models.embedded import available_threads
 from askance.models.files import sha256_of_file
 from askance.models.trained.onnx_encoder import threads
@@ -144,3 +145,18 @@ def test_its_folder_is_a_judge_that_no_other_tool_can_ask(copy: Path) -> None:
     assert [each.p_yes for each in found.verdicts] == said(copy)
     with pytest.raises(InputError, match="is a trained scorer, which no other tool can ask"):
         export_judge(copy, "python")
+
+
+def test_a_baseline_knows_a_scorer_by_its_weights_and_not_by_its_folder(tmp_path: Path) -> None:
+    checklist = load_checklist(SCORER / "checklist.yaml")
+    for name in ("here", "there", "other"):
+        shutil.copytree(SCORER, tmp_path / name)
+        KeptJudge(THIS_FOLDER, Prompt("{input} {output} {question}"), checklist).save(tmp_path / name)
+    other = tmp_path / "other" / "scorer.json"
+    scorer = json.loads(other.read_text(encoding="utf-8"))
+    other.write_text(json.dumps({**scorer, "shift": scorer["shift"] + 1.0}), encoding="utf-8")
+    with_it: dict[str, Any] = {"data": SCORER / "examples.jsonl", "baseline": tmp_path / "base.json", "no_cache": True}
+    check_regression(**with_it, judge=tmp_path / "here", update=True)
+    assert not check_regression(**with_it, judge=tmp_path / "there").dropped
+    with pytest.raises(InputError, match="the judge changed since the baseline was made"):
+        check_regression(**with_it, judge=tmp_path / "other")
