@@ -53,7 +53,7 @@ def scorer_judge(
     fitted = None if labels is None else threshold_for(scores["validation"], people, labels)
     if fitted is not None and fitted.n:
         judge |= {"threshold": fitted.value, "threshold_of": people.dimensions}
-    figures = {}
+    figures: dict[str, Any] = {}
     for name, part in parts.items():
         row = dict(measure(scores[name], people, part, **sampling).overall)
         if labels is not None and "threshold" in judge:
