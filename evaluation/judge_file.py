@@ -78,7 +78,10 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     if file.is_file():
         judge = parse_judge(read_text(file), str(file))
         if judge.model == THIS_FOLDER:
+            as_kept = judge.figures is not None and judge.figures.of is not None and not judge.edited
             judge = replace(judge, model=str(file.parent))
+            if judge.figures is not None and as_kept:  # the figures stay its own, also where it is written elsewhere
+                judge = judge.measured(judge.figures)
     elif path.is_dir():
         judge = _judge_of_files(path)
     else:

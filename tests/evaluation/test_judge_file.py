@@ -12,7 +12,15 @@ import pytest
 import askance
 from askance.evaluation.calibration import Calibration, QuestionCalibration, load_calibration
 from askance.evaluation.judge_file import judge_of_run, load_judge, parse_judge
-from askance.evaluation.kept_judge import AcceptedOn, JudgeFigures, KeptJudge, MadeBy, MeasuredFigure, QuestionOrigin
+from askance.evaluation.kept_judge import (
+    THIS_FOLDER,
+    AcceptedOn,
+    JudgeFigures,
+    KeptJudge,
+    MadeBy,
+    MeasuredFigure,
+    QuestionOrigin,
+)
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -300,6 +308,18 @@ def test_the_error_rates_of_a_judge_are_not_those_of_one_that_was_edited(old: st
     assert found is not None and (found.true_positive_rate, found.fitted_on) == (None, None)
     edited.say_what_differs(None, {})
     assert "its file was edited; its figures were measured without that" in caplog.text
+
+
+def test_a_scorers_judge_that_is_written_elsewhere_has_its_figures_still(tmp_path: Path) -> None:
+    on_test = AcceptedOn(spearman=0.7, n=40, low=0.4, high=0.9)
+    figures = JudgeFigures(reference="human", validation=on_test, test=on_test)
+    a_judge(model=THIS_FOLDER, calibration=None).measured(figures).save(tmp_path)
+    load_judge(tmp_path).save(tmp_path / "copy.yaml")
+    assert not load_judge(tmp_path / "copy.yaml").edited
+    file = tmp_path / "judge.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("Judge well", "Judge ill"), encoding="utf-8")
+    load_judge(tmp_path).save(tmp_path / "copy.yaml")
+    assert load_judge(tmp_path / "copy.yaml").edited
 
 
 def test_its_threshold_is_of_its_own_scores_only() -> None:
