@@ -261,6 +261,12 @@ def test_a_run_that_a_budget_ended_before_the_test_says_what_is_missing(run):
     assert "Test, accepted prompt: the test was not judged: The budget of 9 calls is used up." in page
 
 
+def test_a_price_that_is_not_known_is_not_taken_for_none(run):
+    for cost, said in ((None, "tokens, price unknown"), (0.0, "tokens, $0.00"), (1.5, "tokens, $1.50")):
+        change_result(run, cost_usd=cost)
+        assert said in words(Page(write_report(run)).text)
+
+
 def test_an_undefined_correlation_is_called_so_with_its_reason(run):
     result = read_run(run).result.to_dict()
     undefined = {"spearman": None, "kendall": None, "pearson": None, "low": None, "high": None, "n": 16}
