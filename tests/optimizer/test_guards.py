@@ -78,6 +78,21 @@ def test_judges_of_several_folds_are_held_against_people_by_their_ranks_within_e
     assert acceptance.decide_crossed(Crossed(folds)).accepted
 
 
+@pytest.mark.parametrize(("turned", "accepted"), [(2, True), (14, False)])
+def test_learned_questions_may_move_the_mean_of_what_they_say_nothing_of(turned: int, accepted: bool) -> None:
+    """They are read against accepted outputs on every dimension; a ranking that is a hair lower is no loss."""
+    still = [each / 10 for each in (*TRUTH[:turned][::-1], *TRUTH[turned:])]
+    before, after = scores(d=TRUTH[::-1], still=TRUTH), scores(d=TRUTH, still=still)
+    guard = bias(0.15, "d", "still")
+    acceptance = PairedAcceptance(guard.yardstick, (), 0.1, guard=guard)
+    found = acceptance.decide_crossed(Crossed((CrossedFold(EXAMPLES, before, after, after),)))
+    assert (
+        found.accepted is accepted and ("on still" in found.reason and "clearly worse" in found.reason) is not accepted
+    )
+    problem = guard.problem(before, after, EXAMPLES)
+    assert problem is not None and "ranks no better there" in problem, "an edit of the prompt has to rank better"
+
+
 def test_errors_leave_out_what_either_side_lacks() -> None:
     values: list[float | None] = [None if n == 0 else value + 0.1 for n, value in enumerate(TRUTH)]
     found = dimension_errors(scores(d=values), targets("d"))["d"]
