@@ -105,7 +105,7 @@ def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleTy
                 f"{where}: there is no module '{error.name}', neither in the current directory nor installed."
             ) from None
         raise InputError(f"{where}: it imports '{error.name}', which is not installed.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = error.lineno if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)[-1].lineno
         said = error.msg if isinstance(error, SyntaxError) else error
         raise InputError(f"{where}: importing it fails with {type(error).__name__}: {said} (line {line}).") from error
@@ -194,7 +194,7 @@ def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> 
             checks = returned if isinstance(returned, (bool, Check)) else _all_of(returned)
         except AskanceError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             verdicts.append(_failed(checker, each.example, prompt, _what_happened(error, checker)))
             continue
         verdicts += [
@@ -259,7 +259,7 @@ def _failed(checker: Checker, example: Example, prompt: str, error: str) -> Verd
     return Verdict(example.id, checker.whole, checker.model, prompt, None, status="api_error", error=error)
 
 
-def _what_happened(error: Exception, checker: Checker) -> str:
+def _what_happened(error: BaseException, checker: Checker) -> str:
     """Type and message of an error, and the line of the user's function in which it came up."""
     frames = traceback.extract_tb(error.__traceback__)
     try:

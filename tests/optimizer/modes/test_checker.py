@@ -173,6 +173,12 @@ def test_an_error_on_one_example_leaves_the_others_alone() -> None:
     assert [each.status for each in verdicts] == ["ok", "api_error", "ok"]
 
 
+def test_a_check_that_would_end_the_process_has_failed_as_any_other() -> None:
+    verdicts = run(lambda example: bool(example.output) or sys.exit(3), "a", "", "c")
+    assert [each.status for each in verdicts] == ["ok", "api_error", "ok"]
+    assert verdicts[1].error is not None and verdicts[1].error.startswith("SystemExit: 3")
+
+
 def test_a_failed_generation_is_a_failure_with_its_reason_and_the_function_is_not_called() -> None:
     called: list[str] = []
     [verdict] = run(lambda example: called.append(example.id) or True, None)
