@@ -21,6 +21,8 @@ RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_node_worker.py
 BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
+# Tests start some hundred processes: what the first has compiled is there for the next, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # A file of tests is one process's: what a module has made stays made.
 SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile
 TRAIN := .venv-train
