@@ -252,12 +252,33 @@ def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[s
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
     choice = _post(body)["choices"][0]
-    content = (choice.get("logprobs") or {}).get("content")
-    logprobs = content and [(each["token"], _alternatives(each)) for each in content]
-    text = choice["message"].get("content") or ""
+    content = (choice.get("logprobs") or {}).get("content") or []
+    logprobs = None
+    if any(each.get("top_logprobs") for each in content):
+        logprobs = [(each["token"], _alternatives(each)) for each in content]
+    text, logprobs = _after_thinking(choice["message"], logprobs)
     if not text.strip() and not logprobs:
-        raise JudgeError("The model's reply is empty.")
+        raise JudgeError("The model's reply is empty, or was cut off in what it thinks before it answers.")
     return text, logprobs
+
+
+def _after_thinking(message: dict[str, Any], logprobs: list[Any] | None) -> tuple[str, list[Any] | None]:
+    """What the model answered, without what it thought before, in the text or beside it."""
+    text, begins = message.get("content") or "", 0
+    end = re.search(r"^[ \t]*</think>", text, re.MULTILINE)
+    if text.lstrip().startswith("<think>"):
+        begins = len("".join(text.partition("</think>")[:2]))
+    elif end is not None and "<think>" not in text[: end.start()]:
+        begins = end.end()
+    if not begins and not message.get("reasoning_content") and not message.get("reasoning"):
+        return text, logprobs
+    answer = text[begins:].lstrip()
+    place = "".join(token for token, _ in logprobs or []).rfind(answer.strip()) if answer.strip() else -1
+    for number, (token, _) in enumerate(logprobs or []):
+        if 0 <= place < len(token):
+            return answer, (logprobs or [])[number:]
+        place -= len(token)
+    return answer, None
 
 
 def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:

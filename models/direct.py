@@ -34,6 +34,7 @@ _OPTIONAL = {
     "seed": ("seed",),
 }
 """Fields that an endpoint may refuse by name, each with those that make no sense without it."""
+_END_OF_THINKING = re.compile(r"^[ \t]*</think>", re.MULTILINE)
 _REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not allowed|permitted|extra|(?:un|not )available")
 
 
@@ -157,13 +158,13 @@ class DirectModel:
             if isinstance(data, dict) and data.get("error") and not data.get("choices"):
                 raise self._error(_code(data["error"]), {}, payload)
             choice = data["choices"][0]
-            text = _text(choice["message"].get("content")) or str(choice["message"].get("refusal") or "")
+            message = choice["message"]
+            text = _text(message.get("content")) or str(message.get("refusal") or "")
             usage = data.get("usage") or {}
             sent, written = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
             logprobs = read_logprobs(choice.get("logprobs")) if request.parameters.top_logprobs else None
             return Answer(
-                text,
-                logprobs,
+                *after_thinking(text, logprobs, apart=thinks_apart(message)),
                 sent,
                 written,
                 None if self.price is None else self.price.of(sent, written),
@@ -255,6 +256,47 @@ def _text(content: Any) -> str:
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content is {type(content).__name__}")
     return content or ""
+
+
+def thinks_apart(message: Any) -> bool:
+    """Whether what a model thought before it answered stands beside its answer, as servers with a parser for it send it."""
+    return any(message.get(field) for field in ("reasoning_content", "reasoning"))
+
+
+def after_thinking(
+    text: str, logprobs: tuple[TokenProbabilities, ...] | None, *, apart: bool
+) -> tuple[str, tuple[TokenProbabilities, ...] | None]:
+    """What a model answered, without what it thought before: nothing read from that is a verdict.
+
+    Args:
+        text: The reply, which may hold the thinking, up to ``</think>``.
+        logprobs: Of all tokens of the reply.
+        apart: Whether the model thought beside the text, so that the tokens may be more than the text.
+
+    Returns:
+        The text, and the log-probabilities from its first token on; None where they are not found, or nothing was answered.
+    """
+    begins = _answer_begins(text)
+    if not begins and not apart:
+        return text, logprobs
+    answer = text[begins:].lstrip()
+    place = "".join(token for token, _ in logprobs or ()).rfind(answer.strip()) if answer.strip() else -1
+    for number, (token, _) in enumerate(logprobs or ()):
+        if 0 <= place < len(token):
+            return answer, (logprobs or ())[number:]
+        place -= len(token)
+    return answer, None
+
+
+def _answer_begins(text: str) -> int:
+    """Where the thinking in a reply ends: at its end if it was cut off, at 0 if there is none.
+
+    Where the server's own template began it, only its end is in the reply, on a line of its own.
+    """
+    if text.lstrip().startswith("<think>"):
+        return len("".join(text.partition("</think>")[:2]))
+    end = _END_OF_THINKING.search(text) if "</think>" in text else None
+    return end.end() if end is not None and "<think>" not in text[: end.start()] else 0
 
 
 def shown_address(url: str) -> str:

@@ -387,7 +387,8 @@ def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnsw
     """The error that an empty answer is; asking again may help unless the model would say the same."""
     if answer.finish == "length":
         text = (
-            "the answer was cut off before its first word. A model that thinks before it answers cannot be used here."
+            "the answer was cut off before its first word. A model that thinks before it answers can be used only with "
+            "its thinking switched off, which is a setting of its server."
         )
     elif answer.finish == "content_filter":
         text = "a filter of the endpoint held the answer back."

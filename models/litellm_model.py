@@ -10,7 +10,7 @@ from typing import Any
 
 from ..prompts.errors import InputError, import_optional
 from .base import Answer, ModelError, Request
-from .direct import RETRY_STATUSES, chat_fields, read_logprobs, read_retry_after
+from .direct import RETRY_STATUSES, after_thinking, chat_fields, read_logprobs, read_retry_after, thinks_apart
 from .prices import Price
 
 _SCHEMA_REFUSED = re.compile("response_format|json_schema|response_schema")
@@ -106,9 +106,9 @@ class LiteLLMModel:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
+        logprobs = read_logprobs(raw) if request.parameters.top_logprobs else None
         return Answer(
-            choice.message.content or "",
-            read_logprobs(raw) if request.parameters.top_logprobs else None,
+            *after_thinking(choice.message.content or "", logprobs, apart=thinks_apart(choice.message)),
             int(getattr(usage, "prompt_tokens", 0) or 0),
             int(getattr(usage, "completion_tokens", 0) or 0),
             cost,

@@ -42,7 +42,15 @@ SNIPPET = re.compile(
 RUN = ("bash", "python")
 ONLY_PARSED = ("make ", "pip install ", "askance demo", "askance label ", "askance models pull ", "askance doctor")
 """Beginnings of lines that download or install something, look at what is installed, or wait for a person."""
-FOREIGN_OPTIONS = {"--scorer", "--askance-update", "--lessons", "--seeds", "--only"}
+FOREIGN_OPTIONS = {
+    "--default-chat-template-kwargs",
+    "--reasoning-budget",
+    "--scorer",
+    "--askance-update",
+    "--lessons",
+    "--seeds",
+    "--only",
+}
 """Options of other programs, and of measurements, that the pages speak of."""
 PROGRAMS = 'askance() { "$PYTHON" -m askance "$@"; }; pytest() { "$PYTHON" -m pytest "$@"; }'
 """Those of this Python, whatever else is installed."""

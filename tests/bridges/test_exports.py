@@ -23,7 +23,7 @@ from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.prompt import Prompt
-from askance.testing import StandInServer
+from askance.testing import StandInServer, completion
 
 PROMPTFOO = os.environ.get("ASKANCE_TEST_PROMPTFOO") or shutil.which("promptfoo")
 
@@ -56,6 +56,26 @@ def share(body: Mapping[str, Any], scale: int = 97) -> float:
 
 def with_logprobs(body: Mapping[str, Any]) -> Any:
     return 0.02 + 0.96 * share(body)
+
+
+def without_alternatives(body: Mapping[str, Any]) -> Any:
+    """A server that sends the log-probabilities of what was said, and no others."""
+    token = {"token": words(body), "logprob": -0.1, "top_logprobs": []}
+    return 200, {"choices": [{"message": {"content": token["token"]}, "logprobs": {"content": [token]}}]}
+
+
+def thinking(body: Mapping[str, Any]) -> Any:
+    """A server whose model thinks in two tokens before it answers, in the text or beside it."""
+    status, found = 200, completion(body, with_logprobs(body))
+    message = found["choices"][0]["message"]
+    top = [{"token": token, "logprob": -0.7} for token in ("No", "Yes")]
+    thought = [{"token": token, "logprob": -0.7, "top_logprobs": top} for token in ("<think>No", "</think>")]
+    found["choices"][0]["logprobs"]["content"][:0] = thought
+    if share(body, 5) < 0.5:
+        message["reasoning_content"] = "No"
+    else:
+        message["content"] = f"<think>No</think>\n\n{message['content']}"
+    return status, found
 
 
 def words(body: Mapping[str, Any]) -> Any:
@@ -131,6 +151,8 @@ JUDGES = {
     "says itself": (kept(SAYS), with_logprobs),
     "hard scores": (kept(settings={"scores": "hard"}), with_logprobs),
     "without log-probabilities": (kept(), words),
+    "log-probabilities without alternatives": (kept(), without_alternatives),
+    "thinking": (kept(), thinking),
     "sampled": (kept(settings={"samples": 3, "repeat": 2}), words),
     "repeated": (kept(settings={"repeat": 2, "temperature": 0.7, "seed": 7}), with_logprobs),
     "platt": (
@@ -229,6 +251,16 @@ def test_a_verdict_that_cannot_be_had_is_an_error_and_no_score(serve: Any) -> No
         module.judge(output="x")
     serve(lambda body: (401, '{"error": {"message": "wrong key"}}'))
     with pytest.raises(module.JudgeError, match="HTTP 401"):
+        module.judge(output="x")
+
+
+@pytest.mark.parametrize("message", [{"content": "<think>"}, {"content": None, "reasoning_content": "Yes"}])
+def test_the_first_word_of_the_thinking_is_no_verdict(message: Any, serve: Any) -> None:
+    top = [{"token": "Yes", "logprob": -0.1}]
+    logprobs = {"content": [{"token": "Yes", "logprob": -0.1, "top_logprobs": top}]}
+    serve(lambda body: (200, {"choices": [{"message": message, "logprobs": logprobs}]}))
+    module = as_module(kept())
+    with pytest.raises(module.JudgeError, match="in what it thinks"):
         module.judge(output="x")
 
 

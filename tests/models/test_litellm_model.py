@@ -72,6 +72,19 @@ async def test_what_is_not_asked_for_is_not_sent(serve: Ask) -> None:
 
 
 @needs_litellm
+async def test_what_a_model_thought_before_its_answer_is_no_part_of_it(serve: Ask) -> None:
+    def script(body: Mapping[str, Any]) -> Any:
+        top = [{"token": "No", "logprob": -0.2}, {"token": "Yes", "logprob": -1.7}]
+        content = [{"token": token, "logprob": -0.2, "top_logprobs": top} for token in ("No", "</think>", "Yes")]
+        message = {"role": "assistant", "content": "Yes", "reasoning_content": "No"}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": content}}]
+        return 200, {"id": "1", "object": "chat.completion", "choices": choices}
+
+    found, _ = await serve(script)
+    assert (found.text, [token for token, _ in found.logprobs]) == ("Yes", ["Yes"])
+
+
+@needs_litellm
 async def test_usage_and_cost_come_through(serve: Ask) -> None:
     def script(body: Mapping[str, Any]) -> Any:
         usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
