@@ -72,7 +72,9 @@ def _trace(fields: Row) -> Iterator[Part]:
     for each in entries(fields.get("scores")):
         yield _score({"traceId": trace, **_in_camel_case(each)})
     for each in entries(fields.get("comments")):
-        yield GivenScore(None, None, text_or_none(each.get("content")), "people", trace, None)
+        yield GivenScore(
+            None, None, text_or_none(each.get("content")), "people", trace, None, id=text_or_none(each.get("id"))
+        )
     yield from _columns(fields, trace, None)
 
 
@@ -102,7 +104,13 @@ def _score(fields: Row) -> Part:
         return GivenReference(trace, str(words), span)
     if kind in ("CORRECTION", "TEXT"):  # no score: what should stand there, or a remark
         return GivenScore(
-            None if kind == "CORRECTION" else str(fields.get("name")), None, text_or_none(words), by, trace, span
+            None if kind == "CORRECTION" else str(fields.get("name")),
+            None,
+            text_or_none(words),
+            by,
+            trace,
+            span,
+            id=text_or_none(fields.get("id")),
         )
     if kind == "BOOLEAN" and number(value) is not None:
         value = bool(number(value))
@@ -117,6 +125,7 @@ def _score(fields: Row) -> Part:
         by,
         trace,
         span,
+        id=text_or_none(fields.get("id")),
     )
 
 

@@ -57,6 +57,7 @@ def _feedback(row: Row) -> GivenScore:
         SOURCES.get(str(source), "unknown"),
         text_or_none(row.get("trace_id")),
         text_or_none(row["run_id"]),
+        id=text_or_none(row.get("id")),
     )
 
 

@@ -74,4 +74,5 @@ def _assessment(row: Row, trace: str) -> Iterator[Part]:
         "people" if source == "HUMAN" else "model" if source else "unknown",
         trace,
         text_or_none(row.get("span_id")),
+        id=text_or_none(row.get("assessment_id")),
     )

@@ -25,7 +25,7 @@ def parts(row: Row) -> list[Part] | None:
         return [_of(str(row.get("id") or named(row)), row, row)]
     stored = _STORED.fullmatch(str(row.get("id")))
     if stored and "role" in row:
-        return [TracedSpan(stored[1], stored[1], None, "", [dict(row)])]
+        return [TracedSpan(stored[1], stored[1], None, "", [dict(row)], piece=True)]
     for asked, answered in _PAIRS:
         request, response = loaded(row.get(asked)), loaded(row.get(answered))
         if isinstance(request, Mapping) and isinstance(response, Mapping) and _is_body(request, response):
@@ -88,4 +88,5 @@ def _answer(body: Row) -> Any:
     if choices:
         return choices[0].get("message", choices[0].get("text"))
     items = entries(body.get("output"))
-    return [each for each in items if each.get("type") == "message"] or items or None
+    messages = [each for each in items if each.get("type") == "message"]
+    return messages or [each for each in items if each.get("type") != "reasoning"] or None

@@ -140,6 +140,7 @@ def _annotation(row: Row) -> GivenScore:
         "people" if kind == "HUMAN" else "model" if kind else "unknown",
         None,
         str(row.get("span_id") or row.get("context.span_id")),
+        id=text_or_none(row.get("id")),
     )
 
 

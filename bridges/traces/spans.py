@@ -27,6 +27,8 @@ class TracedSpan:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
     """The error that it ended with."""
+    piece: bool = False
+    """Its input is one of the messages of a conversation, each of which stands by itself."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class GivenScore:
     """None: it is about the trace."""
     aggregate: bool = False
     """A mean that counts only where the single scores are not there."""
+    id: str | None = None
+    """Its own name, where the format has one."""
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,21 @@ class TraceSet:
     """By trace and span; a span of None is the trace."""
     strays: int
     """Scores on spans that are in no file."""
+    unlike: Sequence[str]
+    """Traces of which a span is there twice with different texts; the first ones were taken."""
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> TraceSet:
-        """Put the parts together; a span that is in several of them is one."""
+        """Put the parts together; a span that is in several of them is one, and so is a score."""
+        unlike: dict[str, None] = {}
         spans: dict[tuple[str, str], TracedSpan] = {}
         given: list[GivenScore] = []
         references: dict[tuple[str, str | None], str] = {}
         for part in parts:
             if isinstance(part, TracedSpan):
                 key = (part.trace, part.id)
+                if key in spans and _is_unlike(spans[key], part):
+                    unlike[part.trace] = None
                 spans[key] = _merged(spans[key], part) if key in spans else part
             elif isinstance(part, GivenReference):
                 references[part.trace, part.span] = part.text
@@ -42,14 +47,14 @@ class TraceSet:
         for each in spans.values():
             traces[each.trace].append(each)
         trace_of = {each.id: each.trace for each in spans.values()}
-        placed = [replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given]
+        placed = _each_once(replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given)
         single = {(each.span, each.name) for each in placed if not each.aggregate}
         kept = [each for each in placed if not (each.aggregate and (each.span, each.name) in single)]
         known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
         by_trace: dict[str, list[GivenScore]] = defaultdict(list)
         for score in known:
             by_trace[str(score.trace)].append(score)
-        return cls(traces, by_trace, references, len(kept) - len(known))
+        return cls(traces, by_trace, references, len(kept) - len(known), list(unlike))
 
     def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
         """What was said of a span; of a trace's only root also what was said of the whole trace."""
@@ -77,8 +82,29 @@ class TraceSet:
         return f" Spans with an output: {', '.join(islice(names, 8))}; --span NAME takes one." if names else ""
 
 
+def _each_once(scores: Iterable[GivenScore]) -> list[GivenScore]:
+    """Without those that are there again: one with a name of its own is in a trace's file and in one of scores."""
+    found: dict[object, GivenScore] = {}
+    for place, each in enumerate(scores):
+        found.setdefault(place if each.id is None else each, each)
+    return list(found.values())
+
+
+def _is_unlike(one: TracedSpan, other: TracedSpan) -> bool:
+    if other.piece:
+        return False
+    pairs = [(one.output, other.output), *([] if one.piece else [(one.input, other.input)])]
+    texts = [(text_of(first), text_of(second)) for first, second in pairs if first != second]
+    return any(first != second for first, second in texts if first and second)
+
+
 def _merged(one: TracedSpan, other: TracedSpan) -> TracedSpan:
-    both = isinstance(one.input, list) and isinstance(other.input, list)
+    both = (
+        other.piece
+        and isinstance(one.input, list)
+        and isinstance(other.input, list)
+        and other.input[0] not in one.input
+    )
     return replace(
         one,
         input=[*one.input, *other.input] if both else other.input if one.input is None else one.input,

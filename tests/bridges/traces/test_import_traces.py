@@ -109,3 +109,37 @@ def test_the_command_writes_examples_and_says_what_it_did(
 )  # fmt: skip
 def test_the_text_of_what_applications_log(value: Any, text: str | None) -> None:
     assert text_of(value) == text
+
+
+def chat(name: str, asked: str, answered: str) -> dict[str, Any]:
+    said = (("user", asked), ("assistant", answered))
+    return {"id": name, "messages": [{"role": role, "content": content} for role, content in said]}
+
+
+def test_what_two_exports_both_hold_is_read_once(write: Any) -> None:
+    score = {
+        "id": "s1",
+        "name": "quality",
+        "value": 4,
+        "dataType": "NUMERIC",
+        "source": "ANNOTATION",
+        "comment": "fine",
+    }
+    trace = {"id": "t1", "timestamp": "2026-01-01", "userId": None, "input": "q", "output": "a"}
+    whole = {**trace, "scores": [score]}
+    for files in ([whole], [whole, whole], [trace, score | {"traceId": "t1"}, whole]):
+        [row] = import_traces(write("l.jsonl", files)).rows
+        assert (row["human"], row["comment"]) == ({"quality": 4}, {"quality": "fine"})
+    found = import_traces([write("a.jsonl", [whole]), write("b.jsonl", [score | {"id": "s2", "traceId": "t1"}, whole])])
+    assert found.rows[0]["human"] == {"quality": [4, 4]}, "two people who said the same are two"
+    found = import_traces([write("a.jsonl", [chat("1", "Hi", "Hello")]), write("b.jsonl", [chat("1", "Hi", "Hello")])])
+    assert [(row["input"], row["output"]) for row in found.rows] == [("Hi", "Hello")]
+    assert not any("twice" in note for note in found.notes)
+
+
+def test_two_traces_of_one_id_are_not_mixed_and_it_is_said(write: Any) -> None:
+    found = import_traces(
+        write("a.jsonl", [chat("1", "2+2?", "4"), chat("1", "Capital?", "Paris"), chat("2", "Hi", "Ho")])
+    )
+    assert [(row["input"], row["output"]) for row in found.rows] == [("2+2?", "4"), ("Hi", "Ho")]
+    assert "There twice with different texts, of which the first were taken: 1 trace (1)." in found.notes

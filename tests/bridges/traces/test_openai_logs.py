@@ -54,9 +54,13 @@ def test_requests_logged_with_their_responses(write: Any, asked: str, answered: 
 def test_responses_of_the_newer_interface(write: Any) -> None:
     made = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]}
     reply = {"id": "resp_1", "object": "response", "instructions": "Be kind.", "input": "Where?", "model": "m"}
-    reply |= {"output": [{"type": "reasoning", "summary": []}, made]}
-    [row] = import_traces(write("responses.jsonl", [reply])).rows
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    reply |= {"output": [thought, made]}
+    cut_off = reply | {"id": "resp_2", "output": [thought], "status": "incomplete"}
+    found = import_traces(write("responses.jsonl", [reply, cut_off]))
+    [row] = found.rows
     assert (row["input"], row["output"]) == ("System: Be kind.\n\nUser: Where?", "Here.")
+    assert "Left out: 1 trace without an output." in found.notes
 
 
 def test_conversations_that_end_with_an_answer(write: Any) -> None:
