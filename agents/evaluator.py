@@ -112,7 +112,7 @@ class Evaluator:
         for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(self._asking("logprob"), [example], 1))
             try:
-                return await self.gateway.ask(self.role, self.model, probe.request())
+                return await self.gateway.probe(self.role, self.model, probe.request())
             except ModelError as error:
                 if error.fatal or place == len(examples):
                     raise

@@ -143,6 +143,8 @@ class Gateway:
         self._brought = brought
         self._counted: set[bytes] = set()
         self._found: set[bytes] = set()
+        self._probed: set[bytes] = set()
+        """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
         self._ahead: Counter[str] = Counter()
         """By role, how many answers were in the store that no refused call has been set against."""
 
@@ -172,6 +174,9 @@ class Gateway:
             new = {key for key in there if key not in self._counted} - self._found
             self._found |= new
             self._ahead[role] += len(new)
+        for key in self._probed.intersection(there):
+            there.remove(key)
+            self._probed.discard(key)
         if not self._count_stored:
             self.budget.role(role).cached_calls += len(there)
             return found
@@ -193,6 +198,12 @@ class Gateway:
         """
         stored = await self.stored(role, [request.key])
         return stored.get(request.key) or await self.buy(role, model, request)
+
+    async def probe(self, role: str, model: Model, request: Request) -> Answer:
+        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of use."""
+        answer = await self.ask(role, model, request)
+        self._probed.add(request.key)
+        return answer
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
         """Like :meth:`ask` for a request that was not in the store when it was looked up."""

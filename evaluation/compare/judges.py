@@ -60,7 +60,7 @@ def random_k(setup: Setup) -> Questionnaire:
     The draw depends on the seed and the questions' ids alone, not on their order in the file.
 
     Raises:
-        InputError: k is smaller than the number of dimensions, each of which needs a question.
+        InputError: k is smaller than the number of dimensions, each of which needs a question, or was given and is larger than the pool.
     """
     pool = candidate_pool(setup, "random_k")
     options = setup.options
@@ -71,6 +71,11 @@ def random_k(setup: Setup) -> Questionnaire:
         raise InputError(
             f"k: random_k draws {options.k} questions in all, and each of the {needed} dimensions needs one. Give a larger "
             "k, or compare fewer dimensions with --dimension."
+        )
+    there = sum(each.weight > 0 for each in pool.questions)
+    if options.k > there and "k" in options.model_fields_set:
+        raise InputError(
+            f"k: random_k draws {options.k} questions in all, and there are only {there} to draw from. Choose a smaller k."
         )
     stacks = []
     for dimension in dimensions:

@@ -33,6 +33,15 @@ def test_examples_with_the_same_texts_are_bought_once_and_the_rest_counts_as_reu
     assert [verdict.p_yes for verdict in found.verdicts] == [found.verdicts[0].p_yes] * 5
 
 
+def test_the_answer_that_a_model_is_tried_by_is_one_answer(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda request: 0.7)
+    for calls, reused in ((3, 0), (0, 3)):
+        found = evaluate(examples(3), checklist=CHECKLIST, model=model, store=tmp_path / "v.db")
+        assert (found.budget.calls, found.budget.cached_calls) == (calls, reused)
+    found = evaluate(examples(5, alike=True), checklist=CHECKLIST, model=model, no_cache=True)
+    assert (found.budget.calls, found.budget.cached_calls) == (1, 4)
+
+
 def test_a_second_run_reuses_one_answer_for_each_of_the_examples_with_the_same_texts(tmp_path: Path) -> None:
     model = ScriptedModel(lambda request: 0.7)
     for calls, reused in ((1, 4), (0, 5)):

@@ -123,7 +123,10 @@ def test_random_k_draws_by_seed_and_ids_alone() -> None:
     assert len(drawn(many)) == 5
     assert drawn(many) == drawn(many[::-1])
     assert drawn(many) != drawn(many, seed=7)
-    assert len(drawn(many, k=50)) == 20
+    assert len(drawn(many, k=20)) == 20
+    assert len(drawn(many[:3])) == 3, "the default is no more than there are"
+    with pytest.raises(InputError, match="draws 21 questions in all, and there are only 20 to draw from"):
+        drawn(many, k=21)
 
 
 def test_random_k_draws_k_in_all_and_some_of_each_dimension() -> None:
