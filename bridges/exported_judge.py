@@ -248,7 +248,7 @@ def _ask(messages: list[dict[str, str]], source: str, replicate: int) -> tuple[s
     """The text of an answer and, for each of its tokens, the alternatives with their log-probabilities."""
     body: dict[str, Any] = {"model": os.environ.get("JUDGE_MODEL") or JUDGE["model"], "messages": messages}
     body |= {"max_tokens": 1 if source == "logprob" else 8}
-    body |= {"temperature": 1.0 if source == "sampled" else JUDGE["temperature"], "seed": JUDGE["seed"] + replicate}
+    body |= {"temperature": JUDGE["temperature"] or float(source == "sampled"), "seed": JUDGE["seed"] + replicate}
     if source == "logprob":
         body |= {"logprobs": True, "top_logprobs": 20}
     choice = _post(body)["choices"][0]

@@ -154,6 +154,7 @@ JUDGES = {
     "log-probabilities without alternatives": (kept(), without_alternatives),
     "thinking": (kept(), thinking),
     "sampled": (kept(settings={"samples": 3, "repeat": 2}), words),
+    "sampled, at a temperature of its own": (kept(settings={"samples": 3, "temperature": 0.4}), words),
     "repeated": (kept(settings={"repeat": 2, "temperature": 0.7, "seed": 7}), with_logprobs),
     "platt": (
         kept(calibration=calibration("platt", PLAIN), threshold=0.4, threshold_of=("truth", "tone")),
