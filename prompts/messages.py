@@ -14,6 +14,8 @@ ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "aimessagechunk
 """Other names of roles."""
 PLAIN_KEYS = ("output", "answer", "response", "text", "content", "result", "input", "question", "query", "prompt")
 """Names under which applications keep the one text that matters; it is taken where nothing else is there."""
+THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Kinds of parts with what a model thought before it answered, which is no part of what it wrote."""
 
 Message = tuple[str, str]
 """Role and text."""
@@ -45,14 +47,15 @@ def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
 
 
 def _content(content: Any) -> str:
-    """A message's content: a text, or parts; one that is no text stands as its kind in brackets."""
+    """A message's content: a text, or parts; one that is no text stands as its kind in brackets, and thinking is left out."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
         return json.dumps(content, ensure_ascii=False)
-    return "\n".join(each if isinstance(each, str) else _part(each) for each in content)
+    said = [each for each in content if not (isinstance(each, Mapping) and each.get("type") in THINKING)]
+    return "\n".join(each if isinstance(each, str) else _part(each) for each in said)
 
 
 def _part(part: Any) -> str:

@@ -102,6 +102,8 @@ def test_the_command_writes_examples_and_says_what_it_did(
         ({"type": "ai", "data": {"content": "Here."}}, "Here."),
         ([{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "Here."}], "User: Where?\n\nAssistant: Here."),
         ({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]}, "a\n[image_url]"),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Here."}]}, "Here."),
+        ({"role": "assistant", "content": [{"type": "redacted_thinking", "data": "A=="}]}, None),
         ({"output": {"answer": "Here."}, "history": []}, "Here."),
         ({"a": 1}, '{\n  "a": 1\n}'),
         ({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}, '[{"id": "c"}]'),

@@ -128,7 +128,8 @@ def attribute(key: str, value: Any) -> dict[str, Any]:
 
 def test_otlp_lines_with_the_conventions_of_opentelemetry(write: Any) -> None:
     asked = [{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]
-    made = [{"role": "assistant", "parts": [{"type": "text", "content": "Here."}], "finish_reason": "stop"}]
+    parts = [{"type": "reasoning", "content": "Bonn?"}, {"type": "text", "content": "Here."}]
+    made = [{"role": "assistant", "parts": parts, "finish_reason": "stop"}]
     attributes = [
         attribute("gen_ai.input.messages", json.dumps(asked)),
         attribute("gen_ai.output.messages", json.dumps(made)),
