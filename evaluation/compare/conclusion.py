@@ -33,7 +33,9 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
     """
     first, best = data["judges"][0], best_judge(data)
     lead, others = first["judge"], len(data["judges"]) - 1
-    but = f" (but {listed(data['left_out'])}, which has no example with all its scores)" if data.get("left_out") else ""
+    left_out = data.get("left_out") or []
+    have = "has" if len(left_out) == 1 else "have"
+    but = f" (but {listed(left_out)}, which {have} no example with all its scores)" if left_out else ""
     on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
     if best is None or not data["compared_on"]:
         return "undecided", *_nothing_compared(data, on)

@@ -144,6 +144,7 @@ class Meter(Gateway):
         """``common`` is shared by all judges of a comparison."""
         super().__init__(common.store, Budget(), max_concurrency=common.max_concurrency)
         self.provenance = common.provenance
+        self._probed = common._probed
         self._common = common
         self._met: set[bytes] = set()
 

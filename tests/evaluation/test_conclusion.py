@@ -160,3 +160,9 @@ def test_agreement_over_several_dimensions_names_those_on_which_it_is_not_shown(
     assert (
         agreement_headline({"a": Figure(0.6)}) == "The scores have a Spearman of 0.60 with people, without an interval"
     )
+
+
+def test_judges_that_are_left_out_are_told_in_one_sentence() -> None:
+    found = comparison([judge("a", 0.4), judge("b", None), judge("c", None)])
+    for left_out, said in ((["b"], "(but b, which has no"), (["b", "c"], "(but b and c, which have no")):
+        assert said in conclude(found | {"left_out": left_out})[2]
