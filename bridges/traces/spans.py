@@ -76,7 +76,7 @@ def loaded(value: Any, *, texts: bool = False) -> Any:
     if begin not in "{[" and not (texts and (begin in '"-0123456789' or value in ("true", "false", "null"))):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         pass
     try:

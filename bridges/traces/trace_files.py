@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,25 @@ def rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for number, each in enumerate(_unwrapped(whole), 1):
             if not isinstance(each, Mapping):
                 raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(each).__name__}.")
-            yield f"{path}, row {number}", each
+            yield f"{path}, row {number}", _without_nan(each)
         return
     unit = "row" if is_numbered_by_row(path) else "line"
     for number, row in read_rows(path, as_text=()):
         for each in _unwrapped(row):
-            yield f"{path}, {unit} {number}", each
+            yield f"{path}, {unit} {number}", _without_nan(each)
+
+
+def _without_nan(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With None where a number is none: what was written from a data frame has NaN where nothing is."""
+    left: list[Any] = [row]
+    while left:
+        holder = left.pop()
+        for place, value in [*(holder.items() if isinstance(holder, dict) else enumerate(holder))]:
+            if isinstance(value, (dict, list)):
+                left.append(value)
+            elif isinstance(value, float) and not isfinite(value):
+                holder[place] = None
+    return row
 
 
 def _document(path: Path) -> Any:

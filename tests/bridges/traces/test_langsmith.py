@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import nan
 from typing import Any
 
 import pytest
@@ -116,3 +117,17 @@ def test_feedback_in_a_table_keeps_its_score(write: Any) -> None:
     table = "id,run_id,key,score,value,comment,feedback_source.type\nf1,r1,correctness,0.5,,Late.,app\n"
     found = import_traces([write("runs.jsonl", [RUN]), write("feedback.csv", table)])
     assert found.rows[0]["human"] == {"correctness": 0.5}
+
+
+def test_what_a_data_frame_has_no_value_for_is_no_id_score_or_comment(write: Any) -> None:
+    empty = {"trace_id": nan, "parent_run_id": nan, "error": nan}
+    runs = [RUN | empty | {"id": name, "feedback_stats": '{"length": {"n": 0, "avg": NaN}}'} for name in ("r1", "r2")]
+    given = {"run_id": "r1", "key": "tone", "feedback_source": {"type": "app"}}
+    feedback = [
+        {**given, "score": nan, "value": "meh", "comment": nan},
+        {**given, "score": nan, "value": None, "comment": "ok"},
+    ]
+    found = import_traces(write("runs.jsonl", [*runs, *feedback]))
+    assert [row["id"] for row in found.rows] == ["r1", "r2"]
+    assert (found.rows[0]["human"], found.rows[0]["comment"]) == ({"tone": "meh"}, {"tone": "ok"})
+    assert "human" not in found.rows[1]
