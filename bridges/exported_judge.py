@@ -336,6 +336,8 @@ def main(arguments: list[str]) -> int:
             try:
                 row = json.loads(line)
                 texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
+                if row["output"] is None:
+                    raise ValueError("there is no output")
                 found = judge(output=str(row["output"]), **texts)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")

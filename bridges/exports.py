@@ -316,6 +316,8 @@ def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = N
     Of inputs that are a dictionary ``input`` and ``context`` are shown, or all of it; of expectations
     ``expected_response``.
     """
+    if outputs is None:
+        raise JudgeError("There is no output.")
     given = inputs if isinstance(inputs, dict) else {"input": inputs}
     shown = {
         "input": given.get("input", given),

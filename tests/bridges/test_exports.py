@@ -339,11 +339,12 @@ def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["1", "2", "3"]
-    (tmp_path / "data.jsonl").write_text('{"input": "x"}\n', encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-I", "judge.py", "data.jsonl"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 2 and "data.jsonl, line 1" in done.stderr
+    for row in ('{"input": "x"}', '{"input": "x", "output": null}'):
+        (tmp_path / "data.jsonl").write_text(f"{row}\n", encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-I", "judge.py", "data.jsonl"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 2 and "data.jsonl, line 1" in done.stderr
 
 
 # --- in the tools themselves ---------------------------------------------------------------------------------------
@@ -476,6 +477,8 @@ def test_mlflow_scores_as_the_judge_does(serve: Any, tmp_path: Path) -> None:
     module = as_module(kept(threshold=0.5), "mlflow")
     found = module.askance_judge(inputs=texts(ROWS[0]), outputs=ROWS[0]["output"])
     said = module.judge(**texts(ROWS[0]))
+    with pytest.raises(module.JudgeError, match="no output"):
+        module.askance_judge(inputs="x", outputs=None)
     assert {each.name: each.value for each in found} == {
         "askance": said["score"],
         "askance/passed": said["passed"],
