@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,11 +117,21 @@ class EvaluationJob:
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
     calibration: Calibration | None = None
-    """In place of the file that the settings name."""
+    """Where the settings name no file."""
     answers: Path | None = None
     """Another store, whose answers are reused too."""
     threshold: PassThreshold | None = None
     """From which score on an output passes, unless the settings say otherwise."""
+
+    @cached_property
+    def read_with(self) -> Calibration | None:
+        """The calibration of the answers: the settings' file, or what came along.
+
+        Raises:
+            InputError: The file is damaged, or not there.
+        """
+        named = self.settings.calibration
+        return self.calibration if named is None else load_calibration(named)
 
     def estimate(self) -> Estimate:
         """What :meth:`run` would buy; nothing is bought."""
@@ -175,9 +186,7 @@ class EvaluationJob:
 
     async def _run(self, store: AnswerStore, watcher: Watcher) -> Evaluation:
         examples, checklist, settings = self.examples, self.checklist, self.settings
-        calibration = self.calibration
-        if settings.calibration is not None:
-            calibration = load_calibration(settings.calibration)
+        calibration = self.read_with
         if calibration is not None:
             calibration.check_questions(checklist)
         async with session(settings, store, watcher.say) as (models, gateway):

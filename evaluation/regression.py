@@ -22,7 +22,6 @@ from ..prompts.rows import read_object, write_whole
 from ..prompts.words import Figure
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
-from .calibration import load_calibration
 from .evaluate import EvaluationJob, load_inputs
 from .evaluation import Evaluation
 from .judge_file import judge_of_parts
@@ -148,13 +147,11 @@ def check_regression(
     _check_dimension(settings, questions)
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
-    given = None if settings.calibration is None else load_calibration(settings.calibration)
-    calibration = given or used.calibration
     how = EvaluateOptions.of(settings)
     threshold = None if used.kept is None else used.kept.pass_threshold(model, options)
     job = EvaluationJob(
         *(examples, questions, text, used.model, how),
-        calibration=calibration,
+        calibration=used.calibration,
         answers=used.answers,
         threshold=threshold,
     )
@@ -168,13 +165,14 @@ def check_regression(
         now = mean_score(each.overall for each in found.scores) or 0.0
         return Regression(None, None, False, None, now, held, found)
     judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
-    judged_with["calibration"] = None if calibration is None else _digest(calibration.to_json())
+    judged_with["calibration"] = None if job.read_with is None else _digest(job.read_with.to_json())
     if settings.scores == "expected":
         judged_with["score_scale"] = list(settings.score_scale)
     checklist_hash = _digest(dump_checklist(questions))
     facts = {"model": _known_as(found.model), "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
-    name = settings.dimension or whole_name(found.scores[0].dimensions)
-    scores = {each.example: {whole_name(each.dimensions): each.overall, **each.dimensions} for each in found.scores}
+    whole = whole_name(found.scores[0].dimensions)
+    name = settings.dimension or whole
+    scores = {each.example: {whole: each.overall, **each.dimensions} for each in found.scores}
     if kept is None:
         return _write(path, facts, scores, found, name)
     _same(path, kept, facts, examples)

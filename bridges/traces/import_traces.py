@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,8 +14,8 @@ from ...prompts.errors import InputError, did_you_mean
 from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of
 from ...prompts.labels import MEANINGS, is_number
 from ...prompts.messages import text_of
-from .spans import GivenScore, TracedSpan, counted, short
-from .trace_files import FEW, FORMATS, read_parts, rows_of_file
+from .spans import GivenScore, TracedSpan, counted, each_once, first_of, short
+from .trace_files import FORMATS, read_parts, rows_of_file
 from .trace_set import TraceSet
 
 
@@ -62,7 +62,7 @@ def import_traces(
     if source is not None and source not in FORMATS:
         raise InputError(f"There is no format '{source}'.{did_you_mean(source, FORMATS)} Known: {', '.join(FORMATS)}.")
     paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
-    rows = _each_once(placed for path in paths for placed in rows_of_file(path))
+    rows = each_once((placed for path in paths for placed in rows_of_file(path)), _content)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: there is nothing in it.")
     format_of, parts, strange = read_parts(rows, source)
@@ -93,24 +93,17 @@ def import_traces(
     notes += [f"Left out: {counted(count, reason)}." for reason, count in left_out.items()]
     notes += strange
     if found.unlike:
-        few = ", ".join(found.unlike[:FEW]) + (
-            f" and {len(found.unlike) - FEW} more" if len(found.unlike) > FEW else ""
-        )
-        notes.append(
-            f"There twice with different texts, of which the first were taken: {counted(len(found.unlike), 'trace')} ({few})."
-        )
+        unlike = f"{counted(len(found.unlike), 'trace')} ({first_of(found.unlike)})"
+        notes.append(f"There twice with different texts, of which the first were taken: {unlike}.")
     if not examples:
         raise InputError(f"{paths[0]}: no example came of it. {' '.join(notes)}{found.outputs_elsewhere(taken)}")
     notes += [*_said_of_scores(found, scores, used), *_said_of_labels(examples)]
     return ImportedTraces(tuple(examples), format_of, tuple(notes))
 
 
-def _each_once(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Rows without those that are there again, as where the times of two exports overlap."""
-    found: dict[bytes, tuple[str, Mapping[str, Any]]] = {}
-    for where, row in rows:
-        found.setdefault(sha256(json.dumps(row, default=str).encode()).digest(), (where, row))
-    return list(found.values())
+def _content(placed: tuple[str, Mapping[str, Any]]) -> bytes:
+    """What a row holds: where the times of two exports overlap, it is there again."""
+    return sha256(json.dumps(placed[1], default=str).encode()).digest()
 
 
 def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:

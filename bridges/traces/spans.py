@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 By = Literal["people", "model", "unknown"]
 
@@ -59,6 +59,9 @@ class GivenReference:
     span: str | None = None
 
 
+Item = TypeVar("Item")
+FEW = 3
+"""Names that are told of many."""
 Part = TracedSpan | GivenScore | GivenReference
 Row = Mapping[str, Any]
 
@@ -119,6 +122,20 @@ def counted(number: int, what: str) -> str:
     """``1 trace``, ``2 traces``; of several words the first is counted."""
     first, _, rest = what.partition(" ")
     return f"{number} {first}{'' if number == 1 else 's'}{rest and ' '}{rest}"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item]:
+    """Without those whose key an earlier one has."""
+    found: dict[object, Item] = {}
+    for each in items:
+        found.setdefault(key(each), each)
+    return list(found.values())
 
 
 def short(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,12 @@ from ...prompts.errors import InputError
 from ...prompts.rows import read_rows
 from ...prompts.tables import is_numbered_by_row, suffix_of, text_encoding
 from . import langfuse, langsmith, mlflow, openai, openinference
-from .spans import Part, counted
+from .spans import Part, counted, first_of
 
 FORMATS = {each.NAME: each for each in (langfuse, langsmith, openinference, mlflow, openai)}
 """By name; each has ``parts``, which says what a row holds, or that it is none of its own."""
 LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
 """Names under which an API's answer has its rows."""
-FEW = 3
-"""Places that a sentence names."""
 
 
 def rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -90,8 +88,8 @@ def read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) ->
             parts += found
     if not parts:
         raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
-    few = ", ".join(strange[:FEW]) + (f" and {len(strange) - FEW} more" if len(strange) > FEW else "")
-    return source, parts, [f"Left out: {counted(len(strange), 'row')} not of {source} ({few})."] if strange else []
+    said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
+    return source, parts, said
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:

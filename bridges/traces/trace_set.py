@@ -9,7 +9,7 @@ from itertools import islice
 
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.messages import text_of
-from .spans import GivenReference, GivenScore, Part, TracedSpan
+from .spans import GivenReference, GivenScore, Part, TracedSpan, each_once
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TraceSet:
         for each in spans.values():
             traces[each.trace].append(each)
         trace_of = {each.id: each.trace for each in spans.values()}
-        placed = _each_once(replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given)
+        placed = each_once((replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given), _itself)
         single = {(each.span, each.name) for each in placed if not each.aggregate}
         kept = [each for each in placed if not (each.aggregate and (each.span, each.name) in single)]
         known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
@@ -82,12 +82,9 @@ class TraceSet:
         return f" Spans with an output: {', '.join(islice(names, 8))}; --span NAME takes one." if names else ""
 
 
-def _each_once(scores: Iterable[GivenScore]) -> list[GivenScore]:
-    """Without those that are there again: one with a name of its own is in a trace's file and in one of scores."""
-    found: dict[object, GivenScore] = {}
-    for place, each in enumerate(scores):
-        found.setdefault(place if each.id is None else each, each)
-    return list(found.values())
+def _itself(score: GivenScore) -> object:
+    """One with a name of its own may be in a trace's file and in one of scores; any other is like no other."""
+    return object() if score.id is None else score
 
 
 def _is_unlike(one: TracedSpan, other: TracedSpan) -> bool:
