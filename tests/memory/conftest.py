@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -41,12 +43,27 @@ class Cluster:
         assert ended.returncode == 0, log.read_text(encoding="utf-8")
 
     def start(self) -> None:
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c shared_buffers=16MB -c fsync=off -c wal_writer_delay=10000"
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c shared_buffers=16MB -c fsync=off"
         self._run("pg_ctl", "-D", self.folder / "data", "-l", self.folder / "server", "-w", "-o", options, "start")
 
     def stop(self, how: str = "fast") -> None:
         """``fast`` ends sessions in good order, ``immediate`` is a crash."""
         self._run("pg_ctl", "-D", self.folder / "data", "-m", how, "-w", "stop")
+
+    @contextmanager
+    def lost_in_a_crash(self) -> Iterator[None]:
+        """What commits asynchronously meanwhile is lost: the server's log writer stands still, and at the end it crashes.
+
+        A long ``wal_writer_delay`` is not enough, as the writer is also woken when a page of the log is full.
+        """
+        [[writer]] = self.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+        os.kill(writer, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(writer, signal.SIGQUIT)  # this is what it sees first when it goes on
+            os.kill(writer, signal.SIGCONT)
+            self.stop("immediate")
 
     def address(self, database: str = "postgres", user: str = "askance") -> str:
         return f"postgresql://{user}@/{database}?host={self.folder}"

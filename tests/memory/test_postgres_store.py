@@ -171,15 +171,15 @@ def test_what_a_crash_took_is_written_again_by_the_store_that_had_put_it(address
     with open_store(address) as store, open_store(address) as other:
         store.put(key(0), ANSWERS[0])
         store.forget([key(0)])
-        store.put(key(1), ANSWERS[1])
-        assert store.claim(key(2)) and store.claim(key(3))
-        store.let_go([key(3)])
-        cluster.stop("immediate")
+        with cluster.lost_in_a_crash():
+            store.put(key(1), ANSWERS[1])
+            assert store.claim(key(2)) and store.claim(key(3))
+            store.let_go([key(3)])
         with pytest.raises(StoreAwayError):
             store.get_many([key(1)])
         cluster.start()
         time.sleep(1.0)  # it is not knocked at again and again
-        assert other.get_many([key(1)]) == {}, "this server writes too late to keep it"
+        assert other.get_many([key(1)]) == {}, "the crash took it"
         assert store.get_many([key(0), key(1)]) == {key(1): ANSWERS[1]} == other.get_many([key(0), key(1)])
         assert not other.claim(key(2)) and other.claim(key(3))
 
