@@ -47,7 +47,12 @@ def slice_values(examples: Sequence[Example], field: str) -> list[str]:
         known = list(dict.fromkeys([name for each in examples for name in each.metadata]))
         has = f"there are {', '.join(known)}" if known else "the examples have no metadata"
         raise InputError(f"by: no example has a metadata field '{field}' ({has}).{did_you_mean(field, known)}")
-    return [ABSENT if each is None else each if isinstance(each, str) else json.dumps(each) for each in found]
+    return [ABSENT if each is None else _said(each) for each in found]
+
+
+def _said(value: Any) -> str:
+    """A value as a text: as JSON has it, else as Python shows it (a period of pandas)."""
+    return json.dumps(value, default=str) if isinstance(value, (bool, int, float, list, dict)) else str(value)
 
 
 def slice_rows(

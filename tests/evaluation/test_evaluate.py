@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_scores_and_means_are_on_the_scale_asked_for() -> None:
     found = askance.evaluate(rows(), checklist=checklist(), model=judge(), scale=(1, 5))
     assert found.means()["overall"] == pytest.approx(1 + 4 * 0.38, abs=1e-2)
     assert found.to_dict()["scores"][0]["overall"] == pytest.approx(1.4, abs=1e-2)
+
+
+def test_slices_are_of_any_value_that_metadata_have() -> None:
+    kinds = [True, 2, ["a"], date(2026, 1, 2), Path("a/b"), b"c", "d", None]
+    given = [row | {"kind": kind} for row, kind in zip(rows(), kinds, strict=True)]
+    found = askance.evaluate(given, checklist=checklist(), model=judge(), by="kind").to_dict()["by"]["slices"]
+    assert [each["value"] for each in found] == ["true", "2", '["a"]', "2026-01-02", "a/b", "b'c'", "d", "(none)"]
 
 
 def test_a_second_run_makes_no_call_and_comes_to_the_same() -> None:
