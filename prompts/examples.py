@@ -33,6 +33,7 @@ from .errors import InputError, did_you_mean
 from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, missing, renamed
 from .labels import Labels, contradictions_said, labelled, rating_of, refuse_mixed_labels
 from .rows import column, source_rows, validate_row
+from .tables import plain
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,11 @@ class Example(BaseModel):
         except UnicodeEncodeError as error:
             raise ValueError(f"half a surrogate pair at character {error.start + 1} is no text") from None
         return value
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _as_in_json(cls, value: Any) -> Any:
+        return plain(value) if isinstance(value, dict) else value
 
     @field_validator("human", mode="before")
     @classmethod

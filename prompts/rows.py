@@ -29,6 +29,7 @@ from .tables import (
     is_numbered_by_row,
     json_list,
     parquet_rows,
+    plain,
     suffix_of,
     text_encoding,
 )
@@ -168,7 +169,7 @@ def source_rows(
         AskanceError: The hub cannot be reached.
     """
     if is_on_hub(source):
-        yield from ((f"{source}, row {number}", row) for number, row in enumerate(rows_of_name(source), 1))
+        yield from ((f"{source}, row {number}", _plain(row)) for number, row in enumerate(rows_of_name(source), 1))
     elif isinstance(source, (str, Path)):
         unit = "row" if is_numbered_by_row(source) else "line"
         for number, row in read_rows(Path(source), as_text, say=say):
@@ -181,8 +182,13 @@ def source_rows(
         )
     else:
         frame = frame_rows(source, as_text)
-        for number, row in enumerate(source if frame is None else frame, 1):
+        for number, row in enumerate(map(_plain, source) if frame is None else frame, 1):
             yield f"row {number}", row
+
+
+def _plain(row: Any) -> Any:
+    """A mapping with its values as JSON has them, as of a data frame; anything else as it is."""
+    return {name: plain(value) for name, value in row.items()} if isinstance(row, Mapping) else row
 
 
 def read_rows(

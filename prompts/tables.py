@@ -32,6 +32,8 @@ CSV_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 """With the separator that is expected."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+NOTHING = ("NaTType", "NAType")
+"""Types of what pandas has where nothing is, beside NaN."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -325,6 +327,8 @@ def plain(value: Any) -> Any:
     """A value as JSON has it: dates as ISO 8601 texts, arrays as lists, and None for what is not a number."""
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy
         value = value.tolist()
+    if type(value).__name__ in NOTHING:
+        return None
     if isinstance(value, dict):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):

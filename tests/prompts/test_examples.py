@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from askance.prompts import examples
@@ -309,6 +310,19 @@ def test_texts_stay_in_memory_where_no_file_can_be_written(monkeypatch: pytest.M
         held = SpilledBytes(12)
         places = [held.append(f"{number:04d}".encode()) for number in range(20)]
         assert [held.read(place, 4) for place in places] == [f"{number:04d}".encode() for number in range(20)]
+
+
+def test_metadata_of_numpy_stay_what_they_say() -> None:
+    given = {
+        "n": np.int64(3),
+        "share": np.float64(0.5),
+        "word": np.str_("w"),
+        "both": np.array([1, 2]),
+        "no": float("nan"),
+    }
+    made = Example(**GOOD, metadata=given)
+    assert ExampleTable([made])[0].metadata == {"n": 3, "share": 0.5, "word": "w", "both": [1, 2], "no": None}
+    assert load_examples([GOOD | given])[0].metadata == {"n": 3, "share": 0.5, "word": "w", "both": [1, 2]}
 
 
 def test_a_table_of_examples_is_read_as_the_list_of_them() -> None:

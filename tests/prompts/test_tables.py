@@ -273,6 +273,29 @@ def test_a_pandas_data_frame_is_taken_and_nan_means_not_there(caplog: pytest.Log
     assert caplog.messages == ["the data: 1 of 3 rows has no output and is left out (row 2)."]
 
 
+def test_rows_of_a_data_frame_are_read_as_the_frame_is() -> None:
+    pandas, numpy = pytest.importorskip("pandas"), pytest.importorskip("numpy")
+    frame = pandas.DataFrame(
+        {
+            "id": ["1", "2"],
+            "input": ["x", "x"],
+            "output": ["y", "z"],
+            "context": ["c", None],
+            "human.tone": [numpy.float32(4), float("nan")],
+            "votes": pandas.array([3, None], dtype="Int64"),
+            "when": pandas.to_datetime(["2024-01-02", None]),
+        }
+    )
+    for rows in (frame, frame.to_dict("records"), [dict(row) for _, row in frame.iterrows()]):
+        one, two = load_examples(rows)
+        assert (one.human, one.metadata) == ({"tone": (4.0,)}, {"votes": 3, "when": "2024-01-02T00:00:00"})
+        assert (two.context, two.human, two.metadata) == (None, {}, {})
+    [one] = load_examples(
+        [GOOD | {"id": numpy.int64(7), "human": {"tone": numpy.array([1, 2]), "ok": numpy.bool_(True)}}]
+    )
+    assert (one.id, one.human) == ("7", {"tone": (1.0, 2.0), "ok": (True,)})
+
+
 def test_a_data_frame_with_the_id_as_index_and_as_column_is_taken() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([GOOD, GOOD | {"id": "b"}])
