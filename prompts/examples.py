@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from io import FileIO
 from operator import itemgetter
+from os import pread
 from pathlib import Path
 from struct import Struct
 from threading import Lock
@@ -191,9 +192,12 @@ class SpilledBytes:
         if start >= self._written:
             return bytes(self._held[start - self._written : start - self._written + length])
         assert self._file is not None
-        with self._turn:
-            self._file.seek(start)
-            return self._file.read(length)
+        return pread(self._file.fileno(), length, start)  # a place of its own: a forked process shares that of the file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        places = range(0, self._written, IN_MEMORY)
+        parts = [self.read(start, min(IN_MEMORY, self._written - start)) for start in places]
+        return _spilled, (b"".join([*parts, self._held]),)
 
     def _spill(self) -> None:
         try:
@@ -210,6 +214,13 @@ class SpilledBytes:
             return
         self._written += len(self._held)
         self._held = bytearray()
+
+
+def _spilled(content: bytes) -> SpilledBytes:
+    """A run of bytes as it was in another process."""
+    made = SpilledBytes(IN_MEMORY)
+    made.append(content)
+    return made
 
 
 class ExampleTable(Sequence[Example]):

@@ -4,6 +4,9 @@ import csv
 import errno
 import io
 import json
+import os
+import pickle
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +294,23 @@ def test_texts_of_many_examples_are_in_a_file(monkeypatch: pytest.MonkeyPatch) -
     assert [table[place] for place in (59, 0, 31)] == [many[place] for place in (59, 0, 31)]
     table.append(many[7].model_copy(update={"id": "more"}))
     assert (table[60].input, table[3]) == (many[7].input, many[3])
+
+
+def test_examples_in_a_file_are_read_in_a_copy_and_in_a_forked_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examples, "IN_MEMORY", 200)
+    table = ExampleTable(Example(id=str(n), input=f"in {n} " * n, output=f"out {n}") for n in range(60))
+    assert pickle.loads(pickle.dumps(table)) == table == deepcopy(table)
+    same = True
+    child = os.fork()  # it has the same open file, with one place in it for both
+    try:
+        for _ in range(200):
+            same &= [each.output for each in table] == [f"out {n}" for n in range(60)]
+    except Exception:
+        same = False
+    finally:
+        if child == 0:
+            os._exit(not same)
+    assert os.waitpid(child, 0)[1] == 0 and same
 
 
 def test_texts_stay_in_memory_where_no_file_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
