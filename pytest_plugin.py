@@ -32,7 +32,8 @@ NEEDED = ("data", "checklist", "model", "baseline")
 BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
 """What is not needed where something else is given."""
 
-_written = pytest.StashKey[list[str]]()
+WRITTEN = "askance"
+"""The property of a test's report that says which baseline it wrote; reports come from the processes of pytest-xdist, too."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "fail when the checklist score of the data dropped beyond noise since the baseline was written, or the pass rate "
         "is below fail_under.",
     )
-    config.stash[_written] = []
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,9 +73,11 @@ def askance_check(request: pytest.FixtureRequest) -> Callable[..., Regression]:
     return lambda **arguments: _check(item, arguments)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say which baselines were written."""
-    for line in config.stash.get(_written, []):
+    reports = [each for kind in terminalreporter.stats.values() for each in kind]
+    said = [pair for each in reports for pair in getattr(each, "user_properties", ())]
+    for line in dict.fromkeys(line for name, line in said if name == WRITTEN):
         terminalreporter.write_line(f"askance: {line}")
 
 
@@ -98,17 +100,19 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
     if found is None:
         pytest.fail(f"askance: {problem}", pytrace=False)
     if found.wrote is not None:
-        item.config.stash[_written].append(found.message)
+        item.user_properties.append((WRITTEN, found.message))
     if found.dropped:
         pytest.fail(f"askance: {found.message}", pytrace=False)
     return found
 
 
 def _beside(folder: Path, name: str, value: Any) -> Any:
-    """A relative file name taken beside the test file; a ready checklist's name stays as it is."""
+    """A relative file name taken beside the test file; a ready checklist's name stays as it is, and a data set's on the hub."""
     from pathlib import Path
 
-    if name not in FILES or not isinstance(value, (str, Path)):
+    from .prompts.rows import is_on_hub
+
+    if name not in FILES or not isinstance(value, (str, Path)) or is_on_hub(value):
         return value
     if name in ("store", "cache") and "://" in str(value):
         return value

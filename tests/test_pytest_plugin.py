@@ -15,6 +15,7 @@ import pytest
 from askance.evaluation import regression
 from askance.evaluation.calibration import Calibration
 from askance.evaluation.kept_judge import KeptJudge
+from askance.prompts import rows
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer
@@ -95,6 +96,29 @@ def test_a_baseline_is_written_and_then_the_same_answers_pass(project: Project) 
     kept = json.loads((project.path / "kept" / "base.json").read_text(encoding="utf-8"))
     assert kept["examples"]["a3"] == pytest.approx({"overall": 0.9, "facts": 0.9, "tone": 0.9}, abs=1e-3)
     project.run().assert_outcomes(passed=1)
+
+
+def test_processes_of_xdist_say_which_baselines_they_wrote(project: Project) -> None:
+    pytest.importorskip("xdist")
+    result = project.run("--askance-update", "-n", "2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["askance: *base.json: baseline of 12 examples written, mean score 0.900."])
+
+
+def test_a_data_set_on_the_hub_is_no_file_beside_the_test(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = []
+
+    def hub_rows(*name: Any) -> list[dict[str, str]]:
+        named.append(name)
+        return [{"id": str(n), "input": "Q", "output": f"right answer {n}"} for n in range(6)]
+
+    monkeypatch.setattr(rows, "hub_rows", hub_rows)
+    test = project.path / "test_it.py"
+    test.write_text(
+        test.read_text(encoding="utf-8").replace("answers.jsonl", "hf:owner/answers:test"), encoding="utf-8"
+    )
+    project.run("--askance-update").assert_outcomes(passed=1)
+    assert named == [("owner/answers", None, "test")]
 
 
 def test_a_drop_beyond_noise_fails_with_interval_and_the_worst_examples(project: Project) -> None:
