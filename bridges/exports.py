@@ -218,6 +218,8 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
     ``config`` may name others (``input: question``) and give a ``threshold``. Without a variable for the input the
     prompt is shown as the input.
     """
+    if output is None:
+        raise JudgeError("There is no output.")
     config, given = context.get("config") or {}, context.get("vars") or {}
     texts = {name: given.get(config.get(name, name)) or "" for name in ("input", "context", "reference")}
     texts["input"] = texts["input"] or context.get("prompt") or ""
@@ -273,24 +275,27 @@ from deepeval.metrics import BaseMetric
 class AskanceJudge(BaseMetric):
     """A metric of DeepEval; context and expected output are shown to the judge where the test case has them."""
 
-    def __init__(self, threshold: float | None = None) -> None:
+    def __init__(self, threshold: float | None = None, own: bool | None = None) -> None:
+        """``own`` is DeepEval's to give, which makes copies: whether the threshold is the judge's own."""
         if threshold is None and JUDGE["threshold"] is None:
             raise JudgeError("This judge has no threshold; give the metric one, e.g. AskanceJudge(threshold=0.5).")
-        self._own = threshold is None
+        self.own = threshold is None if own is None else own
         self.threshold = JUDGE["threshold"] if threshold is None else threshold
         self.async_mode = True
 
     def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
+        if test_case.actual_output is None:
+            raise JudgeError("There is no output.")
         shown = {
             "input": test_case.input,
-            "output": test_case.actual_output or "",
+            "output": test_case.actual_output,
             "context": "\\n\\n".join(map(str, test_case.context or test_case.retrieval_context or [])),
             "reference": test_case.expected_output or "",
         }
         self.error = None
         found = judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in shown.items()})
         self.score, self.reason, self.score_breakdown = found["score"], found["reason"], found["dimensions"]
-        self.success = found["passed"] if self._own else self.score >= self.threshold
+        self.success = found["passed"] if self.own else self.score >= self.threshold
         return self.score
 
     async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:

@@ -364,6 +364,8 @@ def test_promptfoo_s_result_says_what_the_judge_says(serve: Any) -> None:
             context | {"config": {"input": "question", "threshold": 0.0 if not said["passed"] else 1.0}},
         )["pass"]
     )
+    with pytest.raises(module.JudgeError, match="no output"):
+        module.get_assert(None, context)
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "promptfoo").get_assert("x", {"prompt": "Say x.", "vars": {}})
 
@@ -441,7 +443,7 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
     from deepeval.test_case import LLMTestCase
 
     serve(with_logprobs)
-    module = as_module(kept(threshold=0.5), "deepeval")
+    module = as_module(kept(threshold=0.6, threshold_of=("tone",)), "deepeval")
     cases = [
         LLMTestCase(
             input=row["input"], actual_output=row["output"], context=[row["context"]] if "context" in row else None
@@ -453,6 +455,11 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         said = module.judge(**texts(row))
         assert result.metrics_data[0].score == pytest.approx(said["score"])
         assert result.success is said["passed"]
+    assert not all(each.success for each in found.test_results if each.metrics_data[0].score >= 0.6), (
+        "one dimension decides"
+    )
+    with pytest.raises(module.JudgeError, match="no output"):
+        module.AskanceJudge().measure(LLMTestCase(input="x", actual_output=None))
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "deepeval").AskanceJudge()
 
