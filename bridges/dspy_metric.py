@@ -178,7 +178,9 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
     texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
     for ours, name in fields.items():
         if name is not None and ours != "output":
-            texts[ours] = _field(example, name, "example", ours)
+            text = _field(example, name, "example", ours)
+            if ours == "input" or example[name] is not None:
+                texts[ours] = text
     return texts
 
 

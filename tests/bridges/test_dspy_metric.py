@@ -51,7 +51,7 @@ def metric_over(opened: OpenGateway, **options: Any) -> tuple[ChecklistMetric, S
     return checklist_metric(CHECKLIST, model, opened, **options), model
 
 
-def asked(question: str = "Capital of France?", **fields: str) -> Any:
+def asked(question: str = "Capital of France?", **fields: str | None) -> Any:
     return dspy.Example(question=question, **fields).with_inputs("question")
 
 
@@ -93,6 +93,12 @@ def test_fields_are_taken_as_they_are_named(opened: OpenGateway) -> None:
     both, model = metric_over(opened)
     both(example, dspy.Prediction(reasoning="Rome?", answer="Paris"))
     assert "question:\nWhich?\n\npassage:\nOn cities." in model.requests[0].messages[-1][1]
+
+
+def test_a_context_that_is_none_is_not_shown_as_a_word(opened: OpenGateway) -> None:
+    metric, model = metric_over(opened, context="passage", reference="gold")
+    metric(asked(passage=None, gold=None), dspy.Prediction(answer="Paris"))
+    assert not any("None" in content for _, content in model.requests[0].messages)
 
 
 def test_an_evaluation_gives_the_mean_and_costs_nothing_the_second_time(tmp_path: Path) -> None:
