@@ -179,6 +179,11 @@ def test_every_name_of_a_bridge_is_had_or_says_which_extra_brings_it(name: str) 
     assert "pip install 'askance[" in said or (callable(found) and found.__doc__)
 
 
+def test_every_public_name_can_be_had_without_what_an_extra_brings() -> None:
+    brought = ("scipy", "sklearn", "torch", "transformers", "pandas", "pyarrow", "onnxruntime", "litellm")
+    loaded_after(f"import sys\nsys.modules |= dict.fromkeys({brought})\nfrom askance import *")
+
+
 def test_an_unknown_name_of_a_bridge_is_an_attribute_error() -> None:
     assert set(bridges.__all__) <= set(dir(bridges))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..models.trained.torch_tools import torch_library
+from ..prompts.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,7 +156,10 @@ def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
     def total(scale: float) -> float:
         return float(weights @ np.logaddexp(0.0, -scale * margins))
 
-    return max(0.0, total(1.0) - float(minimize_scalar(total, bounds=(0.0, 1.0), method="bounded").fun))
+    found = import_optional("scipy.optimize", "train", "scipy").minimize_scalar(
+        total, bounds=(0.0, 1.0), method="bounded"
+    )
+    return max(0.0, total(1.0) - float(found.fun))
 
 
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
