@@ -167,4 +167,7 @@ def _otlp(row: Row) -> TracedSpan:
 def _otlp_value(value: Row) -> Any:
     if "arrayValue" in value:
         return [_otlp_value(each) for each in entries(mapping(value["arrayValue"]).get("values"))]
+    if "kvlistValue" in value:
+        held = entries(mapping(value["kvlistValue"]).get("values"))
+        return {str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in held}
     return next((value[name] for name in _VALUES if name in value), None)

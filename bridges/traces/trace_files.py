@@ -30,16 +30,16 @@ def rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for number, each in enumerate(_unwrapped(whole), 1):
             if not isinstance(each, Mapping):
                 raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(each).__name__}.")
-            yield f"{path}, row {number}", _without_nan(each)
+            yield f"{path}, row {number}", _plain(each)
         return
     unit = "row" if is_numbered_by_row(path) else "line"
     for number, row in read_rows(path, as_text=()):
         for each in _unwrapped(row):
-            yield f"{path}, {unit} {number}", _without_nan(each)
+            yield f"{path}, {unit} {number}", _plain(each)
 
 
-def _without_nan(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With None where a number is none: what was written from a data frame has NaN where nothing is."""
+def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as texts."""
     left: list[Any] = [row]
     while left:
         holder = left.pop()
@@ -48,6 +48,8 @@ def _without_nan(row: Mapping[str, Any]) -> Mapping[str, Any]:
                 left.append(value)
             elif isinstance(value, float) and not isfinite(value):
                 holder[place] = None
+            elif isinstance(value, bytes):
+                holder[place] = value.decode("utf-8", "backslashreplace")
     return row
 
 

@@ -115,6 +115,10 @@ def test_phoenix_data_frames_as_csv_and_parquet(tmp_path: Any) -> None:
     pytest.importorskip("pyarrow")
     spans.set_index("context.span_id", drop=False).to_parquet(tmp_path / "spans.parquet")
     assert import_traces(tmp_path / "spans.parquet").rows[0]["input"] == "Where is my parcel?"
+    stored = {"attributes.input.value": "Straße?".encode(), "attributes.metadata.photo": b"\xff\xd8"}
+    spans.drop(columns="attributes.metadata").assign(**stored).to_parquet(tmp_path / "bytes.parquet")
+    found = import_traces(tmp_path / "bytes.parquet")
+    assert json.loads(found.to_jsonl())["input"] == "Straße?" and found.rows[0]["metadata"]["photo"] == r"\xff\xd8"
 
 
 def otlp(**span: Any) -> dict[str, Any]:
@@ -136,6 +140,28 @@ def test_otlp_lines_with_the_conventions_of_opentelemetry(write: Any) -> None:
     ]
     [row] = import_traces(write("otlp.jsonl", [otlp(attributes=attributes)])).rows
     assert (row["id"], row["input"], row["output"]) == ("5b8e", "Where?", "Here.")
+
+
+def structured(value: Any) -> dict[str, Any]:
+    """A value as OTLP writes it where an attribute is no text."""
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [{"key": key, "value": structured(each)} for key, each in value.items()]}}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [structured(each) for each in value]}}
+    return {"stringValue": value}
+
+
+def test_otlp_with_messages_that_are_no_texts(write: Any) -> None:
+    told = {"input": ("user", "Where?"), "output": ("assistant", "Here.")}
+    attributes = [
+        {
+            "key": f"gen_ai.{side}.messages",
+            "value": structured([{"role": role, "parts": [{"type": "text", "content": text}]}]),
+        }
+        for side, (role, text) in told.items()
+    ]
+    [row] = import_traces(write("otlp.jsonl", [otlp(attributes=attributes)])).rows
+    assert (row["input"], row["output"]) == ("Where?", "Here.")
 
 
 def test_otlp_with_numbered_prompts_and_an_error(write: Any) -> None:
