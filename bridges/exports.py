@@ -255,6 +255,8 @@ def askance_judge(reference: bool = False, context: str | None = None) -> Any:
     """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on request."""
 
     async def score(state: Any, target: Any) -> Any:
+        if not (state.output.choices or state.output.completion):
+            raise JudgeError("There is no output.")
         texts = {"input": state.input_text, "output": state.output.completion}
         if reference:
             texts["reference"] = target.text

@@ -12,7 +12,7 @@ from ..models.base import Model
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import prompt_showing
-from ..prompts.errors import InputError, import_optional
+from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, load_prompt
 from .background_judge import BackgroundJudge, BackgroundOptions, Judged
@@ -43,7 +43,7 @@ def checklist_scorer(
         judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
-        on_missing: What becomes of a sample with a missing verdict: an error, which ``fail_on_error`` and
+        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which ``fail_on_error`` and
             ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric counts. Never a score.
         options: Settings of :class:`~askance.evaluation.options.JudgeOptions`, e.g. ``api_base`` or ``max_calls``, and
             of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
@@ -61,6 +61,11 @@ def checklist_scorer(
     asking = BackgroundJudge(used, text, questions, settings)
 
     async def score(state: Any, target: Any) -> Any:
+        if not (state.output.choices or state.output.completion):  # a limit came before the model's first reply
+            nothing = CoverageError(f"Sample {state.sample_id}: there is no output, so it has no score.")
+            if on_missing == "error":
+                raise nothing
+            return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
         example = _example(state, target, reference, context)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
         found: Judged = await anyio.to_thread.run_sync(asking.judge, example)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -434,6 +435,8 @@ def test_inspect_scores_as_the_judge_does(serve: Any, tmp_path: Path, monkeypatc
     assert log.status == "success", log.error
     for sample, row in zip(log.samples, ROWS, strict=True):
         assert sample.scores["askance_judge"].value == pytest.approx(module.judge(**texts(row))["score"])
+    with pytest.raises(module.JudgeError, match="no output"):
+        asyncio.run(module.askance_judge()(SimpleNamespace(output=ModelOutput()), None))
 
 
 def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:

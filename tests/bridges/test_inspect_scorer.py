@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("INSPECT_TRACE_FILE", str(tmp_path / "trace.log"))
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
 
-    def run(outputs: list[str], scorer: Any, **options: Any) -> Any:
+    def run(outputs: list[str | None], scorer: Any, **options: Any) -> Any:
         samples = [
             Sample(id=f"s{number}", input="The capital of France?", target="Paris", metadata={"page": "Page 7."})
             for number, _ in enumerate(outputs)
@@ -62,7 +62,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             """Writes the outputs without a model: the mock model counts tokens with a file from the network."""
 
             async def solve(state: Any, generate: Any) -> Any:
-                state.output = ModelOutput.from_content("mockllm/model", outputs[int(str(state.sample_id)[1:])])
+                if (output := outputs[int(str(state.sample_id)[1:])]) is not None:
+                    state.output = ModelOutput.from_content("mockllm/model", output)
                 return state
 
             return solve
@@ -117,6 +118,14 @@ def test_a_missing_verdict_can_be_unscored_and_is_in_no_metric(run: Any) -> None
     good, bad = scores(log)
     assert math.isnan(bad.value) and bad.reason == "grader_failed" and "gave no verdict" in bad.explanation
     assert log.results.scores[0].metrics["mean"].value == good.value
+
+
+def test_a_sample_without_an_output_has_no_score(run: Any) -> None:
+    model = ScriptedModel(judge)
+    (bad,) = run([None], checklist_scorer(CHECKLIST, model, no_cache=True), fail_on_error=False).samples
+    assert not bad.scores and "s0: there is no output" in bad.error.message
+    (score,) = scores(run([None], checklist_scorer(CHECKLIST, model, no_cache=True, on_missing="unscored")))
+    assert math.isnan(score.value) and score.reason == "no_response" and not model.requests
 
 
 def test_target_and_metadata_are_shown_only_where_asked_for(run: Any) -> None:
