@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.errors import InputError, import_optional
 from ..prompts.examples import load_examples
+from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
 
 
 def load_all(data: Any, settings: TrainOptions) -> list[Example]:
-    """Examples of one source or of several files; ids are unique over all of them."""
+    """All examples of one source or of several files; ids are unique over all of them."""
     several = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, Path)) for each in data)
     examples: list[Example] = []
     seen: dict[str, object] = {}
@@ -61,20 +62,20 @@ def load_all(data: Any, settings: TrainOptions) -> list[Example]:
                 raise InputError(f"{source}: the id '{each.id}' was used before, in {seen[each.id]}.")
             seen[each.id] = source
             examples.append(each)
-    return examples[: settings.limit]
+    return examples
 
 
 def load_teacher(
-    verdicts: str | Path | Iterable[Any] | None, examples: Sequence[Example], checklist: Checklist
+    verdicts: str | Path | Iterable[Any] | None, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
-    """The teacher's verdicts.
+    """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
 
     Raises:
         InputError: One is about no example or question there is, or they are of several judges.
     """
     if verdicts is None:
         return None
-    ids, asked = {each.id for each in examples}, {each.id for each in checklist.questions}
+    ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
     is_file = isinstance(verdicts, (str, Path))
     found = read_verdicts(verdicts, examples=ids, questions=asked) if is_file else VerdictColumns.of(verdicts)  # type: ignore[arg-type]
     for each in found:
@@ -88,4 +89,4 @@ def load_teacher(
         raise InputError(
             f"The verdicts are of {len(judges)} judges (models and prompts; {names}); a scorer learns from one teacher."
         )
-    return found
+    return found.only(found.places("example", column(whole[:limit], "id")) >= 0)

@@ -144,9 +144,10 @@ def prepare(
         raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
     earlier = None if judge is None else earlier_run(judge)
     questions = asked_of(checklist, earlier)
-    examples = load_all(data, settings)
+    whole = load_all(data, settings)
+    examples = whole[: settings.limit]
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
-    taught = load_teacher(verdicts, examples, questions)
+    taught = load_teacher(verdicts, whole, questions, settings.limit)
     asked = load_prompt(default_prompt(examples) if prompt is None else prompt) if found.is_causal else None
     contrasts = None
     if writer is not None and settings.contrasts:

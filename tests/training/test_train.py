@@ -13,9 +13,11 @@ from askance.models.trained.network import open_network
 from askance.models.trained.scored_text import scored_text
 from askance.models.trained.scorer_file import read_scorer
 from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.verdicts import save_verdicts
 from askance.training import train as training
 from askance.training import trainer
 from askance.training.measured import calibration_error, price
+from askance.training.mixture import PARTS
 from askance.training.train import train
 from askance.training.trained import TrainResult
 from askance.training.trainer import schedule
@@ -121,6 +123,16 @@ def test_the_same_command_twice_looks_at_test_once(trained: TrainResult, tiny_ba
     assert counted.data["price"]["break_even_time"]["verdicts"] > 0 and counted.data["test"] == again.data["test"]
     with pytest.raises(InputError, match="a scorer of other data or settings"):
         train(examples, **given, **SMALL | {"seed": 1})
+
+
+def test_verdicts_may_be_on_more_examples_than_a_limit_leaves(tiny_base: Path, tmp_path: Path) -> None:
+    examples = made(60)
+    save_verdicts(tmp_path / "v.jsonl", said(examples))
+    given: dict[str, Any] = {"checklist": CHECKLIST, "base": str(tiny_base), "verdicts": tmp_path / "v.jsonl"}
+    found = train(examples, output=tmp_path / "s", limit=40, **given, **SMALL | {"epochs": 1}).data["mixture"]
+    verdicts = [row for row in found["rows"] if row["source"] == "verdicts"]
+    assert sum(found["units"].values()) == 40
+    assert [sum(row[part] for part in PARTS) for row in verdicts] == [40, 40]
 
 
 def test_a_training_that_was_broken_off_goes_on_to_the_same_weights(
