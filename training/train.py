@@ -215,13 +215,14 @@ class TrainJob:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What the weights depend on: data, base and settings."""
+        """What the scorer depends on: data, questions, base and settings."""
         without = NOT_IN_FINGERPRINT | (RATIONALE_SETTINGS if self.writing is None else set())
         settings = self.settings.model_dump_json(exclude=set(without))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
         if self.writing is not None and self.writing.written is not None:
             items.append(repr(self.writing.written))
-        return sha256(json.dumps([self.base.name, settings, items]).encode("utf-8", "surrogatepass")).hexdigest()
+        whole = [self.base.name, settings, self.checklist.model_dump(mode="json"), items]
+        return sha256(json.dumps(whole).encode("utf-8", "surrogatepass")).hexdigest()
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
         """Train, measure and write; a training that is finished already is read."""

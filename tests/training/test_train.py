@@ -12,6 +12,7 @@ from askance.evaluation.evaluate import evaluate
 from askance.models.trained.network import open_network
 from askance.models.trained.scored_text import scored_text
 from askance.models.trained.scorer_file import read_scorer
+from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.verdicts import save_verdicts
 from askance.training import train as training
@@ -123,6 +124,20 @@ def test_the_same_command_twice_looks_at_test_once(trained: TrainResult, tiny_ba
     assert counted.data["price"]["break_even_time"]["verdicts"] > 0 and counted.data["test"] == again.data["test"]
     with pytest.raises(InputError, match="a scorer of other data or settings"):
         train(examples, **given, **SMALL | {"seed": 1})
+
+
+def test_other_questions_are_another_scorer_though_no_label_is_other(tiny_base: Path, tmp_path: Path) -> None:
+    """Of verdicts alone neither polarity nor weight is learned from, and both are in the judge beside the scorer."""
+    unrated = [each.model_copy(update={"human": {}}) for each in made(40)]
+    given: dict[str, Any] = {"base": str(tiny_base), "output": tmp_path / "s", "verdicts": said(unrated)}
+    given |= SMALL | {"epochs": 1}
+    train(unrated, checklist=CHECKLIST, **given)
+    first, second = CHECKLIST.questions
+    for other in ({"good": "yes"}, {"weight": 3.0}):
+        changed = Checklist(questions=(first, second.model_copy(update=other)))
+        with pytest.raises(InputError, match="a scorer of other data or settings"):
+            train(unrated, checklist=changed, **given)
+    train(unrated, checklist=CHECKLIST, **given)
 
 
 def test_verdicts_may_be_on_more_examples_than_a_limit_leaves(tiny_base: Path, tmp_path: Path) -> None:
