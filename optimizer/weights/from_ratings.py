@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
-from ...stats.resampling import Kernel, resample, resample_weights
+from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
+from .intervals import MOST_FAILED
 from .learned import Conclusion
 from .learners import LearningFailedError
 from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, compact, interval, margins_to_credits
@@ -37,7 +38,7 @@ class RatingLearnerScore:
 
     name: str
     spearman: float | None = None
-    """Within the held-out part of each fold, averaged over the folds."""
+    """Within the held-out part of each fold, averaged over the folds whose ratings differ."""
     low: float | None = None
     high: float | None = None
     kendall: float | None = None
@@ -61,11 +62,15 @@ class RatingWeights:
     weights: Floats
     """Shape (tests,), sum 1, learned from everything."""
     low: Floats | None
-    """Shape (tests,); None for uniform weights and where no resamples were asked for."""
+    """Shape (tests,); None where there are no intervals."""
     high: Floats | None
+    no_interval: str | None
+    """Why there are no intervals for the weights."""
     learners: tuple[RatingLearnerScore, ...]
     verdict: Conclusion
     outputs: int
+    without_order: int
+    """Outputs held out in folds whose ratings are all the same: they have no right order and are in no correlation."""
     pairs: int
     left_out: int
     pair_share: float
@@ -111,12 +116,21 @@ def learn_from_ratings(
     data = _together(ratings, pairs)
     if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
         raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
-    scores, verdict = _held_out(data, method, share, folds, seed)
+    scores, verdict, without_order = _held_out(data, method, share, folds, seed)
     plan = plan_for(data, method, share, seed)
     weights = learn_plan(data, plan, share)
-    low = high = None
-    if resamples >= 2 and plan.method != "uniform":
-        low, high = interval(resampled_weights(data, plan, share, resamples, seed))
+    low = high = why = None
+    if plan.method == "uniform":
+        why = "uniform weights are the same whatever the ratings"
+    elif resamples < 2:
+        why = "no resamples were asked for"
+    else:
+        samples = resampled_weights(data, plan, share, resamples, seed)
+        failed = resamples - len(samples)
+        if failed > MOST_FAILED * resamples:
+            why = f"nothing could be learned on {failed} of the {resamples} resamples"
+        else:
+            low, high = interval(samples)
     return RatingWeights(
         method=method,
         learner=plan.name,
@@ -124,9 +138,11 @@ def learn_from_ratings(
         weights=weights,
         low=low,
         high=high,
+        no_interval=why,
         learners=scores,
         verdict=verdict,
         outputs=len(data.ratings),
+        without_order=without_order,
         pairs=len(data.pairs) if data.pairs is not None else 0,
         left_out=len(ratings.left_out),
         pair_share=share,
@@ -164,8 +180,8 @@ class _Trial:
 
 def _held_out(
     data: RatingData, method: RatingMethod, share: float, folds: int, seed: int
-) -> tuple[tuple[RatingLearnerScore, ...], Conclusion]:
-    """Each method's scores for every output (and pair) from weights learned without its group."""
+) -> tuple[tuple[RatingLearnerScore, ...], Conclusion, int]:
+    """Each method's scores for every output (and pair) from weights learned without its group; and how many outputs have no order."""
     trials = {name: _Trial(np.full(len(data.ratings), np.nan)) for name in METHODS}
     parts: list[NDArray[np.intp]] = []
     for inside in development_groups(data, folds, seed):
@@ -183,14 +199,22 @@ def _held_out(
             if data.pairs is not None:
                 held = data.pairs.take(~inside[data.pairs.groups] & ~data.pairs.is_tie)
                 trial.credits.append(margins_to_credits(held.differences @ weights))
-    scores = _compare(data, parts, trials, seed)
-    return scores, _verdict(next(score for score in scores if score.name == method))
+    ordered = [rows for rows in parts if np.ptp(tied(data.ratings[rows])) > 0]
+    scores = _compare(data, ordered, trials, seed)
+    verdict = _verdict(next(score for score in scores if score.name == method))
+    return scores, verdict, len(data.ratings) - sum(map(len, ordered))
 
 
 def _compare(
     data: RatingData, parts: list[NDArray[np.intp]], trials: Mapping[RatingMethod, _Trial], seed: int
 ) -> tuple[RatingLearnerScore, ...]:
-    """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole groups."""
+    """Correlations of all methods, within the held-out part of each fold, on the same resamples of whole groups.
+
+    ``parts`` are those in which ratings differ; there may be none.
+    """
+    if not parts:
+        flat = "no fold holds out outputs that are rated differently"
+        return tuple(RatingLearnerScore(name, reason=trial.failure or flat) for name, trial in trials.items())
     kernels = {
         name: _mean_correlation("spearman", trial.predicted, data.ratings, parts)
         for name, trial in trials.items()
@@ -205,10 +229,11 @@ def _compare(
     for name, trial in trials.items():
         point = points.get(name, np.nan)
         if np.isnan(point):
-            scores.append(RatingLearnerScore(name, reason=trial.failure or "the score is the same for every output"))
+            constant = "in one of the folds the score is the same for every output"
+            scores.append(RatingLearnerScore(name, reason=trial.failure or constant))
             continue
-        low, high = _span(draws[name])
-        gain_low, gain_high = _span(draws[name] - draws["uniform"])
+        low, high, why = percentile_interval(draws[name], CONFIDENCE)
+        gain_low, gain_high, no_gain = percentile_interval(draws[name] - draws["uniform"], CONFIDENCE)
         scores.append(
             RatingLearnerScore(
                 name=name,
@@ -220,6 +245,7 @@ def _compare(
                 difference_low=gain_low,
                 difference_high=gain_high,
                 pair_accuracy=float(np.concatenate(trial.credits).mean()) if trial.credits else None,
+                reason=why or no_gain,
             )
         )
     return tuple(scores)
@@ -228,25 +254,31 @@ def _compare(
 def _mean_correlation(
     method: Literal["spearman", "kendall"], predicted: Floats, ratings: Floats, parts: list[NDArray[np.intp]]
 ) -> Kernel:
-    """Mean over the folds' held-out parts, by size: scores of different folds come from different weights."""
+    """Mean over the folds' held-out parts, by size: scores of different folds come from different weights.
+
+    A part in which a resample has one rating alone has no order, and is left out of that resample's mean.
+    """
     kernels = [correlation_kernel(method, predicted[rows], ratings[rows]) for rows in parts]
+    rated = [tied(ratings[rows])[:, None] for rows in parts]
 
     def kernel(weights: Floats) -> Floats:
-        sizes = np.array([weights[rows].sum(axis=0) for rows in parts])
-        values = np.array([each(weights[rows]) for each, rows in zip(kernels, parts, strict=True)])
-        mean: Floats = (sizes * values).sum(axis=0) / sizes.sum(axis=0)
+        drawn = [weights[rows] for rows in parts]
+        has_order = np.array([_differ(each, some) for each, some in zip(rated, drawn, strict=True)])
+        sizes = np.where(has_order, [some.sum(axis=0) for some in drawn], 0.0)
+        values = np.array([each(some) for each, some in zip(kernels, drawn, strict=True)])
+        with np.errstate(invalid="ignore"):
+            mean: Floats = (sizes * np.where(has_order, values, 0.0)).sum(axis=0) / sizes.sum(axis=0)
         return mean
 
     return kernel
 
 
-def _span(draws: Floats) -> tuple[float | None, float | None]:
-    """Percentile interval of the defined draws; None where none is."""
-    defined = draws[~np.isnan(draws)]
-    if not len(defined):
-        return None, None
-    low, high = interval(defined)
-    return float(low), float(high)
+def _differ(values: Floats, drawn: Floats) -> NDArray[np.bool_]:
+    """Whether the values, shape (items, 1), that a resample drew differ; shape (resamples,)."""
+    highest = np.where(drawn > 0, values, -np.inf).max(axis=0)
+    lowest = np.where(drawn > 0, values, np.inf).min(axis=0)
+    differ: NDArray[np.bool_] = highest > lowest
+    return differ
 
 
 def _verdict(score: RatingLearnerScore) -> Conclusion:

