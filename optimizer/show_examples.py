@@ -21,7 +21,7 @@ from ..memory.embedders import Embedder
 from ..memory.nearest import NearestExamples, embedded
 from ..prompts.checklist import Question
 from ..prompts.comments import WHOLE, told
-from ..prompts.examples import Example, answered_questions
+from ..prompts.examples import Example, answered_questions, named_document
 from ..prompts.shown import MOST_REASON, FixedExamples, RememberedCase, ShownExamples, Shows, cut
 from .contest import Contest
 from .events import Teller
@@ -170,11 +170,10 @@ class ShowExamples:
             return None
         about = {*self.targets.dimensions, *(each.id for each in draft.questions.questions), WHOLE, None}
         reason = told([each.text for each in example.comment if each.about in about], MOST_REASON)
-        document = example.metadata.get("document")
         texts = cut(example)
         return RememberedCase(
             id=example.id,
-            document=None if document is None else str(document),
+            document=named_document(example.metadata),
             input=texts[0],
             context=texts[1],
             output=texts[2],

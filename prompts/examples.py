@@ -467,8 +467,14 @@ def _only_questions(checklist: Checklist) -> dict[str, None]:
     return {each.id: None for each in checklist.questions if each.id not in (*checklist.dimensions, WHOLE)}
 
 
+def named_document(metadata: Mapping[str, Any]) -> str | None:
+    """The document that an example's metadata name; None where they name none, which null and an empty text do not."""
+    name = metadata.get("document")
+    return None if name is None or name == "" else str(name)
+
+
 def documents(examples: Sequence[Example]) -> list[str] | None:
     """The document of each example, where several examples share one; None where none do."""
     ids, metadata = column(examples, "id"), column(examples, "metadata")
-    names = [str(each.get("document", name)) for name, each in zip(ids, metadata, strict=True)]
+    names = [named_document(each) or name for name, each in zip(ids, metadata, strict=True)]
     return names if len(set(names)) < len(names) else None

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .checklist import Sees
-from .examples import Example
+from .examples import Example, named_document
 from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
 
@@ -116,12 +116,12 @@ class FixedExamples:
 
 def allowed(cases: Sequence[RememberedCase], example: Example) -> list[RememberedCase]:
     """The cases that are neither the example itself nor another output of its document."""
-    texts, document = cut(example), example.metadata.get("document")
+    texts, document = cut(example), named_document(example.metadata)
     return [
         each
         for each in cases
         if (each.input, each.context, each.output) != texts
-        and (document is None or each.document is None or each.document != str(document))
+        and (document is None or each.document is None or each.document != document)
     ]
 
 

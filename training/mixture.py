@@ -177,7 +177,10 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
         return key
 
     def keys(unit: str, named: Iterable[object], texts: tuple[str, ...]) -> None:
-        own = [("text", *(" ".join(each.split()) for each in texts)), *(("name", str(each)) for each in named if each)]
+        own = [
+            ("text", *(" ".join(each.split()) for each in texts)),
+            *(("name", str(each)) for each in named if each is not None and each != ""),
+        ]
         for key in own:
             leader[find(key)] = find(("unit", unit))
 

@@ -21,7 +21,7 @@ from ...memory.result_file import RunRecord
 from ...memory.run_directory import JUDGE_FILE, RunDirectory
 from ...prompts.comments import one_line
 from ...prompts.errors import InputError
-from ...prompts.examples import Example
+from ...prompts.examples import Example, named_document
 from ...prompts.lessons import Lesson
 from ...prompts.rows import read_object, read_text, validate_row
 from ..splits import PARTS, Part
@@ -160,7 +160,7 @@ class Earlier:
 
 def document_of(example: Example) -> str:
     """What is never divided between parts: its document, or itself."""
-    return str(example.metadata.get("document", example.id))
+    return named_document(example.metadata) or example.id
 
 
 def earlier_run(path: str | Path) -> Earlier:

@@ -15,7 +15,7 @@ import pytest
 
 from askance.prompts import examples
 from askance.prompts.errors import InputError, did_you_mean
-from askance.prompts.examples import Example, ExampleTable, SpilledBytes, human_dimensions, load_examples
+from askance.prompts.examples import Example, ExampleTable, SpilledBytes, documents, human_dimensions, load_examples
 from askance.prompts.field_map import parse_field_map
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
@@ -343,6 +343,13 @@ def test_metadata_of_numpy_stay_what_they_say() -> None:
     made = Example(**GOOD, metadata=given)
     assert ExampleTable([made])[0].metadata == {"n": 3, "share": 0.5, "word": "w", "both": [1, 2], "no": None}
     assert load_examples([GOOD | given])[0].metadata == {"n": 3, "share": 0.5, "word": "w", "both": [1, 2]}
+
+
+def test_null_and_an_empty_text_name_no_document() -> None:
+    names: list[Any] = [None, None, "", "", 0, 0]
+    rows = [Example(id=f"e{place}", input="in", metadata={"document": name}) for place, name in enumerate(names)]
+    assert documents(rows) == ["e0", "e1", "e2", "e3", "0", "0"]
+    assert documents(rows[:4]) is None
 
 
 def test_a_table_of_examples_is_read_as_the_list_of_them() -> None:

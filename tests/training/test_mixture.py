@@ -73,6 +73,13 @@ def test_a_named_document_joins_different_inputs() -> None:
     assert groups["a"] == groups["b"]
 
 
+@pytest.mark.parametrize(("name", "joined"), [(0, True), (None, False), ("", False)])
+@pytest.mark.parametrize("field", ["document", "group"])
+def test_a_document_may_be_called_0_and_null_and_an_empty_text_name_none(field: str, name: Any, joined: bool) -> None:
+    groups = groups_of([Example(id=each, input=each, output="o", metadata={field: name}) for each in "ab"], [])
+    assert (groups["a"] == groups["b"]) is joined
+
+
 def test_what_a_run_tested_on_is_never_trained_on() -> None:
     examples = made(60, to_a_document=2)
     parts = {each.id: ("test" if place % 6 == 0 else "development") for place, each in enumerate(examples[:30])}
