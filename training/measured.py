@@ -11,7 +11,7 @@ import numpy as np
 from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
 from ..models.trained.scored_text import scored_text
-from ..models.trained.trained_scorer import expected_scores
+from ..models.trained.trained_scorer import DIGITS, expected_scores
 from ..prompts.examples import documents, human_dimensions, named_document
 from ..prompts.verdicts import Verdict, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
@@ -188,10 +188,7 @@ def figures_on_test(
         found["verdicts"] = correlations_dict(correlate(ours, [each.target for each in single], resampling))
     pairs = [each for each in items if each.source == "preferences" and each.target != 0.5]
     if pairs:
-        right = [
-            float((reader.side(each.left, file) > reader.side(each.right, file)) == (each.target > 0.5))
-            for each in pairs
-        ]
+        right = [_credit(reader, each, file) for each in pairs]
         found["preferences"] = statistic_dict(rate(right, Resampling(None, options.resamples, seed=options.seed)))
     return found
 
@@ -251,6 +248,12 @@ def verdicts_of(
         Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
         for (example, question), p in zip(asked, said, strict=True)
     )
+
+
+def _credit(reader: ScorerReader, pair: TrainingItem, file: ScorerFile) -> float:
+    """1 where the output that is preferred has the higher score, 0 where the other one has, 1/2 where the scores are the same."""
+    ahead = round(reader.side(pair.left, file) - reader.side(pair.right, file), DIGITS)
+    return 0.5 if ahead == 0 else float((ahead > 0) == (pair.target > 0.5))
 
 
 def _ahead(

@@ -90,7 +90,8 @@ class TrainResult(Shown):
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         yield from rationales_said(data)
         if "preferences" in data["test"]:
-            yield f"Of the decided pairs of test it prefers the right output in {Figure.of(data['test']['preferences'], '.1%')}."
+            right = Figure.of(data["test"]["preferences"], ".1%")
+            yield f"Of the decided pairs of test it prefers the right output in {right}, where it says the same of both counting half."
         fit = data["calibration"]
         if fit["n"]:
             after, before = (fit[name]["calibration_error"] for name in ("after", "before"))

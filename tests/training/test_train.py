@@ -10,14 +10,16 @@ import pytest
 
 from askance.evaluation.evaluate import evaluate
 from askance.models.trained.network import open_network
-from askance.models.trained.scored_text import scored_text
-from askance.models.trained.scorer_file import read_scorer
+from askance.models.trained.scored_text import ScoredText, scored_text
+from askance.models.trained.scorer_file import ScorerFile, read_scorer
 from askance.prompts.checklist import Checklist
 from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.preferences import Preference
 from askance.prompts.verdicts import save_verdicts
 from askance.training import train as training
 from askance.training import trainer
-from askance.training.measured import calibration_error, price
+from askance.training.items import preference_items
+from askance.training.measured import ScorerReader, calibration_error, figures_on_test, price
 from askance.training.mixture import PARTS
 from askance.training.train import train
 from askance.training.trained import TrainResult
@@ -302,6 +304,28 @@ def test_calibration_error_and_break_even() -> None:
     assert found["break_even_money"]["verdicts"] == 1011  # 1 dollar over .001 - .036 / 3600
     assert found["break_even_time"]["reason"] == "a verdict of the teacher takes no more"
     assert "--teacher-price" in price(1.0, 1.0, options())["break_even_money"]["reason"]
+
+
+@pytest.mark.parametrize("preferred", ["a", "b"])
+def test_a_pair_of_which_it_says_the_same_is_half_right_whichever_output_is_preferred(preferred: Any) -> None:
+    class Says:
+        """Sees that an output is good, and nothing else, to the sixth place."""
+
+        def levels(self, texts: list[ScoredText]) -> Any:
+            return torch.tensor(
+                [[0.4, 0.6 + 1e-8 * len(each.output) + 0.2 * (each.output == "good")] for each in texts]
+            ).log()
+
+    outputs = {"a": ("good", "old"), "b": ("old", "good")}[preferred]
+    made_pairs = [
+        Preference(id=f"p{n}", input="", output_a="red", output_b="blue", preferred=preferred) for n in range(3)
+    ]
+    made_pairs.append(Preference(id="p", input="", output_a=outputs[0], output_b=outputs[1], preferred=preferred))
+    one = Checklist(questions=CHECKLIST.questions[:1])
+    file = ScorerFile(kind="shared-encoder", base="b", levels=2, longest=32, weights="0" * 64)
+    items = preference_items(made_pairs, one)
+    found = figures_on_test(ScorerReader(Says()), file, [], items, one, None, {}, options())  # type: ignore[arg-type]
+    assert found["preferences"]["value"] == (3 * 0.5 + 1) / 4
 
 
 def test_people_say_how_far_the_scorer_is_ahead_of_its_base_and_its_teacher(trained: TrainResult) -> None:
