@@ -207,17 +207,29 @@ def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | 
 
 
 def own_split(examples: Sequence[Example]) -> Split | None:
-    """The split that the examples bring along in ``metadata.split``; None where not all of them name a part of it.
+    """The split that the examples bring along in ``metadata.split``; None where not all of them have one, or none names a part of it.
 
     Raises:
-        InputError: A part has fewer than three examples.
+        InputError: A part has fewer than three examples, or some are in a part and others in what is none.
     """
     parts: dict[str, list[str]] = {name: [] for name in PARTS}
+    others: dict[str, str] = {}
     for example in examples:
         part = example.metadata.get("split")
-        if not isinstance(part, str) or part not in parts:
+        if not isinstance(part, str):
             return None
-        parts[part].append(example.id)
+        if part in parts:
+            parts[part].append(example.id)
+        else:
+            others.setdefault(part, example.id)
+    if not any(parts.values()):
+        return None
+    if others:
+        part, name = next(iter(others.items()))
+        raise InputError(
+            f"The example '{name}' has the metadata.split '{part}', and others have one of {', '.join(PARTS)}, which alone are "
+            "parts. Give every example one of these, or leave metadata.split out to have the examples divided."
+        )
     for name, ids in parts.items():
         if len(ids) < SMALLEST_PART:
             raise InputError(

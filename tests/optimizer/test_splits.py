@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.optimizer.splits import Split, split
+from askance.optimizer.splits import Split, own_split, split
 from askance.prompts.errors import InputError
+from askance.prompts.examples import Example
 
 
 def names(n: int) -> list[str]:
@@ -149,3 +150,20 @@ def test_what_has_a_part_keeps_it_and_the_rest_makes_up_the_shares(
         assert len(part) == len(before) if over else len(part) < share * (old + new) + 1
     if all(len(before) <= share * (old + new) for share, before in zip(shares, parts(first), strict=True)):
         assert all(abs(len(part) - share * (old + new)) < 1 for part, share in zip(parts(found), shares, strict=True))
+
+
+def test_a_split_of_ones_own_in_other_words_is_not_passed_over() -> None:
+    """With "train" in place of "development" the test examples were divided anew, and learned from."""
+
+    def examples(*named: object) -> list[Example]:
+        rows = enumerate(named * 3)
+        return [Example(id=f"e{n}", input="in", metadata={} if part is None else {"split": part}) for n, part in rows]
+
+    found = own_split(examples("development", "validation", "test"))
+    assert found is not None and found.test == ("e2", "e5", "e8")
+    with pytest.raises(
+        InputError, match=r"'e0' has the metadata\.split 'train', and others have one of development, val"
+    ):
+        own_split(examples("train", "validation", "test"))
+    assert own_split(examples("train")) is None  # a column of where the examples came from
+    assert own_split(examples("development", "validation", "test", None)) is None
