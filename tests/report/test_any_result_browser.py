@@ -175,6 +175,25 @@ async def test_pages_are_no_wider_than_the_screen(evaluated, tmp_path, port, bro
             assert await tab.run("document.documentElement.scrollWidth") <= width
 
 
+async def test_on_paper_no_column_is_cut_off(tmp_path, port, browser):
+    ids = [f"e{number:02d}" for number in range(40)]
+    with (tmp_path / "verdicts.jsonl").open("w", encoding="utf-8") as file:
+        write_verdicts((each for each in verdicts(ids) if each.question != HOSTILE), file)
+    rows = [{"id": each, "input": "In.", "human": {"overall": number % 5}} for number, each in enumerate(ids)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "c.json").write_text(json.dumps(comparison()), encoding="utf-8")
+    of_verdicts = write_report_of(tmp_path / "verdicts.jsonl", beside=Beside(data=tmp_path / "data.jsonl"))
+    hidden = "[...document.querySelectorAll('.scroll')].filter((each) => getComputedStyle(each).overflowX !== 'visible').length"
+    async with browser(port) as tab:
+        await tab.call("Emulation.setEmulatedMedia", media="print")
+        await tab.call("Emulation.setDeviceMetricsOverride", width=718, height=1000, deviceScaleFactor=1, mobile=False)
+        for page in (of_verdicts, write_report_of(tmp_path / "c.json")):
+            await tab.open(page.as_uri())
+            assert await tab.run(hidden) == 0
+        await tab.open(of_verdicts.as_uri())
+        assert await tab.run("document.documentElement.scrollWidth") <= 718
+
+
 async def test_everything_in_verdicts_can_be_reached_and_worked_by_keyboard(evaluated, port, browser):
     async with browser(port) as tab:
         await tab.open(evaluated.as_uri())
