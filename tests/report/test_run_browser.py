@@ -77,6 +77,37 @@ async def test_a_report_is_no_wider_than_the_screen(report, port, browser, width
         await tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         await tab.run("document.querySelector('button.open').click()")
         assert await tab.run("document.documentElement.scrollWidth") <= width
+        assert (
+            await tab.run("[...document.querySelectorAll('table')].filter((each) => !each.closest('.scroll')).length")
+            == 0
+        )
+
+
+BROKEN = """(() => {
+  const lines = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size;
+  };
+  const cells = [...document.querySelectorAll("td.n, td.term")];
+  const words = cells.flatMap((cell) => [...cell.childNodes]).filter((node) => /^[^ ]+$/.test(node.textContent.trim()));
+  return words.filter((node) => lines(node) > 1).map((node) => node.textContent);
+})()"""
+"""The figures and words in tables that go on in the next line."""
+
+
+async def test_on_a_narrow_screen_no_figure_is_broken_and_an_opened_example_is_no_wider_than_its_table(
+    report, port, browser
+):
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        await tab.open(report.as_uri())
+        await tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        await tab.run("document.querySelector('button.open').click()")
+        assert await tab.run("document.querySelectorAll('td.n').length") > 20
+        assert await tab.run(BROKEN) == []
+        examples = "document.querySelector('#explorer .scroll')"
+        assert await tab.run(f"{examples}.scrollWidth") <= await tab.run(f"{examples}.clientWidth")
 
 
 async def test_everything_that_can_be_used_can_be_reached_and_worked_by_keyboard(report, port, browser):
