@@ -14,7 +14,7 @@ from typing import Any
 from ..evaluation.kept_judge import KeptJudge
 from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, Question
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
@@ -232,7 +232,7 @@ def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimensio
     if rated and dimension not in checklist.dimensions:
         raise InputError(
             f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands would not "
-            f"read labels on '{dimension}'. Name the dimension: --dimension {rated[0]}."
+            f"read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
         )
 
 

@@ -181,7 +181,7 @@ def test_a_port_that_is_taken_is_said(begin: Any, place: Path, askance_command: 
         ([], "DATA is needed"),
         (["bare.jsonl"], "nothing to label"),
         (["scores.jsonl"], "'e00', field 'human.overall': 4 is a score on a scale.*--dimension"),
-        (["rated.jsonl", "--checklist", "dimension.yaml"], "--dimension tone"),
+        (["rated.jsonl", "--checklist", "dimension.yaml"], "--dimension 'tone of voice'"),
         (["data.jsonl", "-o", "data.jsonl"], "never written to"),
         (["data.jsonl", "-o", "out.csv"], "ends in .jsonl"),
         (["data.jsonl", "-o", "one.jsonl"], "labelling did not make it"),
@@ -203,7 +203,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(
     files = {
         "bare": [{**rows[0], "output": None}],
         "scores": [{**rows[0], "human": {"overall": 4}}],
-        "rated": [{**rows[0], "human": {"tone": True}}],
+        "rated": [{**rows[0], "human": {"tone of voice": True}}],
         "made": rows,
     }
     for name, lines in files.items():
@@ -211,7 +211,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(
     (place / "made.labels.jsonl").write_text("")
     entry = {"example": "e00", "rater": "a", "texts": "", "time": "", "why": "file"}
     (place / "damaged.labels.jsonl").write_text(json.dumps(entry) + "\n{{{\n")
-    (place / "dimension.yaml").write_text("questions:\n- id: kind\n  text: Is it kind?\n  dimension: tone\n")
+    (place / "dimension.yaml").write_text("questions:\n- id: kind\n  text: Is it kind?\n  dimension: tone of voice\n")
     code, out, err = cli("label", *arguments)
     assert (code, out) == (2, "")
     assert re.search(said, err), err
