@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.budget import count
 from ..optimizer.weights.sentences import held_out, weights_view
+from ..prompts.errors import as_typed
 from ..prompts.words import Figure
 from .decision import Choice
 from .result_page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
@@ -42,16 +43,20 @@ def render_weights(data: Mapping[str, Any], name: str) -> str:
         },
         order={"note": f"{bias.get('reason') or ''}".capitalize()},
     )
-    use = f"askance evaluate DATA --checklist CHECKLIST --model MODEL --weights {name}"
+    use = f"askance evaluate DATA --checklist CHECKLIST --model MODEL --weights {as_typed(name)}"
+    how = f"In place of the checklist's own; no model is asked anew: {use}"
+    if data.get("scores") == "pairwise":
+        how = (
+            "They say which of two outputs is better, and are learned from comparisons of two; where each output is judged "
+            "alone, as by evaluate, they are refused. Learn weights for that without --pairwise."
+        )
     return render_result_page(
         _screen(data, name, {row["name"]: row for row in view.tables["learners"]()}),
         [
             *sections,
             Section("data", "What was counted", _counted(data)),
             settings_section({each: data[each] for each in _SETTINGS if each in data}),
-            Section(
-                "use", "How to use the weights", note=f"In place of the checklist's own; no model is asked anew: {use}"
-            ),
+            Section("use", "How to use the weights", note=how),
         ],
     )
 

@@ -173,6 +173,21 @@ def test_weights_say_whether_they_beat_uniform_ones_and_name_every_learner(left,
 
 
 @pytest.mark.parametrize(
+    ("scores", "said", "unsaid"),
+    [
+        ("soft", "evaluate DATA --checklist CHECKLIST --model MODEL --weights 'my w.json'", "refused"),
+        ("pairwise", "they are refused", "--weights"),
+    ],
+)
+def test_the_page_of_weights_names_the_command_that_takes_them_where_one_does(left, tmp_path, scores, said, unsaid):
+    report = json.loads((left / "weights.json").read_text()) | {"scores": scores}
+    (tmp_path / "my w.json").write_text(json.dumps(report))
+    text = Page(write_report_of(tmp_path / "my w.json")).text
+    assert said in text
+    assert unsaid not in text
+
+
+@pytest.mark.parametrize(
     ("verdict", "tone", "said"),
     [
         ("better", "adopt", "beat uniform ones"),
