@@ -175,6 +175,16 @@ async def test_pages_are_no_wider_than_the_screen(evaluated, tmp_path, port, bro
             assert await tab.run("document.documentElement.scrollWidth") <= width
 
 
+async def test_a_figure_is_not_cut_off_where_its_tile_is_narrower_than_it(tmp_path, port, browser):
+    (tmp_path / "c.json").write_text(json.dumps(comparison()), encoding="utf-8")
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=900, height=800, deviceScaleFactor=1, mobile=False)
+        await tab.open(write_report_of(tmp_path / "c.json").as_uri())
+        figures = "[...document.querySelectorAll('.figure')]"
+        await tab.run(f"{figures}[1].textContent = '78.7% \u2192 75.7%'")  # as the page of weights has it
+        assert await tab.run(f"{figures}.filter((each) => each.scrollWidth > each.clientWidth).length") == 0
+
+
 async def test_on_paper_no_column_is_cut_off(tmp_path, port, browser):
     ids = [f"e{number:02d}" for number in range(40)]
     with (tmp_path / "verdicts.jsonl").open("w", encoding="utf-8") as file:
