@@ -105,7 +105,7 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
             for name in names if len(names) > 1 and before.optimised is None else ():
                 now = after.dimensions[name] if changed and after else None
                 rows.append(ScoreRow(name, False, before.dimensions[name], now, None))
-        reason = None if before else data.result.baseline.reason or "it was not judged"
+        reason = None if before else data.result.baseline.reason or "it was not judged."
         made.append(SplitScores(split, data.split_size(split), rows, reason))
     ends = [
         end

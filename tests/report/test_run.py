@@ -259,6 +259,13 @@ def test_a_run_that_a_budget_ended_before_the_test_says_what_is_missing(run):
     page = words(Page(write_report(run)).text)
     assert "Undecided: not tested" in page
     assert "Test, accepted prompt: the test was not judged: The budget of 9 calls is used up." in page
+    assert "Not judged" not in page
+    assert page.count("The test was not judged: The budget") == 1
+    assert "on validation only, where the edits were chosen" in page
+    change_result(run, best=result["baseline"] | without, accepted_edits=[])
+    page = words(Page(write_report(run)).text)
+    assert "on validation only" in page
+    assert "on validation only, where" not in page
 
 
 def test_a_price_that_is_not_known_is_not_taken_for_none(run):
