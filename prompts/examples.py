@@ -42,6 +42,7 @@ PLACES = 3
 """Rows that were left out, as a warning names them."""
 IN_MEMORY = 4 * 2**20
 """Bytes of texts that are held before they go to a file: those of some three thousand examples."""
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -92,7 +93,9 @@ class Example(BaseModel):
     @field_validator("metadata", mode="before")
     @classmethod
     def _as_in_json(cls, value: Any) -> Any:
-        return plain(value) if isinstance(value, dict) else value
+        if not isinstance(value, dict) or all(type(each) in _PLAIN for each in value.values()):
+            return value  # most files' are plain already, and there may be many
+        return plain(value)
 
     @field_validator("human", mode="before")
     @classmethod
