@@ -218,13 +218,10 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
     ``config`` may name others (``input: question``) and give a ``threshold``. Without a variable for the input the
     prompt is shown as the input.
     """
-    if output is None:
-        raise JudgeError("There is no output.")
     config, given = context.get("config") or {}, context.get("vars") or {}
     texts = {name: given.get(config.get(name, name)) or "" for name in ("input", "context", "reference")}
     texts["input"] = texts["input"] or context.get("prompt") or ""
-    texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in texts.items()}
-    found = judge(output=output if isinstance(output, str) else json.dumps(output), **texts)
+    found = judge_of_values(output=output, **texts)
     passed, threshold = found["passed"], config.get("threshold")
     if threshold is not None:
         passed = found["score"] >= float(threshold)
@@ -286,8 +283,6 @@ class AskanceJudge(BaseMetric):
         self.async_mode = True
 
     def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
-        if test_case.actual_output is None:
-            raise JudgeError("There is no output.")
         shown = {
             "input": test_case.input,
             "output": test_case.actual_output,
@@ -295,7 +290,7 @@ class AskanceJudge(BaseMetric):
             "reference": test_case.expected_output or "",
         }
         self.error = None
-        found = judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in shown.items()})
+        found = judge_of_values(**shown)
         self.score, self.reason, self.score_breakdown = found["score"], found["reason"], found["dimensions"]
         self.success = found["passed"] if self.own else self.score >= self.threshold
         return self.score
@@ -323,8 +318,6 @@ def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = N
     Of inputs that are a dictionary ``input`` and ``context`` are shown, or all of it; of expectations
     ``expected_response``.
     """
-    if outputs is None:
-        raise JudgeError("There is no output.")
     given = inputs if isinstance(inputs, dict) else {"input": inputs}
     shown = {
         "input": given.get("input", given),
@@ -332,7 +325,7 @@ def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = N
         "output": outputs,
         "reference": (expectations or {}).get("expected_response") or "",
     }
-    found = judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in shown.items()})
+    found = judge_of_values(**shown)
     rows = [Feedback(name="askance", value=found["score"], rationale=found["reason"])]
     if found["passed"] is not None:
         rows.append(Feedback(name="askance/passed", value=found["passed"]))

@@ -13,7 +13,6 @@ from operator import itemgetter
 from os import pread
 from pathlib import Path
 from struct import Struct
-from threading import Lock
 from typing import Annotated, Any, overload
 
 from pydantic import (
@@ -180,7 +179,6 @@ class SpilledBytes:
         self._written = 0
         self._file: FileIO | None = None
         self._most = in_memory
-        self._turn = Lock()
 
     def append(self, more: bytes) -> int:
         """Take more; returns where it begins."""
@@ -204,13 +202,12 @@ class SpilledBytes:
 
     def _spill(self) -> None:
         try:
-            with self._turn:
-                if self._file is None:
-                    self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
-                self._file.seek(self._written)
-                left = memoryview(self._held)
-                while left:
-                    left = left[self._file.write(left) :]
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- it goes with this object
+            self._file.seek(self._written)
+            left = memoryview(self._held)
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as error:
             logger.debug("Texts stay in memory: %s", error)
             self._most *= 2
@@ -474,6 +471,11 @@ def named_document(metadata: Mapping[str, Any]) -> str | None:
     """The document that an example's metadata name; None where they name none, which null and an empty text do not."""
     name = metadata.get("document")
     return None if name is None or name == "" else str(name)
+
+
+def document_of(example: Example) -> str:
+    """What is never divided between parts: its document, or itself."""
+    return named_document(example.metadata) or example.id
 
 
 def documents(examples: Sequence[Example]) -> list[str] | None:

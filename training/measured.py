@@ -12,7 +12,7 @@ from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
 from ..models.trained.scored_text import scored_text
 from ..models.trained.trained_scorer import DIGITS, expected_scores
-from ..prompts.examples import documents, human_dimensions, named_document
+from ..prompts.examples import document_of, documents, human_dimensions
 from ..prompts.verdicts import Verdict, VerdictColumns
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.differences import difference_dict, paired_difference
@@ -182,7 +182,7 @@ def figures_on_test(
         found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
     single = [each for each in items if each.kind == "verdict"]
     if single:
-        group = {each.id: named_document(each.metadata) or each.id for each in examples}
+        group = {each.id: document_of(each) for each in examples}
         ours = [reader.side(each.left, file) for each in single]
         resampling = Resampling([group.get(each.unit, each.unit) for each in single], **sampling)
         found["verdicts"] = correlations_dict(correlate(ours, [each.target for each in single], resampling))

@@ -21,7 +21,7 @@ from ...memory.result_file import RunRecord
 from ...memory.run_directory import JUDGE_FILE, RunDirectory
 from ...prompts.comments import one_line
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, named_document
+from ...prompts.examples import Example, document_of
 from ...prompts.lessons import Lesson
 from ...prompts.rows import read_object, read_text, validate_row
 from ..splits import PARTS, Part
@@ -156,11 +156,6 @@ class Earlier:
             f"going on from the judge of an earlier run: {len(known)} examples keep their part, "
             f"{len(examples) - len(known)} are new{left}"
         )
-
-
-def document_of(example: Example) -> str:
-    """What is never divided between parts: its document, or itself."""
-    return named_document(example.metadata) or example.id
 
 
 def earlier_run(path: str | Path) -> Earlier:
