@@ -357,7 +357,8 @@ def human_targets(
     scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says.
 
     Raises:
-        InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
+        InputError: The checklist asks about no dimension that people rated, a score is outside the scale, or no scale is
+            given and all scores on a dimension are the same.
     """
     rated = human_dimensions(examples, checklist)
     dimensions = tuple(each for each in rated if each in checklist.dimensions)
@@ -402,7 +403,12 @@ def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, floa
     if given is not None:
         return given
     low, high = min(ratings), max(ratings)
-    return (low, high) if low < high else (low, low + 1.0)
+    if low == high:
+        raise InputError(
+            f"Every human score on '{dimension}' is {low:g}, so that the scale it is on is not known. "
+            "Name its ends with --human-scale, such as --human-scale 1 5."
+        )
+    return low, high
 
 
 def _unit(example: str, human: Mapping[str, Ratings], dimension: str, low: float, high: float) -> float | None:

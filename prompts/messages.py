@@ -38,7 +38,8 @@ def message_of(value: Any) -> Message | None:
 def _message(role: str, fields: Mapping[str, Any]) -> Message | None:
     if "content" not in fields:
         return None
-    parts = [_content(fields["content"])]
+    refused = fields.get("refusal")  # OpenAI puts it beside a content that is null
+    parts = [_content(fields["content"]) or (refused if isinstance(refused, str) else "")]
     calls = fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
     if calls:
         parts.append(json.dumps(calls, ensure_ascii=False))
@@ -61,10 +62,11 @@ def _content(content: Any) -> str:
 def _part(part: Any) -> str:
     if not isinstance(part, Mapping):
         return json.dumps(part, ensure_ascii=False)
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
+    for said in ("text", "refusal"):
+        if isinstance(part.get(said), str):
+            return str(part[said])
     kind = part.get("type", "part")
-    if kind in ("tool_use", "tool_result", "tool_call", "refusal"):
+    if kind in ("tool_use", "tool_result", "tool_call"):
         return json.dumps(part, ensure_ascii=False)
     return f"[{kind}]"
 

@@ -120,7 +120,12 @@ class VerdictColumns(Sequence[Verdict]):
         self._error: dict[int, str] = {}
         self._asked: dict[int, str] = {}
         for verdict in verdicts:
-            self.append(fields_of(verdict))
+            try:
+                self.append(fields_of(verdict))
+            except AttributeError:
+                raise InputError(
+                    f"A verdict is expected, not {type(verdict).__name__}: give askance.Verdict(…) objects, or the path of a file of verdicts."
+                ) from None
 
     @classmethod
     def due(

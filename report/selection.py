@@ -65,7 +65,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
     if choice == "adopt" and data["convergence"]["settled"] is None:
         choice = "undecided"  # other examples would have chosen other questions
     if not told:
-        choice, headline = "undecided", "No question tells anything beyond chance"
+        choice, headline = "undecided", "No question by itself tells anything beyond chance"
     elif share is None:
         choice, headline = "undecided", f"{kept} of {every} kept; what they tell is not known"
     else:

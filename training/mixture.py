@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..evaluation.scoring import human_targets
+from ..models.budget import count
 from ..models.trained.scored_text import after_rationale, scored_text
 from ..optimizer.splits import own_split, split
 from ..prompts.errors import AskanceError, InputError
@@ -258,7 +259,8 @@ def _parts(
     units = list(group_of)
     if len(set(group_of.values())) < 3:
         raise InputError(
-            f"The data are {len(set(group_of.values()))} documents, which cannot be divided into training, validation and test. "
+            f"The data are {count(len(set(group_of.values())), 'document')}, which cannot be divided into training, validation "
+            "and test. "
             "Examples with the same input and context are one; add others."
         )
     found = split(units, shares=options.split, seed=options.seed, groups=[group_of[each] for each in units], kept=kept)

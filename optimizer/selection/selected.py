@@ -193,7 +193,13 @@ class Selection(Shown):
     def _warnings(self) -> list[str]:
         lines = []
         if not any(each.bits is not None and each.bits > 0 for each in self.questions):
-            lines.append("No candidate tells anything about the rating beyond chance; do not rely on this checklist.")
+            together = self.curves[self.method][self.k - 1].held_out
+            lines.append(
+                "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
+                if together is None or together <= 0
+                else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones tell together "
+                f"({together:.3f} bits on held-out halves) may be chance; rate more examples before you rely on this checklist."
+            )
         flat = [each.id for each in self.questions if each.mean_score is not None and self._never_varies(each)]
         if flat:
             lines.append(

@@ -112,3 +112,8 @@ def test_without_pyarrow_the_extra_is_named_and_nothing_is_left(
     with pytest.raises(MissingExtraError, match="files"):
         save_verdicts(tmp_path / "v.parquet", VERDICTS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_verdict_is_refused_by_its_kind() -> None:
+    with pytest.raises(InputError, match=r"A verdict is expected, not dict: give askance\.Verdict"):
+        VerdictColumns.of([VERDICTS[0].to_dict()])  # type: ignore[list-item]

@@ -107,6 +107,8 @@ def test_the_command_writes_examples_and_says_what_it_did(
         ({"output": {"answer": "Here."}, "history": []}, "Here."),
         ({"a": 1}, '{\n  "a": 1\n}'),
         ({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}, '[{"id": "c"}]'),
+        ({"role": "assistant", "content": None, "refusal": "I cannot."}, "I cannot."),
+        ({"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]}, "I cannot."),
     ],
 )  # fmt: skip
 def test_the_text_of_what_applications_log(value: Any, text: str | None) -> None:

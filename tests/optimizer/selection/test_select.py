@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ def test_everything_is_in_the_report_and_is_json(facts: Any) -> None:
     question = report["questions"][0]
     assert question["bits"] == pytest.approx(question["eig"] - question["bias"])
     assert question["bits_per_token"] == pytest.approx(question["bits"] / question["tokens"])
+
+
+def test_that_no_question_tells_anything_by_itself_is_no_word_on_all_together(facts: Any) -> None:
+    found = choose(facts)
+    assert not any("by itself" in each for each in found.sentences())
+    flat = [replace(each, bits=-0.001) for each in found.questions]
+    together = found.curves[found.method][found.k - 1].held_out
+    assert together > 0
+    said = " ".join(replace(found, questions=flat).sentences())
+    assert f"what the kept ones tell together ({together:.3f} bits on held-out halves) may be chance" in said
+    curve = [replace(each, held_out=-0.01) for each in found.curves[found.method]]
+    said = " ".join(replace(found, questions=flat, curves={found.method: curve}).sentences())
+    assert "No candidate tells anything about the rating beyond chance; do not rely" in said
 
 
 def test_the_same_seed_gives_the_same_selection(facts: Any) -> None:
