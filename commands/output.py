@@ -23,7 +23,7 @@ from ..evaluation.scoring import Coverage
 from ..evaluation.shown import Shown, cell_text, columns
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.rows import column
-from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, parquet_package, suffix_of
+from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, file_and_sheet, parquet_package, suffix_of
 from ..prompts.text import visible
 from ..prompts.verdicts import Verdict, save_verdicts
 from ..prompts.words import Figure
@@ -99,7 +99,7 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any]) -> None:
     for name, value in read.items():
         for each in value if isinstance(value, (list, tuple)) else [value]:
             with suppress(OSError, TypeError, ValueError):
-                if Path(output).samefile(str(each).partition("#")[0]):
+                if Path(output).samefile(file_and_sheet(each)[0]):
                     raise InputError(
                         f"{output}: this is what '{name}' names, and what is read is never written to. Name another file with -o."
                     )

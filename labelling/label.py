@@ -18,6 +18,7 @@ from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.labels import are_labels
 from ..prompts.rows import is_on_hub, write_whole
+from ..prompts.tables import file_and_sheet
 from .desk import Desk, RaterCount
 from .figures import agreement, agreement_line, enough_for
 from .labels_file import LabelsFile, known_entries
@@ -199,7 +200,7 @@ def _target(data: Any, output: str | Path | None) -> Path:
     if output is not None:
         target = Path(output)
     elif file is not None:
-        whole = Path(str(data).partition("#")[0])  # without the sheet of a table
+        whole = Path(file_and_sheet(file)[0])
         target = whole.with_name(f"{whole.stem}-labelled.jsonl")
     else:
         raise InputError("Name the file that the labelled data go to (-o FILE.jsonl).")

@@ -25,6 +25,7 @@ from .tables import (
     PARQUET_SUFFIXES,
     csv_rows,
     excel_rows,
+    file_and_sheet,
     frame_rows,
     is_numbered_by_row,
     json_list,
@@ -215,7 +216,7 @@ def read_rows(
         MissingExtraError: Excel and Parquet need packages of the extra ``files``.
     """
     suffix = suffix_of(path)
-    file = Path(str(path).partition("#")[0]) if suffix in EXCEL_SUFFIXES else path
+    file = Path(file_and_sheet(path)[0])
     try:
         if suffix in EXCEL_SUFFIXES:
             yield from excel_rows(path, as_text, say)

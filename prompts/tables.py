@@ -42,9 +42,15 @@ def is_numbered_by_row(path: str | Path) -> bool:
     return suffix_of(path) in (*EXCEL_SUFFIXES, *PARQUET_SUFFIXES, ".json")
 
 
+def file_and_sheet(path: str | Path) -> tuple[str, str]:
+    """The file of ``book.xlsx#Sheet``, and the sheet's name, which may be empty; a ``#`` in a file's own name stays there."""
+    found = re.fullmatch(r"(.*?\.xls[xm])#(.*)", str(path), re.IGNORECASE | re.DOTALL)
+    return (found[1], found[2]) if found else (str(path), "")
+
+
 def suffix_of(path: str | Path) -> str:
     """The suffix, in lower case, without the sheet's name in ``book.xlsx#Sheet``."""
-    found = re.search(r"\.\w+(?=$|#)", str(path))
+    found = re.search(r"\.\w+$", file_and_sheet(path)[0])
     return found[0].lower() if found else ""
 
 
@@ -166,7 +172,7 @@ def excel_rows(path: Path, as_text: Collection[str], say: Say = None) -> Iterato
         OSError: It cannot be opened.
     """
     openpyxl = import_optional("openpyxl", "files", "openpyxl", "; or save the sheet as CSV.")
-    place, _, wanted = str(path).partition("#")
+    place, wanted = file_and_sheet(path)
     with Path(place).open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
         try:

@@ -25,7 +25,8 @@ def server() -> Iterator[StandInServer]:
 @pytest.fixture
 def askance(sandbox: Path, cli: Any, server: StandInServer) -> CommandLine:
     rows = [{"id": str(n), "input": f"i{n}", "output": f"o{n}", "human": {"overall": n % 5}} for n in range(12)]
-    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for name in ("data.jsonl", "data #1.jsonl"):
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     Path("checklist.yaml").write_text(CHECKLIST, encoding="utf-8")
     Path("pairs.jsonl").write_text(
         '{"id": "1", "input": "i", "output_a": "x", "output_b": "y", "preferred": "a"}\n', encoding="utf-8"
@@ -44,6 +45,7 @@ JUDGED = ("--model", "openai/j", "--checklist", "checklist.yaml")
         (("evaluate", "data.jsonl", *JUDGED), "data.jsonl"),
         (("evaluate", "data.jsonl", *JUDGED), "checklist.yaml"),
         (("evaluate", "data.jsonl", *JUDGED), "link.jsonl"),
+        (("evaluate", "data #1.jsonl", *JUDGED), "data #1.jsonl"),
         (("diagnose", "data.jsonl", *JUDGED), "./data.jsonl"),
         (("compare", "data.jsonl", *JUDGED, "--judge", "binary"), "data.jsonl"),
         (("weigh", "pairs.jsonl", *JUDGED), "pairs.jsonl"),

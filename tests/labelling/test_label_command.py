@@ -100,6 +100,18 @@ def test_a_kill_loses_nothing_and_the_next_call_goes_on(begin: Any, place: Path)
     assert found > set(said) and len(found) == 3
 
 
+def test_labels_of_two_files_with_a_number_sign_in_their_names_are_kept_apart(begin: Any, place: Path) -> None:
+    for name in ("Team #1", "Team #2"):
+        one = begin((place / "data.jsonl").rename(place / f"{name}.jsonl"))
+        one.label()
+        one.end()
+        (place / f"{name}.jsonl").rename(place / "data.jsonl")
+    assert {each.name for each in place.glob("Team*-labelled.jsonl")} == {
+        "Team #1-labelled.jsonl",
+        "Team #2-labelled.jsonl",
+    }
+
+
 def test_raters_are_kept_apart_and_a_second_process_is_refused(begin: Any, place: Path, askance_command: Any) -> None:
     one = begin(place / "data.jsonl", "--rater", "anna", "--order", "file", "-o", place / "out.jsonl")
     hers = one.label(True, "Fine by me.")

@@ -219,6 +219,16 @@ def test_a_sheet_is_chosen_by_its_name_and_the_first_is_said(tmp_path: Path, cap
     assert "there is no sheet 'Mor' in it; there are: Labels, More" in refusal(f"{path}#Mor")
 
 
+def test_a_number_sign_in_a_files_own_name_names_no_sheet(tmp_path: Path) -> None:
+    plain = book(tmp_path, ["id", "input", "output"], ["a", "x", "y"], others=("No. #2",))
+    path = plain.rename(tmp_path / "Team #1.v2.xlsx")
+    assert load_examples(path)[0].id == "a"
+    assert load_examples(f"{path}#No. #2")[0].id == "No. #2"
+    assert f"{path}: there is no sheet 'Mor' in it" in refusal(f"{path}#Mor")
+    (folder := tmp_path / "v1.2#x").mkdir()
+    assert load_examples(written(folder, "b.csv", "id,input,output\nc,x,y\n"))[0].id == "c"
+
+
 def test_an_error_of_excel_is_no_text(tmp_path: Path) -> None:
     path = book(tmp_path, ["id", "input", "output"], ["a", "x", "#NAME?"])
     assert "row 2, column 'output': the cell holds Excel's error #NAME?" in refusal(path)
