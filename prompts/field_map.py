@@ -90,7 +90,7 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, labels: Labels) -> dict[st
     for ours, columns in sources.items():
         values = [row[column] for column in columns if row.get(column) is not None]
         if values:
-            _put(found, ours, values, several=len(columns) > 1)
+            put(found, ours, values, several=len(columns) > 1)
     if isinstance(found.get("id"), int) and not isinstance(found["id"], bool):
         found["id"] = str(found["id"])
     if "human" in found:
@@ -103,7 +103,7 @@ def _is_ours_with_a_dot(name: object) -> bool:
     return isinstance(name, str) and ours in NESTED and bool(part)
 
 
-def _put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:
+def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:
     """Put a field's values where they belong in a row that is being made."""
     name, _, part = ours.partition(".")
     if name == "comment":

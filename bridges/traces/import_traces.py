@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ...prompts.errors import InputError, did_you_mean
-from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of
-from ...prompts.labels import MEANINGS, is_number
+from ...prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
+from ...prompts.labels import MEANINGS
 from ...prompts.messages import text_of
 from .spans import GivenScore, TracedSpan, counted, each_once, first_of, short
 from .trace_files import FORMATS, read_parts, rows_of_file
@@ -121,6 +121,8 @@ def _row(
     if reference is not None:
         row.setdefault("reference", reference)
     ratings: dict[str, list[Any]] = defaultdict(list)
+    for about, value in row.get("human", {}).items():
+        ratings[about] += value if isinstance(value, (list, tuple)) else [value]
     comments: dict[str | None, list[str]] = defaultdict(list)
     for each in given:
         if each.name is not None and each.value is not None:
@@ -128,42 +130,40 @@ def _row(
         if each.comment is not None:
             comments[each.name].append(each.comment)
     if ratings:
-        row["human"] = {**row.get("human", {}), **{about: _one(values) for about, values in ratings.items()}}
+        row["human"] = {about: _one(values) for about, values in ratings.items()}
     if comments:
-        whole = comments.pop(None, [])
+        mapped, whole = [row["comment"]] if "comment" in row else [], comments.pop(None, [])
         row["comment"] = _one(
-            [*whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
+            [*mapped, *whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
         )
     metadata = short({**span.metadata, "span": span.name, **row.pop("metadata", {})})
     return row | ({"metadata": metadata} if metadata else {})
 
 
 def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
-    """The fields of a span that have something in them."""
+    """The fields of a span that have something in them.
+
+    Raises:
+        InputError: One that takes an object is given something else.
+    """
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
     for ours, given in {"input": "input", "output": "output", **fields}.items():
         values = [
             value for path in columns_of(ours, given, ()) if (value := _at(whole, path)) not in (None, "", [], {})
         ]
-        name, _, part = ours.partition(".")
         if not values:
             continue
-        if name in TEXTS:
+        if ours in TEXTS:
             text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
-            row |= {} if text is None else {name: text}
-        elif part:
-            row[name] = {
-                **row.get(name, {}),
-                part: _one([_number(each) if name == "human" else each for each in values]),
-            }
+            row |= {} if text is None else {ours: text}
+        elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
+            raise InputError(
+                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes one value."
+            )
         else:
-            row[name] = values[0]
+            put(row, ours, values, several=len(values) > 1)
     return row
-
-
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) and is_number(value) else value
 
 
 def _at(value: Any, path: str) -> Any:

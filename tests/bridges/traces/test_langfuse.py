@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from askance import import_traces, load_examples
+from askance.prompts.comments import Comment
+from askance.prompts.errors import InputError
 
 TRACE: dict[str, Any] = {
     "id": "t1",
@@ -42,6 +46,31 @@ def score(**fields: Any) -> dict[str, Any]:
     basis = {"id": "sc", "traceId": "t1", "observationId": None, "name": "helpful", "source": "ANNOTATION"}
     basis |= {"dataType": "NUMERIC", "value": 1, "stringValue": None, "comment": None}
     return basis | {"timestamp": "2026-03-02T10:00:00.000Z"} | fields
+
+
+def test_scores_and_comments_of_a_field_map_stand_beside_those_of_people(write: Any) -> None:
+    metadata = {"stars": "4", "note": "Late.", "why": "Curt.", "rated": {"tone": 2}}
+    given = TRACE | {"metadata": metadata, "scores": [score(value=5, comment="Too vague.")], "observations": []}
+    path = write("t.json", given)
+
+    def row(**fields: Any) -> Any:
+        found = import_traces(path, fields={name.replace("_", "."): place for name, place in fields.items()})
+        assert len(load_examples(found.rows)) == 1
+        return found.rows[0]
+
+    both = row(human_helpful="metadata.stars", human_tone="metadata.rated.tone", comment="metadata.note")
+    assert both["human"] == {"helpful": [4, 5], "tone": 2}
+    assert both["comment"] == ["Late.", {"helpful": "Too vague."}]
+    about = row(comment="metadata.note", comment_tone="metadata.why", human="metadata.rated")
+    assert load_examples([about])[0].comment == (
+        Comment("Late."),
+        Comment("Curt.", "tone"),
+        Comment("Too vague.", "helpful"),
+    )
+    assert about["human"] == {"tone": 2, "helpful": 5}
+    for field in ("human", "metadata"):
+        with pytest.raises(InputError, match=f"'{field}' takes an object, and in trace t1 'metadata.stars' is none"):
+            row(**{field: "metadata.stars"})
 
 
 def test_a_trace_of_the_api_with_its_observations_and_scores(write: Any) -> None:
