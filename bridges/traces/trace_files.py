@@ -66,9 +66,9 @@ def _unwrapped(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, Mapping) and "id" not in value:
-        for name in LISTS:
-            if isinstance(value.get(name), list):
-                return list(value[name])
+        name = next((each for each in LISTS if isinstance(value.get(each), list)), None)
+        if name is not None and not any(_knows(each, value) for each in FORMATS.values()):  # a row may have spans, too
+            return list(value[name])
     return [value]
 
 

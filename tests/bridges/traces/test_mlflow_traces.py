@@ -98,6 +98,8 @@ def test_the_data_frame_of_a_search(write: Any, tmp_path: Any) -> None:
     pandas.DataFrame([row]).to_csv(tmp_path / "search.csv", index=False)
     [found] = import_traces(tmp_path / "search.csv").rows
     assert (found["output"], found["human"]) == ("It comes on Monday.", {"correct": [False, True]})
+    for name, content in (("search.jsonl", [row]), ("search.json", [row])):
+        assert list(import_traces(write(name, content)).rows) == [found]
     older = {
         "request_id": "tr-1",
         "request": '{"question": "Where?"}',
