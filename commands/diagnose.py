@@ -40,7 +40,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     if inputs["model"] is None and inputs["verdicts"] is None:
         raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
     output = inputs.pop("output")
-    check_output(output, verdicts=True)
+    check_output(output, writes="verdicts")
     if dry_run and inputs["verdicts"] is None:
         inputs.pop("verdicts")
         echo_estimate(prepare(**inputs, options=options).estimate(), as_json=as_json)

@@ -41,7 +41,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     load_dotenv()
     options, inputs = settings(EvaluateOptions, config, given)
     output, judge = inputs.pop("output"), inputs.pop("judge_file")
-    check_output(output, verdicts=True)
+    check_output(output, writes="verdicts")
     # of the file's questions and the command line's, those of the command line are asked
     if given["own_questions"] is None and (judge or given["checklist"]) is not None:
         own = ("own_questions", "writer", "own_decay")

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from rich import box
@@ -64,11 +64,15 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-def check_output(output: str | None, *, verdicts: bool = False) -> None:
-    """See, before anything is bought, that a result, or verdicts, can be written to such a file.
+def check_output(output: str | None, *, writes: Literal["verdicts", "examples"] | None = None) -> None:
+    """See, before anything is bought, that a result can be written to such a file.
+
+    Args:
+        output: The file.
+        writes: What is read again by the file's suffix.
 
     Raises:
-        InputError: It is a folder, lies in what is no folder, or is to be a table that verdicts are not written as.
+        InputError: It is a folder, lies in what is no folder, or is to be a table that such a result is not written as.
         MissingExtraError: Parquet needs ``pyarrow``.
     """
     if output is None:
@@ -78,9 +82,13 @@ def check_output(output: str | None, *, verdicts: bool = False) -> None:
     above = next(each for each in Path(output).absolute().parents if os.path.exists(each))
     if not os.path.isdir(above):
         raise InputError(f"{output}: cannot be written, as {above} is no folder. Name another file with -o.")
-    if verdicts and suffix_of(output) in (*CSV_SUFFIXES, *EXCEL_SUFFIXES):
+    if writes is None:
+        return
+    if writes == "examples" and suffix_of(output) in (*CSV_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
+        raise InputError(f"{output}: examples are written as JSONL; name it .jsonl.")
+    if suffix_of(output) in (*CSV_SUFFIXES, *EXCEL_SUFFIXES):
         raise InputError(f"{output}: verdicts are written as JSONL or Parquet; name it .jsonl or .parquet.")
-    if verdicts and suffix_of(output) in PARQUET_SUFFIXES:
+    if suffix_of(output) in PARQUET_SUFFIXES:
         parquet_package()
 
 

@@ -11,7 +11,7 @@ from ...bridges.traces.import_traces import import_traces
 from ...bridges.traces.trace_files import FORMATS
 from ...prompts.field_map import parse_field_map
 from ...prompts.rows import write_whole
-from ..output import check_apart
+from ..output import check_apart, check_output
 from ..terminal import echo
 
 
@@ -39,6 +39,7 @@ def command(files: tuple[Path, ...], field: tuple[str, ...], output: str | None,
 
     People's scores and comments come along, from the same FILE or another. What was left out is said.
     """
+    check_output(output, writes="examples")
     check_apart(output, {"FILE": files})
     found = import_traces(files, fields=parse_field_map(field), **given)
     if output is None:

@@ -89,6 +89,17 @@ def test_the_command_writes_examples_and_says_what_it_did(
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize("name", ["examples.csv", "examples.xlsx", "examples.parquet"])
+def test_examples_are_not_written_under_a_name_by_which_they_would_be_read_as_something_else(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["import", str(write("a.jsonl", [RUN])), "-o", str(tmp_path / name)])
+    assert ended.value.code == 2
+    assert "examples are written as JSONL; name it .jsonl" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
