@@ -115,7 +115,7 @@ class ProgramModel:
         tokens = usage.get_total_tokens().values()
         sent, written = (sum(each.get(name) or 0 for each in tokens) for name in ("prompt_tokens", "completion_tokens"))
         record = json.dumps({"output": text, "checks": checks}, ensure_ascii=False)
-        return Answer(record, None, sent, written)
+        return Answer(record, None, sent, written, None)  # what the program's LM costs is not known here
 
     def _predicted(self, program: Any, inputs: Any) -> tuple[str, str | None, _Traced]:
         """The text that is judged; why it could not be read, where it could not; what the metric is shown."""
