@@ -188,8 +188,8 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         remarks.append("No example was a test example of both, so nothing can be said of what the change does.")
     elif after is not None and len(shared) < max(len(first.scores), len(second.scores)):
         remarks.append(
-            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}); on the "
-            "others one of them has learned."
+            f"{len(shared)} examples were test examples of both runs ({len(first.scores)} and {len(second.scores)}). The "
+            "others are not compared: one of the runs has learned from them, or has no score of them, or not of these texts."
         )
     pairs = {"model": (first.model, second.model), "threshold": (first.threshold, second.threshold)}
     return RunDifference(
@@ -237,7 +237,7 @@ def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
 def _same(first: Side, second: Side, name: str) -> bool:
     """Whether an example is the same in both; what a generator writes is not part of it."""
     one, other = first.examples.get(name), second.examples.get(name)
-    if one is None or other is None or one.input != other.input:
+    if one is None or other is None or (one.input, one.context) != (other.input, other.context):
         return False
     return first.mode == "tune" or one.output == other.output
 

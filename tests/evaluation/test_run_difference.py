@@ -107,10 +107,22 @@ def test_questions_that_changed_are_named(world: Any, runs: tuple[Path, Path]) -
     assert found["facts"]["before"] == "Are the facts right?"
 
 
-def test_an_example_whose_output_is_another_is_not_the_same(runs: tuple[Path, Path]) -> None:
+def test_of_examples_that_one_run_did_not_have_it_is_not_said_to_have_learned(runs: tuple[Path, Path]) -> None:
+    both = run_difference(*runs).slices[0].n
+    names = {json.loads(line)["example"] for line in (runs[0] / "verdicts" / "scores.jsonl").read_text().splitlines()}
+    file = runs[1] / "verdicts" / "scores.jsonl"
+    kept = [line for line in file.read_text().splitlines() if json.loads(line)["example"] in names]
+    file.write_text("".join(f"{line}\n" for line in kept))
+    [said] = run_difference(*runs).remarks
+    assert said.startswith(f"{both} examples were test examples of both runs ({len(names)} and {both}).")
+    assert "one of the runs has learned from them, or has no score of them" in said
+
+
+@pytest.mark.parametrize("field", ["output", "context"])
+def test_an_example_of_which_a_text_is_another_is_not_the_same(runs: tuple[Path, Path], field: str) -> None:
     file = runs[1] / "inputs" / "examples.jsonl"
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(row | {"output": "Something else."}) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row | {field: "Something else."}) + "\n" for row in rows))
     found = run_difference(*runs)
     assert found.slices == ()
     assert "No example was a test example of both" in found.remarks[0]
