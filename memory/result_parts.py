@@ -391,5 +391,5 @@ class RoleRecord(ResultPart):
     failures: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     unpriced_calls: int = 0

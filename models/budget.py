@@ -63,6 +63,12 @@ class RoleLedger:
     unpriced_calls: int = 0
     """Calls whose price is not known."""
 
+    def to_dict(self) -> dict[str, float | None]:
+        """What it took, as every result says it; the money is None where the price of a call is not known."""
+        # rounded, so that the order in which the answers came does not show in the last digits of the sum
+        money = {"cost_usd": None if self.unpriced_calls else round(self.cost_usd, 9)}
+        return {name: value for name, value in (vars(self) | money).items() if name != "unpriced_calls" or value}
+
 
 @dataclass
 class Budget:

@@ -16,7 +16,6 @@ from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, thresho
 from ..evaluation.scoring import ExampleScore
 from ..memory.result_file import FinishReason, RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..models.budget import RoleLedger
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
@@ -200,8 +199,8 @@ def _build_result(
         **({"wordings": [each.to_dict() for each in outcome.wordings]} if outcome.wordings else {}),
         "lessons": [lesson.model_dump(mode="json") for lesson in bench.memory.learned],
         **budget.to_dict(),
-        **({} if budget.cost_usd is None else {"cost_usd": _money(budget.cost_usd)}),
-        "roles": {name: _ledger(ledger) for name, ledger in sorted(budget.roles.items())},
+        **({} if budget.cost_usd is None else {"cost_usd": round(budget.cost_usd, 9)}),  # as that of each role
+        "roles": {name: ledger.to_dict() for name, ledger in sorted(budget.roles.items())},
         "coverage": seen.share,
         "min_coverage": bench.job.options.min_coverage,
         "missing": {"abstained": seen.abstained, "parse_error": seen.parse_errors, "api_error": seen.api_errors},
@@ -240,16 +239,6 @@ def _pass_fail_sides(
                 figures = figures_of(scores, examples, targets, labels, fitted.value, **how)
                 sides[version.number][split] = figures
     return sides
-
-
-def _ledger(ledger: RoleLedger) -> dict[str, Any]:
-    row = vars(ledger) | {"cost_usd": _money(ledger.cost_usd)}
-    return row if ledger.unpriced_calls else {name: value for name, value in row.items() if name != "unpriced_calls"}
-
-
-def _money(dollars: float) -> float:
-    """Rounded, so that the order in which the answers came does not show in the last digits of their sum."""
-    return round(dollars, 9)
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:

@@ -158,7 +158,7 @@ class Selection(Shown):
             "settings": dict(self.settings),
             "models": dict(self.models),
             **self.budget.to_dict(),
-            "roles": {name: asdict(ledger) for name, ledger in self.budget.roles.items()},
+            "roles": {name: ledger.to_dict() for name, ledger in self.budget.roles.items()},
         }
 
     def _provenance(self) -> list[str]:

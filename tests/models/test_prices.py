@@ -33,6 +33,8 @@ def test_an_unknown_price_is_never_nothing() -> None:
     budget.paid("judge", Answer("yes", None, 10, 1, None))
     assert budget.cost_usd is None
     assert budget.to_dict()["unpriced_calls"] == 1
+    [ledger] = budget.roles.values()
+    assert (ledger.to_dict()["cost_usd"], ledger.to_dict()["unpriced_calls"]) == (None, 1)
     assert budget.sentence.endswith("price unknown") and "$" not in spending_of(budget.to_dict())
 
 
