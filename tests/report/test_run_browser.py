@@ -7,11 +7,15 @@ import dataclasses
 
 import pytest
 
+from askance.evaluation.progress import Silent
 from askance.memory.run_directory import RunDirectory
+from askance.optimizer.modes import align
+from askance.optimizer.runner import run_job
 from askance.prompts.verdicts import Verdict
 from askance.report.decision import decide
 from askance.report.run import render_report, write_report
 from askance.report.run_data import Kept, Scored, read_run
+from askance.testing import SimulatedJudge, SimulatedWorld
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 
@@ -67,7 +71,7 @@ async def test_a_report_opens_without_a_complaint_or_a_request_and_drills_down(r
         assert {each.split(":")[0] for each in tab.requests} <= {"file", "data", "about"}
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, 700, 1280])
 async def test_a_report_is_no_wider_than_the_screen(report, port, browser, width):
     async with browser(port) as tab:
         await tab.call(
@@ -94,6 +98,26 @@ BROKEN = """(() => {
   return words.filter((node) => lines(node) > 1).map((node) => node.textContent);
 })()"""
 """The figures and words in tables that go on in the next line."""
+BROKEN_WORDS = """(() => {
+  const range = document.createRange(), found = [];
+  for (const cell of document.querySelectorAll("#learned td")) {
+    for (const node of [...cell.childNodes].filter((each) => each.nodeType === Node.TEXT_NODE)) {
+      for (const word of node.data.matchAll(/[A-Za-z]+/g)) {
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) found.push(word[0]);
+      }
+    }
+  }
+  return found;
+})()"""
+"""The words in the tables of what was learned that are broken in two."""
+OVERLAPPING = """[...document.querySelectorAll("svg")].flatMap((drawing) => {
+  const places = [...drawing.querySelectorAll("text")].map((each) => each.getBoundingClientRect());
+  const touch = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+  return places.filter((a, at) => places.slice(at + 1).some((b) => touch(a, b)));
+}).length"""
+"""How many labels of drawings lie on others."""
 
 
 async def test_on_a_narrow_screen_no_figure_is_broken_and_an_opened_example_is_no_wider_than_its_table(
@@ -108,6 +132,27 @@ async def test_on_a_narrow_screen_no_figure_is_broken_and_an_opened_example_is_n
         assert await tab.run(BROKEN) == []
         examples = "document.querySelector('#explorer .scroll')"
         assert await tab.run(f"{examples}.scrollWidth") <= await tab.run(f"{examples}.clientWidth")
+
+
+async def test_on_a_narrow_screen_no_word_of_a_question_that_was_not_taken_is_broken(tmp_path, port, browser):
+    world = SimulatedWorld(seed=1000, size=60, comment_share=2 / 3)
+    options = {"update": "questions", "embedder": "words", "resamples": 100, "max_iterations": 1}
+    job = align.prepare(world.rows, world.checklist, SimulatedJudge(world), world.prompt, options)
+    run_job(job, RunDirectory(tmp_path / "run"), Silent())
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        await tab.open(write_report(tmp_path / "run").as_uri())
+        await tab.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert await tab.run("document.querySelectorAll('#learned tbody tr').length") > 5
+        assert await tab.run(BROKEN_WORDS) == []
+
+
+@pytest.mark.parametrize("width", [390, 780])
+async def test_no_label_of_a_drawing_lies_on_another(report, port, browser, width):
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        await tab.open(report.as_uri())
+        assert await tab.run(OVERLAPPING) == 0
 
 
 async def test_everything_that_can_be_used_can_be_reached_and_worked_by_keyboard(report, port, browser):
