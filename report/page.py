@@ -71,8 +71,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for write in (number, signed, interval, money, p_value, percent, count, clip, confusion_text):
+    for write in (number, signed, interval, money, p_value, count, clip, confusion_text):
         environment.filters[write.__name__] = write
+    environment.filters["percent"] = lambda *given: percent(*given).replace(" ", "\u00a0")
     environment.globals["NONE"] = NONE
     environment.tests["figure_cell"] = lambda each: isinstance(each, Figure)
     return environment
