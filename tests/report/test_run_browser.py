@@ -161,7 +161,9 @@ async def test_what_an_instruction_did_stands_beside_it_however_long_it_is(make_
     async with browser(port) as tab:
         await tab.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
         await tab.open(write_report(tmp_path / "run").as_uri())
-        await tab.run(f"{table}.querySelector('tbody th').firstChild.data = 'Name every part that was asked for. '.repeat(9)")
+        await tab.run(
+            f"{table}.querySelector('tbody th').firstChild.data = 'Name every part that was asked for. '.repeat(9)"
+        )
         assert await tab.run(f"{table}.scrollWidth <= {table}.clientWidth")
         assert "100\u00a0%" in await tab.run(f"{table}.textContent")
 

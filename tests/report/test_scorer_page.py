@@ -163,3 +163,24 @@ def test_a_curve_of_any_length_is_drawn(tmp_path: Path, steps: int) -> None:
     }
     html = page(tmp_path, record(curve=curve))
     assert "validation after epoch 1: 2.000" in html
+
+
+UNREADABLE = """[...document.querySelectorAll("svg.course")].flatMap((drawing) => {
+  const labels = [...drawing.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
+  const edge = drawing.closest(".scroll").getBoundingClientRect().left;
+  const touch = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+  return labels.filter(([, a], at) => a.left < edge || labels.slice(at + 1).some(([, b]) => touch(a, b)));
+}).map(([text]) => text)"""
+"""The labels of drawings that are cut off on the left, where nobody can scroll to, or that lie on others."""
+
+
+async def test_on_a_narrow_screen_every_label_of_a_drawing_can_be_read(tmp_path: Path, port: int, browser: Any) -> None:
+    curve = record()["curve"]
+    curve["validation"] = [losses(epoch, loss) for epoch, loss in enumerate((12.9, 8.1, 6.5, 6.1))]
+    page(tmp_path, record(curve=curve))
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        await tab.open((tmp_path / "scorer" / "train.html").as_uri())
+        assert await tab.run("document.querySelectorAll('svg.course text').length") > 20
+        assert await tab.run(UNREADABLE) == []
+        assert await tab.run("document.documentElement.scrollWidth") <= 390
