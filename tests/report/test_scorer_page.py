@@ -184,3 +184,19 @@ async def test_on_a_narrow_screen_every_label_of_a_drawing_can_be_read(tmp_path:
         assert await tab.run("document.querySelectorAll('svg.course text').length") > 20
         assert await tab.run(UNREADABLE) == []
         assert await tab.run("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("width", [390, 930])
+async def test_the_numbers_under_an_interval_of_the_first_screen_do_not_lie_on_each_other(
+    tmp_path: Path, port: int, browser: Any, width: int
+) -> None:
+    data = record()
+    data["test"]["people"]["teacher"] = measured(0.19, -0.09, 0.44)
+    page(tmp_path, data)
+    axes = "[...document.querySelectorAll('.tile .axis')].map((axis) => [...axis.querySelectorAll('text')])"
+    places = f"{axes}.map((all) => all.map((each) => each.getBoundingClientRect()).filter((each) => each.width))"
+    async with browser(port) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        await tab.open((tmp_path / "scorer" / "train.html").as_uri())
+        assert await tab.run(f"{places}.length") == 2
+        assert await tab.run(f"{places}.every((all) => all.every((each, at) => !at || all[at - 1].right <= each.left))")
