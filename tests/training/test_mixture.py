@@ -165,7 +165,7 @@ def test_nothing_to_learn_is_refused() -> None:
         gathered(bare)
     same = [each.model_copy(update={"human": {"quality": (1.0,)}}) for each in made(30)]
     with pytest.raises(InputError, match="Every label for training is the same"):
-        gathered(same)
+        gathered(same, options=options(human_scale=(0, 1)))
     with pytest.raises(InputError, match="The training part has 4 items"):
         gathered(made(10), options=options(split=(0.4, 0.3, 0.3), rating_pairs=False))
 

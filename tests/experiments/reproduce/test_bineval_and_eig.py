@@ -80,7 +80,8 @@ def test_the_table_of_the_eig_paper_has_every_judge_judge_twice(tmp_path: Path, 
 
 def test_where_no_judge_has_a_score_the_result_is_written_and_nothing_is_drawn(tmp_path: Path) -> None:
     data, out = tmp_path / "s.jsonl", tmp_path / "out.json"
-    data.write_text("".join(json.dumps(row | {"human": {"consistency": 1}}) + "\n" for row in summaries(1)))
+    rows = [row | {"human": {"consistency": n / 8}} for n, row in enumerate(summaries(1))]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     given = parser("", "direct", temperature=0, repeat=1).parse_args(
         ["qags", "--data", str(data), "--resamples", "100", "-o", str(out), "--figures", str(tmp_path / "p")]
     )
