@@ -155,7 +155,9 @@ class EvaluationJob:
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
         if self._is_rated(say=True):  # refuses ratings that fit nothing before a call
-            human_targets(self.examples, self.checklist, self.settings.human_scale)
+            targets = human_targets(self.examples, self.checklist, self.settings.human_scale)
+            if said := targets.without_scale():
+                logger.warning("%s", said)
         if self.settings.by is not None:
             slice_values(self.examples, self.settings.by)
         with watching(watcher, progress) as shown, self.settings.store(beside=self.answers) as store:

@@ -286,6 +286,10 @@ def measure(
     return TargetCorrelations(overall, dimensions)
 
 
+Scale = tuple[float, float]
+"""Lowest and highest score."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreErrors:
     """How far scores are from the wanted ones, over the examples that have both."""
@@ -335,6 +339,16 @@ class Targets:
     wanted: Mapping[str, Mapping[str, float | None]]
     """Example id to dimension to score."""
 
+    def without_scale(self) -> str | None:
+        """A sentence on dimensions that people rated and that have no wanted score all the same; None where there is none."""
+        names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
+        if not names:
+            return None
+        return (
+            f"All human scores on {', '.join(names)} are the same, so that the scale they are on is not known and nothing is held "
+            "beside them; name its ends with --human-scale, such as --human-scale 1 5."
+        )
+
     def overall(self, example: str) -> float | None:
         """Mean over the dimensions; None where one is missing."""
         return complete_mean([self.wanted[example].get(dimension) for dimension in self.dimensions])
@@ -354,11 +368,11 @@ def human_targets(
     """Human scores on the dimensions of the checklist, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says.
+    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without one, scores that are all the
+    same have no place on it, and no example a wanted score.
 
     Raises:
-        InputError: The checklist asks about no dimension that people rated, a score is outside the scale, or no scale is
-            given and all scores on a dimension are the same.
+        InputError: The checklist asks about no dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     dimensions = tuple(each for each in rated if each in checklist.dimensions)
@@ -385,7 +399,7 @@ def human_targets(
     wanted: dict[str, Mapping[str, float | None]] = {}
     alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
     for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
-        scores = tuple([_unit(name, human, dimension, *bounds[dimension]) for dimension in dimensions])
+        scores = tuple([_unit(name, human, dimension, bounds[dimension]) for dimension in dimensions])
         wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
     return Targets("human", dimensions, wanted)
 
@@ -396,25 +410,22 @@ def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targ
     return Targets("source", dimensions, {each.example: dict(each.dimensions) for each in scores})
 
 
-def _scale(examples: Sequence[Example], dimension: str, given: tuple[float, float] | None) -> tuple[float, float]:
+def _scale(examples: Sequence[Example], dimension: str, given: Scale | None) -> Scale | None:
+    """The ends of the scale that a dimension's scores are on; None where nothing says them."""
     ratings = [rating for human in column(examples, "human") for rating in human.get(dimension, ())]
     if are_labels(ratings):
         return 0.0, 1.0
     if given is not None:
         return given
     low, high = min(ratings), max(ratings)
-    if low == high:
-        raise InputError(
-            f"Every human score on '{dimension}' is {low:g}, so that the scale it is on is not known. "
-            "Name its ends with --human-scale, such as --human-scale 1 5."
-        )
-    return low, high
+    return (low, high) if low < high else None
 
 
-def _unit(example: str, human: Mapping[str, Ratings], dimension: str, low: float, high: float) -> float | None:
+def _unit(example: str, human: Mapping[str, Ratings], dimension: str, scale: Scale | None) -> float | None:
     score = mean_rating(human, dimension)
-    if score is None:
+    if score is None or scale is None:
         return None
+    low, high = scale
     if not low <= score <= high:
         raise InputError(
             f"Example '{example}': the human score {score:g} on '{dimension}' is outside the scale "

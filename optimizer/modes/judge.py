@@ -20,6 +20,7 @@ from ...evaluation.scoring import Targets, dimension_errors, human_targets, yes_
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
+from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
 from ..job import Job
@@ -206,7 +207,9 @@ def strata_of_people(job: Job) -> list[float | None]:
     """The human score of every example, to be spread evenly over the splits.
 
     Raises:
-        InputError: The checklist asks about no dimension that people rated.
+        InputError: The checklist asks about no dimension that people rated, or it is not known on what scale they did.
     """
     targets = human_targets(job.examples, job.questions, job.options.human_scale)
+    if said := targets.without_scale():
+        raise InputError(said)
     return [targets.overall(example.id) for example in job.examples]

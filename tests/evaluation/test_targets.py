@@ -37,9 +37,11 @@ def test_a_given_scale_is_used_and_scores_outside_it_are_named() -> None:
 
 def test_scores_that_are_all_the_same_have_a_place_on_a_scale_that_is_named_alone() -> None:
     alike = rated({"fluency": 3}, {"fluency": 3})
-    with pytest.raises(InputError, match=r"Every human score on 'fluency' is 3, .* --human-scale"):
-        human_targets(alike, checklist("fluency"))
+    unknown = human_targets(alike, checklist("fluency"))
+    assert unknown.overall("e0") is None
+    assert str(unknown.without_scale()).startswith("All human scores on fluency are the same")
     targets = human_targets(alike, checklist("fluency"), (1, 5))
+    assert targets.without_scale() is None
     assert [targets.overall("e0"), targets.overall("e1")] == [0.5, 0.5]
     labels = human_targets(rated({"fluency": True}, {"fluency": True}), checklist("fluency"))
     assert [labels.overall("e0"), labels.overall("e1")] == [1, 1]
