@@ -11,7 +11,7 @@ import click
 
 from ..evaluation.progress import showing
 from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
-from ..models.openvino_model import converted, reads_faster_here
+from ..models.reading.openvino_reader import made_for_openvino, reads_faster_here
 from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
@@ -71,7 +71,7 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
         watcher.say(said)
         if provider == "openvino":
             watcher.phase("making the model ready for this processor (the first time)")
-            converted(f"{provider}/{wanted.name}", path, wanted.sha256)
+            made_for_openvino(f"{provider}/{wanted.name}", path, wanted.sha256)
         done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)

@@ -11,6 +11,9 @@ import hashlib
 import json
 import logging
 import os
+import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -91,3 +94,18 @@ def _stamp(path: Path) -> dict[str, object]:
 def _memo_path(path: Path) -> Path:
     key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
     return cache_directory() / "identities" / f"{key}.json"
+
+
+def made_whole(folder: Path, make: Callable[[Path], None]) -> None:
+    """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as work:
+        part = Path(work) / "made"
+        part.mkdir()
+        make(part)
+        try:
+            os.replace(part, folder)
+        except OSError:  # another process was faster
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(part)

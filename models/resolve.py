@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,7 +128,7 @@ class Models:
         try:
             return LiteLLMModel(name, timeout=self._timeout)
         except MissingExtraError:
-            what = f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local and openvino"
+            what = f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local, onnx and openvino"
             raise MissingExtraError("providers", "litellm", what=what) from None
 
     def _direct(self, name: str, model: str) -> DirectModel:
@@ -165,8 +166,17 @@ class Models:
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model
-        from .openvino_model import OpenVinoModel  # numpy takes a while
+        from .reading.reading_model import ReadingModel  # numpy takes a while
 
-        reading = OpenVinoModel(name, path, identity, model)
+        if provider == "onnx":
+            from .reading.onnx_reader import identity_of
+            from .reading.onnx_reader import load_onnx_reader as load
+
+            known = identity_of(identity)
+        else:
+            from .reading.openvino_reader import load_openvino_reader as load
+
+            known = f"openvino:{identity}"
+        reading = ReadingModel(name, known, model, partial(load, name, path, identity))
         self._stack.push_async_callback(reading.close)
         return reading

@@ -1,8 +1,10 @@
-"""What is read by OpenVINO and what is not; with weights on this machine, that keeping what was read changes nothing."""
+"""What is read here and what is not; with weights on this machine, that keeping what was read changes nothing."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +13,10 @@ import pytest
 
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
-from askance.models.openvino_model import BLOCK, CONTEXT, OPENING, TEXT, OpenVinoModel, blocks, load_reader
 from askance.models.probabilities import p_yes_at
+from askance.models.reading.onnx_reader import load_onnx_reader
+from askance.models.reading.openvino_reader import load_openvino_reader
+from askance.models.reading.reading_model import BLOCK, CONTEXT, OPENING, TEXT, Reader, ReadingModel, blocks
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example
@@ -56,8 +60,12 @@ class Words:
         return VOCABULARY[token]
 
 
-def model_with(reader: Words, writer: Writer) -> OpenVinoModel:
-    return OpenVinoModel("openvino/m", Path("m.gguf"), "0", writer, reader)
+LOADS: dict[str, Callable[[str, Path, str], Reader]] = {"onnx": load_onnx_reader, "openvino": load_openvino_reader}
+PACKAGES = {"onnx": ("onnxruntime", "onnx", "gguf"), "openvino": ("openvino", "openvino_genai")}
+
+
+def model_with(reader: Reader, writer: Writer) -> ReadingModel:
+    return ReadingModel("openvino/m", "openvino:0", writer, lambda: reader)
 
 
 def asking(text: str, parameters: Parameters = VERDICT, framing: Framing | None = None) -> Request:
@@ -111,47 +119,59 @@ async def test_a_prompt_without_room_is_refused_and_not_cut() -> None:
     await model.close()
 
 
-async def test_without_openvino_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("provider", LOADS)
+async def test_without_its_packages_the_extra_is_named(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr("askance.prompts.errors.import_module", missing)
-    model = OpenVinoModel("openvino/m", Path("m.gguf"), "0", Writer())
-    with pytest.raises(MissingExtraError, match=r"pip install 'askance\[openvino\]'"):
+    model = ReadingModel("m", "0", Writer(), partial(LOADS[provider], "m", Path("m.gguf"), "0"))
+    with pytest.raises(MissingExtraError, match=rf"pip install 'askance\[{provider}\]'"):
         await model.answer(asking("a"))
     await model.close()
 
 
-async def test_names_with_openvino_are_those_of_local_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("provider", "identity"), [("openvino", "openvino:"), ("onnx", "onnx-1:")])
+async def test_names_are_those_of_local_models(
+    provider: str, identity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
     async with Models() as models:
         with pytest.raises(InputError, match="askance models pull smollm2-135m-instruct"):
-            models.get("openvino/smollm2-135m-instruct")
+            models.get(f"{provider}/smollm2-135m-instruct")
         path = tmp_path / "own.gguf"
         path.write_bytes(b"GGUF")
-        assert models.get(f"openvino/{path}").identity == f"openvino:{sha256_of_file(path)}"
+        assert models.get(f"{provider}/{path}").identity == identity + sha256_of_file(path)
 
 
-needs_openvino = pytest.mark.skipif(
-    importlib.util.find_spec("openvino_genai") is None, reason="needs openvino and openvino-genai: askance[openvino]"
-)
+@pytest.fixture(scope="module", params=list(LOADS))
+def provider(request: pytest.FixtureRequest) -> str:
+    """Each that is installed."""
+    if missing := [each for each in PACKAGES[request.param] if importlib.util.find_spec(each) is None]:
+        pytest.skip(f"needs {', '.join(missing)}: askance[{request.param}]")
+    return str(request.param)
 
 
-@needs_openvino
-def test_a_file_that_it_cannot_read_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def file(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Weights, with a cache of its own for what is made of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASKANCE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield weights
+
+
+def test_a_file_that_it_cannot_read_leaves_nothing_behind(
+    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "own.gguf"
     path.write_bytes(b"GGUF and no more")
-    with pytest.raises(InputError, match=r"openvino/own: OpenVINO cannot use own\.gguf .* write local/ in place"):
-        load_reader("openvino/own", path, "0")
-    assert not list((tmp_path / "cache" / "openvino").iterdir())
+    with pytest.raises(InputError, match=rf"{provider}/own: .*own\.gguf .* write local/ in place"):
+        LOADS[provider](f"{provider}/own", path, "0")
+    assert not list((tmp_path / "cache" / provider).iterdir())
 
 
-@needs_openvino
-async def test_what_is_kept_of_an_example_changes_no_verdict(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
+async def test_what_is_kept_of_an_example_changes_no_verdict(provider: str, file: Path) -> None:
     head = "Answer the question about the reply with yes or no. " * 9
     examples = [f"{head}\n\nReply: the bicycle number {n} will be ready on Monday.\n\n" for n in range(3)]
     requests = [
@@ -161,7 +181,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
     ]
     answers = {}
     for order in (requests, requests[::-1]):
-        model = OpenVinoModel("openvino/m", weights, "0", Writer())
+        model = ReadingModel("m", "0", Writer(), partial(LOADS[provider], "m", file, "0"))
         for request in order:
             answer = await model.answer(request)
             assert answers.setdefault(request.key, answer) == answer
@@ -169,7 +189,7 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
         assert (await model.answer(order[0])) == answers[order[0].key]
         await model.close()
     async with Models() as models:  # llama.cpp, with the same weights
-        local = models.get(f"local/{weights}")
+        local = models.get(f"local/{file}")
         theirs = await local.answer(make_request(local.identity, requests[0].messages, VERDICT))
     ours = answers[requests[0].key]
     assert ours.prompt_tokens == theirs.prompt_tokens
@@ -177,12 +197,8 @@ async def test_what_is_kept_of_an_example_changes_no_verdict(
     assert {token for token, _ in theirs.logprobs[0][1][:3]} <= {token for token, _ in ours.logprobs[0][1][:5]}
 
 
-@needs_openvino
-def test_with_a_system_message_too_it_is_known_what_prompts_share(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASKANCE_CACHE", str(tmp_path))
-    reader = load_reader("openvino/m", weights, "0")
+def test_with_a_system_message_too_it_is_known_what_prompts_share(provider: str, file: Path) -> None:
+    reader = LOADS[provider]("m", file, "0")
     prompt = Prompt("Judge with care.")
     assert not prompt.placeholders
     read = []

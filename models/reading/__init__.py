@@ -1,0 +1,1 @@
+"""Models whose verdicts are read in this process."""

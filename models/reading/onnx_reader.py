@@ -1,0 +1,124 @@
+"""``onnx/NAME``: a GGUF file whose verdicts are read by ONNX Runtime in 8-bit integers (:mod:`.onnx_decoder`)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, import_optional
+from ..embedded import available_threads
+from ..files import cache_directory, made_whole
+from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, Shape, convert
+from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
+
+if TYPE_CHECKING:
+    from ...prompts.prompt import Framing
+    from ..base import Message
+
+logger = logging.getLogger(__name__)
+
+
+def identity_of(sha256: str) -> str:
+    """What the answers depend on: the weights' file, and what is made of it."""
+    return f"onnx-{FORM}:{sha256}"
+
+
+def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
+    """The reader of a GGUF file, as :func:`made_for_onnx` has it.
+
+    Raises:
+        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model.
+    """
+    for package in ("onnxruntime", "tokenizers"):
+        import_optional(package, "onnx", package)
+    return _OnnxReader(made_for_onnx(name, path, sha256))
+
+
+def made_for_onnx(name: str, path: Path, sha256: str) -> Path:
+    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes, twice as large as the file).
+
+    Raises:
+        MissingExtraError: A package is not installed. InputError: It cannot read this kind of model.
+    """
+    folder = cache_directory() / "onnx" / f"{sha256}-{FORM}"
+    if not folder.is_dir():
+        logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
+        try:
+            made_whole(folder, lambda part: convert(path, part, CONTEXT))
+        except (CannotReadError, KeyError, TypeError, ValueError, OSError) as error:
+            raise InputError(
+                f"{name}: {path.name} is not read by ONNX Runtime ({error}). It reads models of the kinds Qwen2 and Llama with the "
+                "vocabularies of Qwen2 and SmolLM; for others write local/ in place of onnx/."
+            ) from error
+    return folder
+
+
+class _OnnxReader:
+    """A network with the blocks that it has read."""
+
+    def __init__(self, folder: Path) -> None:
+        runtime = import_optional("onnxruntime", "onnx", "onnxruntime")
+        settings = runtime.SessionOptions()
+        settings.intra_op_num_threads = available_threads()
+        settings.log_severity_level = 3
+        self._decoder, self._head = (
+            runtime.InferenceSession(folder / each, settings, providers=["CPUExecutionProvider"])
+            for each in (DECODER, HEAD)
+        )
+        self._shape = Shape(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
+        self._first = np.load(folder / FIRST)[:, :, :, None]
+        self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r")
+        self._tokenizer = import_optional("tokenizers", "onnx", "tokenizers").Tokenizer.from_file(
+            str(folder / TOKENIZER)
+        )
+        layers = range(self._shape.layers)
+        self._before = [f"{each}{layer}" for layer in layers for each in ("keys", "values")]
+        self._after = [f"{each}_after{layer}" for layer in layers for each in ("keys", "values")]
+        self._texts: dict[int, str] = {}
+        self._kept = KeptBlocks()
+
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+        return parted(self._shape.text(messages), framing, self._encode)
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        known, keys = self._kept.begun(tokens, ends)
+        start = ends[len(known) - 1] if known else 0
+        left = [np.concatenate(each, axis=2) for each in zip(*known, strict=True)] or self._begun(tokens[0])
+        for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
+            _, left = self._read(tokens[:end], left)
+            self._kept.keep(key, [np.ascontiguousarray(each[:, :, start:]) for each in left])
+            start = end
+        for end in range(start + BLOCK, len(tokens) + BLOCK, BLOCK):
+            held, left = self._read(tokens[:end], left)
+        return normalised(self._head.run(["logits"], {"held": held})[0].ravel())
+
+    def text(self, token: int) -> str:
+        if token not in self._texts:
+            self._texts[token] = self._tokenizer.decode([token], skip_special_tokens=False)
+        return self._texts[token]
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _begun(self, token: int) -> Block:
+        """Keys and values of a prompt's first token, where they are known."""
+        known = slice(0, int(token == self._shape.first))
+        return [np.ascontiguousarray(each[None, :, known]) for layer in self._first for each in layer]
+
+    def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
+        """What the decoder holds of the last of these tokens, and keys and values of all; ``left`` has them of the first."""
+        new = list(tokens[left[0].shape[2] :])
+        given = {
+            "embedded": self._embeddings[new].astype(np.float32),
+            "until": np.array([len(tokens) - 1], np.int32),
+            "total": np.array(len(tokens), np.int32),
+            **dict(zip(self._before, left, strict=True)),
+        }
+        held, *after = self._decoder.run(["held", *self._after], given)
+        return held, after

@@ -1,0 +1,179 @@
+"""``openvino/NAME``: a GGUF file whose verdicts are read by OpenVINO, on processors where that is faster.
+
+OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's wheel
+is not built for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError, MissingExtraError, import_optional
+from ..embedded import available_threads
+from ..files import cache_directory, made_whole
+from .reading_model import BLOCK, Block, KeptBlocks, Reader, normalised, parted
+
+if TYPE_CHECKING:
+    from ...prompts.prompt import Framing
+    from ..base import Message
+
+
+def reads_faster_here() -> bool:
+    """Whether OpenVINO is installed and this processor has the bfloat16 instructions that make it faster than llama.cpp's wheel."""
+    try:
+        openvino = import_optional("openvino", "openvino", "openvino")
+        import_optional("openvino_genai", "openvino", "openvino-genai")
+    except MissingExtraError:
+        return False
+    return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
+    """The reader of a GGUF file, as :func:`made_for_openvino` has it.
+
+    Raises:
+        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
+    """
+    openvino = import_optional("openvino", "openvino", "openvino")
+    genai = import_optional("openvino_genai", "openvino", "openvino-genai")
+    folder = made_for_openvino(name, path, sha256)
+    with _said_of(name, path, folder):
+        return _OpenVinoReader(openvino, genai, folder)
+
+
+def made_for_openvino(name: str, path: Path, sha256: str) -> Path:
+    """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the file).
+
+    Raises:
+        MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
+    """
+    folder = cache_directory() / "openvino" / sha256
+    if not folder.is_dir():
+        genai = import_optional("openvino_genai", "openvino", "openvino-genai")
+        with _said_of(name, path, folder):
+            made_whole(folder, lambda part: _convert(genai, path, part))
+    return folder
+
+
+@contextmanager
+def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
+    """What OpenVINO fails with, in words that help."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
+        raise InputError(
+            f"{name}: OpenVINO cannot use {path.name} ({first.strip()[:200]}). It reads models of the kinds Llama, Qwen2 and "
+            f"Qwen3; for others write local/ in place of openvino/. What it made of the file is in {folder}, if anything."
+        ) from error
+
+
+def _convert(genai: Any, path: Path, folder: Path) -> None:
+    link = folder / "model.gguf"  # what is made is put beside the file
+    link.symlink_to(path.resolve())
+    genai.LLMPipeline(str(link), "CPU", enable_save_ov_model=True)
+    link.unlink()
+
+
+class _OpenVinoReader:
+    """A compiled model with the blocks that it has read."""
+
+    def __init__(self, openvino: Any, genai: Any, folder: Path) -> None:
+        core = openvino.Core()
+        model = core.read_model(folder / "openvino_model.xml")
+        head = _split_off_head(openvino, model)
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": available_threads()}
+        self._halves = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        # 8 bits, the default, move log-odds by .5 and more
+        settings["KV_CACHE_PRECISION"] = "bf16" if self._halves else "f32"
+        self._tensor = openvino.Tensor
+        self._request = core.compile_model(model, "CPU", settings).create_infer_request()
+        self._head = core.compile_model(
+            head, "CPU", settings | {"INFERENCE_PRECISION_HINT": "f32"}
+        ).create_infer_request()
+        self._tokenizer = genai.Tokenizer(str(folder))
+        self._texts: dict[int, str] = {}
+        self._kept = KeptBlocks()
+
+    def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
+        history = [{"role": role, "content": content} for role, content in messages]
+        text = self._tokenizer.apply_chat_template(history, add_generation_prompt=True)
+        return parted(text, framing, self._encode)
+
+    def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
+        known, keys = self._kept.begun(tokens, ends)
+        self._request.reset_state()
+        if known:
+            self._set(known)
+        start = ends[len(known) - 1] if known else 0
+        for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
+            self._infer(tokens[start:end], start)
+            self._kept.keep(key, self._left(start))
+            start = end
+        for begin in range(start, len(tokens), BLOCK):
+            held = self._infer(tokens[begin : begin + BLOCK], begin)
+        return normalised(np.array(self._head.infer([held])[0], np.float32).ravel())
+
+    def text(self, token: int) -> str:
+        if token not in self._texts:
+            self._texts[token] = self._tokenizer.decode([token], skip_special_tokens=False)
+        return self._texts[token]
+
+    def _encode(self, text: str) -> list[int]:
+        encoded = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]
+        return [int(each) for each in encoded]
+
+    def _infer(self, tokens: Sequence[int], past: int) -> NDArray[np.float32]:
+        """What the model holds of the last of these tokens."""
+        count = len(tokens)
+        given = {
+            "input_ids": np.asarray([tokens], np.int64),
+            "attention_mask": np.ones((1, past + count), np.int64),
+            "position_ids": np.arange(past, past + count, dtype=np.int64)[None],
+            "beam_idx": np.zeros(1, np.int32),
+            "last": np.asarray([count - 1], np.int64),
+        }
+        return np.array(self._request.infer(given)[0], np.float32)
+
+    def _left(self, start: int) -> Block:
+        """What the tokens from ``start`` on left."""
+        layers = [np.ascontiguousarray(each.state.data[:, :, start:]) for each in self._request.query_state()]
+        if self._halves:  # bfloat16 is the upper half of single precision
+            layers = [(each.view(np.uint32) >> 16).astype(np.uint16) for each in layers]
+        return layers
+
+    def _set(self, blocks: Sequence[Block]) -> None:
+        for place, state in enumerate(self._request.query_state()):
+            values = np.concatenate([block[place] for block in blocks], axis=2)
+            state.state = self._tensor((values.astype(np.uint32) << 16).view(np.float32) if self._halves else values)
+
+
+def _split_off_head(openvino: Any, model: Any) -> Any:
+    """Have the model end with what it holds of one token (``last``), and return what makes logits of that, as a model of its own.
+
+    So the vocabulary is gone through once and not for every token, a sixth of the work; and logits, whose differences are what
+    counts, are not rounded to the 8 bits that bfloat16 has for a number.
+    """
+    operators = openvino.opset13
+    result = model.get_results()[0]
+    product = result.input_value(0).get_node()
+    if product.get_type_name() != "MatMul":
+        raise RuntimeError("its form of this model does not end as expected")
+    before = product.input_value(0)
+    held = operators.parameter(before.get_partial_shape(), openvino.Type.f32, name="held")
+    product.input(0).replace_source_output(held.output(0))
+    head = openvino.Model([operators.result(product.output(0))], [held], "head")
+    last = operators.parameter(openvino.PartialShape([-1]), openvino.Type.i64, name="last")
+    last.output(0).set_names({"last"})
+    axis = operators.constant(np.array(1, np.int64))
+    model.remove_result(result)
+    model.add_results([operators.result(operators.gather(before, last, axis).output(0))])
+    model.add_parameters([last])
+    model.validate_nodes_and_infer_types()
+    return head
