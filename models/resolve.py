@@ -169,14 +169,13 @@ class Models:
         from .reading.reading_model import ReadingModel  # numpy takes a while
 
         if provider == "onnx":
-            from .reading.onnx_reader import identity_of
-            from .reading.onnx_reader import load_onnx_reader as load
+            from .reading.onnx_reader import identity_of, load_onnx_reader
 
-            known = identity_of(identity)
+            known, load = identity_of(identity), load_onnx_reader
         else:
-            from .reading.openvino_reader import load_openvino_reader as load
+            from .reading.openvino_reader import load_openvino_reader
 
-            known = f"openvino:{identity}"
+            known, load = f"openvino:{identity}", load_openvino_reader
         reading = ReadingModel(name, known, model, partial(load, name, path, identity))
         self._stack.push_async_callback(reading.close)
         return reading
