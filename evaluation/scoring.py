@@ -362,9 +362,7 @@ class Targets:
         return _of(scores, dimension)
 
 
-def human_targets(
-    examples: Sequence[Example], checklist: Checklist, scale: tuple[float, float] | None = None
-) -> Targets:
+def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scale | None = None) -> Targets:
     """Human scores on the dimensions of the checklist, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no

@@ -26,7 +26,7 @@ from ...models.download import pull
 from ...models.embedded import EmbeddedServerPool, ServerSettings, available_threads
 from ...models.embedded_models import RegisteredModel, resolve
 from ...models.local_model import EmbeddedModel
-from ...prompts.checklist import load_checklist
+from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
 from ..command_line import RESULTS, machine, says_errors, write_result
@@ -147,6 +147,12 @@ def as_text(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def asked_questions() -> Checklist:
+    """The first of QAGS's questions, as many as are asked."""
+    whole = load_checklist(QUESTIONS)
+    return whole.model_copy(update={"questions": whole.questions[:ASKED], "section_weights": {}})
+
+
 def measured(name: str, examples: Sequence[Example], threads: int, binary: Path | None) -> dict[str, Any]:
     """What the examples took, the first of them not counted.
 
@@ -156,8 +162,7 @@ def measured(name: str, examples: Sequence[Example], threads: int, binary: Path 
     """
     registered = resolve(name)
     path = pull(registered) if isinstance(registered, RegisteredModel) else registered
-    whole = load_checklist(QUESTIONS)
-    checklist = whole.model_copy(update={"questions": whole.questions[:ASKED], "section_weights": {}})
+    checklist = asked_questions()
     servers = EmbeddedServerPool(replace(ServerSettings(), threads=threads))
     model = TimedModel(f"local/{name}", path, name, servers, timeout=600)
     asyncio.run(servers.url_for(path))  # loads it

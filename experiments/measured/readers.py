@@ -17,15 +17,16 @@ import time
 from collections.abc import Mapping, Sequence
 from math import log
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 from ...models.embedded import available_threads
-from ...prompts.checklist import dump_checklist, load_checklist
+from ...prompts.checklist import dump_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.verdicts import read_verdicts
 from ...stats.correlation import spearman
 from ..command_line import RESULTS, machine, says_errors, write_result
-from .embedded_speed import ASKED, QUESTIONS
+from .embedded_speed import ASKED, QUESTIONS, asked_questions
 
 RESULT = RESULTS / "readers.json"
 PROMPT = QUESTIONS.with_name("prompt.md")
@@ -68,12 +69,11 @@ def alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> dict[str,
     both = [each for each in one if each in other]
     values, others = [one[each] for each in both], [other[each] for each in both]
     off = [a - b for a, b in zip(values, others, strict=True)]
-    mean = sum(off) / len(off)
     return {
         "n": len(both),
         "spearman": spearman(values, others).value,
-        "mean_difference": mean,
-        "deviation": (sum((each - mean) ** 2 for each in off) / len(off)) ** 0.5,
+        "mean_difference": fmean(off),
+        "deviation": pstdev(off),
         "other_answer": sum((a > 0) != (b > 0) for a, b in zip(values, others, strict=True)),
     }
 
@@ -98,9 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[dict[str, Any]] = []
     first: dict[Place, float] = {}
     with tempfile.TemporaryDirectory() as work:
-        checklist, whole = Path(work) / "questions.yaml", load_checklist(QUESTIONS)
-        five = whole.model_copy(update={"questions": whole.questions[:ASKED], "section_weights": {}})
-        checklist.write_text(dump_checklist(five), encoding="utf-8")
+        checklist = Path(work) / "questions.yaml"
+        checklist.write_text(dump_checklist(asked_questions()), encoding="utf-8")
         for name, packages in asked:
             where = packages, given.data.absolute(), checklist, f"{name.partition(',')[0]}/{given.model}"
             start, _ = evaluated(*where, 1)

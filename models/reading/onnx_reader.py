@@ -35,13 +35,12 @@ def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
     Raises:
         MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model.
     """
-    for package in ("onnxruntime", "tokenizers"):
-        import_optional(package, "onnx", package)
-    return _OnnxReader(made_for_onnx(name, path, sha256))
+    runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
+    return _OnnxReader(runtime, tokenizers, made_for_onnx(name, path, sha256))
 
 
 def made_for_onnx(name: str, path: Path, sha256: str) -> Path:
-    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes, twice as large as the file).
+    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some four minutes of one core, twice as large as the file).
 
     Raises:
         MissingExtraError: A package is not installed. InputError: It cannot read this kind of model.
@@ -62,8 +61,7 @@ def made_for_onnx(name: str, path: Path, sha256: str) -> Path:
 class _OnnxReader:
     """A network with the blocks that it has read."""
 
-    def __init__(self, folder: Path) -> None:
-        runtime = import_optional("onnxruntime", "onnx", "onnxruntime")
+    def __init__(self, runtime: Any, tokenizers: Any, folder: Path) -> None:
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = available_threads()
         settings.log_severity_level = 3
@@ -74,13 +72,10 @@ class _OnnxReader:
         self._shape = Shape(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
         self._first = np.load(folder / FIRST)[:, :, :, None]
         self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r")
-        self._tokenizer = import_optional("tokenizers", "onnx", "tokenizers").Tokenizer.from_file(
-            str(folder / TOKENIZER)
-        )
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
         layers = range(self._shape.layers)
         self._before = [f"{each}{layer}" for layer in layers for each in ("keys", "values")]
         self._after = [f"{each}_after{layer}" for layer in layers for each in ("keys", "values")]
-        self._texts: dict[int, str] = {}
         self._kept = KeptBlocks()
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
@@ -99,9 +94,7 @@ class _OnnxReader:
         return normalised(self._head.run(["logits"], {"held": held})[0].ravel())
 
     def text(self, token: int) -> str:
-        if token not in self._texts:
-            self._texts[token] = self._tokenizer.decode([token], skip_special_tokens=False)
-        return self._texts[token]
+        return str(self._tokenizer.decode([token], skip_special_tokens=False))
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)

@@ -98,7 +98,6 @@ class _OpenVinoReader:
             head, "CPU", settings | {"INFERENCE_PRECISION_HINT": "f32"}
         ).create_infer_request()
         self._tokenizer = genai.Tokenizer(str(folder))
-        self._texts: dict[int, str] = {}
         self._kept = KeptBlocks()
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
@@ -121,9 +120,7 @@ class _OpenVinoReader:
         return normalised(np.array(self._head.infer([held])[0], np.float32).ravel())
 
     def text(self, token: int) -> str:
-        if token not in self._texts:
-            self._texts[token] = self._tokenizer.decode([token], skip_special_tokens=False)
-        return self._texts[token]
+        return str(self._tokenizer.decode([token], skip_special_tokens=False))
 
     def _encode(self, text: str) -> list[int]:
         encoded = self._tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]

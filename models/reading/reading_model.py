@@ -64,6 +64,7 @@ class ReadingModel:
         self.name, self.identity = name, identity
         self._writer, self._load = writer, load
         self._reader: Reader | None = None
+        self._texts: dict[int, str] = {}
         self._thread = ThreadPoolExecutor(1, "askance-reader")
         self._turn = asyncio.Semaphore(1)
 
@@ -96,7 +97,10 @@ class ReadingModel:
             raise ModelError(f"{self.name}: the prompt has {len(tokens)} tokens; there is room for {CONTEXT}.")
         logprobs = self._reader.next_token(tokens, blocks(ends))
         likeliest = _likeliest(logprobs, max(request.parameters.top_logprobs, 1))
-        top = [{"token": self._reader.text(each), "logprob": float(logprobs[each])} for each in likeliest]
+        for each in likeliest:
+            if each not in self._texts:
+                self._texts[each] = self._reader.text(each)
+        top = [{"token": self._texts[each], "logprob": float(logprobs[each])} for each in likeliest]
         content = [{"token": top[0]["token"], "top_logprobs": top}]
         kept = read_logprobs({"content": content}) if request.parameters.top_logprobs else None
         return Answer(str(top[0]["token"]), kept, len(tokens), 1, 0.0, finish="length")
