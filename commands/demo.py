@@ -11,7 +11,7 @@ import click
 
 from ..evaluation.progress import showing
 from ..models.embedded_models import EMBEDDED, RegisteredModel, resolve
-from ..models.reading.openvino_reader import made_for_openvino, reads_faster_here
+from ..models.reading import onnx_reader, openvino_reader
 from ..optimizer.job import Job
 from ..optimizer.modes import align, migrate
 from ..prompts.errors import InputError
@@ -32,6 +32,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "migrate": {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
 }
 """Less than the defaults, so that two cores are done in some minutes."""
+READERS = {"openvino": openvino_reader, "onnx": onnx_reader}
+"""What may read faster than llama.cpp, the fastest first."""
 
 
 @click.command(name="demo")
@@ -40,7 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "--model",
     default="qwen2.5-coder-1.5b-instruct",
     show_default=True,
-    help="Embedded model; local/NAME or openvino/NAME says what reads it (default: the faster one here).",
+    help="Embedded model; local/NAME, onnx/NAME or openvino/NAME says what reads it (default: the fastest here).",
 )
 @click.option("--run", default=None, help="Directory of the run; default: demo-run, or demo-migrate.")
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
@@ -61,7 +63,7 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
     wanted = resolve(name)
     if not isinstance(wanted, RegisteredModel):
         raise InputError("The demo runs on a registered model; see: askance models")
-    provider = provider or ("openvino" if reads_faster_here() else "local")
+    provider = provider or next((each for each, reader in READERS.items() if reader.reads_faster_here()), "local")
     began = time.monotonic()
     path = fetch(wanted)
     fetched = time.monotonic() - began
@@ -69,9 +71,9 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
     with as_file(files("askance.prompts") / "demo" / what) as folder, showing(not quiet) as watcher:
         job, said = _job(what, folder, f"{provider}/{wanted.name}")
         watcher.say(said)
-        if provider == "openvino":
+        if provider in READERS:
             watcher.phase("making the model ready for this processor (the first time)")
-            made_for_openvino(f"{provider}/{wanted.name}", path, wanted.sha256)
+            READERS[provider].made_ready(f"{provider}/{wanted.name}", path, wanted.sha256)
         done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)

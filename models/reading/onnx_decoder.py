@@ -7,7 +7,8 @@ turned by one rotation, which no verdict depends on: it is multiplied into the w
 are multiplied in, too. What the first token of every prompt leaves is far larger than all else, and all others look at it: it is
 computed once and for all in single precision (IntactKV, Liu et al. 2024, arXiv 2403.01241, section 3).
 
-Weights have 7 bits, one scale for each output: two products of a row add up to 16 bits on processors without VNNI.
+Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16 bits: the scale is
+the finest by which no two of the same sign go beyond that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import numpy as np
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...prompts.errors import import_optional
+from .onnx_graph import WEIGHTS, Graph, eight_bits
+from .single_precision import PROMPTS, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,19 +36,18 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-FORM = 1
+FORM = 2
 """Counts up when what is made of a file answers differently; a part of the answers' identity."""
-DECODER, HEAD, WEIGHTS, EMBEDDINGS, FIRST, TOKENIZER, ABOUT = (
+DECODER, HEAD, EMBEDDINGS, FIRST, TOKENIZER, ABOUT = (
     "decoder.onnx",
     "head.onnx",
-    "weights.data",
     "embeddings.npy",
     "first.npy",
     "tokenizer.json",
     "about.json",
 )
-LARGEST = 63
-"""Of a weight in 7 bits."""
+PARTS = 126
+"""Of a weight's step in the vocabulary's matrix, which is so fine."""
 GATED = 128
 """Numbers behind the gate that are turned together, at most."""
 ROWS = 8192
@@ -164,8 +166,8 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     file = _File(path)
     shape = shape_of(file, longest)
     tokenizer = _write_tokenizer(file, folder / TOKENIZER)
-    begun = tokenizer.encode(shape.text([("user", "")]), add_special_tokens=False).ids
-    shape = replace(shape, first=begun[0])
+    prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]
+    shape = replace(shape, first=prompts[0][0])
     turn = _rotation(shape.width)
     embeddings = np.lib.format.open_memmap(
         folder / EMBEDDINGS, "w+", np.float16, (file.rows("token_embd.weight"), shape.width)
@@ -173,11 +175,18 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     for rows in _slices(len(embeddings)):
         embeddings[rows] = turn(file.tensor("token_embd.weight", rows))
     embeddings.flush()
+    sample = Sample(shape, prompts, lambda token: file.tensor("token_embd.weight", slice(token, token + 1)))
     with (folder / WEIGHTS).open("wb") as weights:
-        graph = _Graph(weights)
-        np.save(folder / FIRST, _decoder(graph, file, shape, turn))
+        graph = Graph(weights)
+        x = graph.given("embedded", "FLOAT", ["tokens", shape.width])
+        layers = _Layers(graph, file, shape, turn, sample)
+        for layer in range(shape.layers):
+            x = layers.gated(layer, layers.attention(layer, x, last=layer == shape.layers - 1))
+        graph.op("Identity", x, to=["held"])
+        graph.result("held", "FLOAT", [1, shape.width])
         graph.save(folder / DECODER)
-        graph = _Graph(weights)
+        np.save(folder / FIRST, np.array(layers.of_first, np.float32))
+        graph = Graph(weights)
         _head(graph, file, shape, turn)
         graph.save(folder / HEAD)
     (folder / ABOUT).write_text(json.dumps(asdict(shape), ensure_ascii=False), encoding="utf-8")
@@ -236,211 +245,149 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
     return made / np.float32(np.sqrt(two))
 
 
-class _Graph:
-    """An ONNX graph that is being made, with its large numbers in a file beside it."""
+class _Layers:
+    """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on.
 
-    def __init__(self, weights: Any) -> None:
-        self._onnx = import_optional("onnx", "onnx", "onnx")
-        self._weights = weights
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-        self._inputs: list[Any] = []
-        self._outputs: list[Any] = []
-        self.zero = self.constant(np.uint8(128))
-        self.one = self.constant(np.float32(1))
-        self.step = self.constant(np.float32(1 / 127))
-        self.least = self.constant(np.float32(1e-12))
-        self.across = self.constant(np.array([1], np.int64))
-        self.last = self.constant(np.array([-1], np.int64))
-
-    def constant(self, value: Any) -> str:
-        """A small array that is part of the graph."""
-        name = f"c{len(self._constants)}"
-        self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def weight(self, value: NDArray[np.int8]) -> str:
-        """An array that is put into the file beside the graph."""
-        self._weights.write(bytes(-self._weights.tell() % 4096))
-        made = self._onnx.TensorProto(
-            name=f"c{len(self._constants)}",
-            dims=value.shape,
-            data_type=self._onnx.TensorProto.INT8,
-            data_location=self._onnx.TensorProto.EXTERNAL,
-        )
-        where = {"location": WEIGHTS, "offset": self._weights.tell(), "length": value.nbytes}
-        for key, said in where.items():
-            made.external_data.add(key=key, value=str(said))
-        self._weights.write(np.ascontiguousarray(value).tobytes())
-        self._constants.append(made)
-        return str(made.name)
-
-    def given(self, name: str, kind: str, shape: Sequence[int | str]) -> str:
-        """An input."""
-        self._inputs.append(self._info(name, kind, shape))
-        return name
-
-    def result(self, name: str, kind: str, shape: Sequence[int | str]) -> None:
-        """Make a value an output."""
-        self._outputs.append(self._info(name, kind, shape))
-
-    def op(self, kind: str, *inputs: str, to: Sequence[str] | None = None, domain: str = "", **settings: Any) -> str:
-        """Add an operator; its (first) output's name."""
-        outputs = list(to or [f"v{len(self._nodes)}"])
-        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), outputs, domain=domain, **settings))
-        return outputs[0]
-
-    def save(self, path: Path) -> None:
-        """Write the graph."""
-        helper = self._onnx.helper
-        graph = helper.make_graph(self._nodes, path.stem, self._inputs, self._outputs, self._constants)
-        versions = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
-        path.write_bytes(helper.make_model(graph, opset_imports=versions, ir_version=9).SerializeToString())
-
-    def quantised(self, x: str) -> tuple[str, str]:
-        """Rows in 8 bits, shape as before, and what one step is of each row, shape (rows,)."""
-        low = self.op("Neg", self.op("ReduceMin", x, self.across, keepdims=0))
-        most = self.op("Max", self.op("ReduceMax", x, self.across, keepdims=0), low, self.least)
-        step = self.op("Mul", most, self.step)
-        zeros = self.op("Expand", self.zero, self.op("Shape", step))
-        return self.op("QuantizeLinear", x, step, zeros, axis=0), step
-
-    def one_over_norm(self, x: str, width: int, epsilon: float) -> str:
-        """1 / root mean square of each row, shape (rows,)."""
-        squares = self.op("ReduceSumSquare", x, self.across, keepdims=0)
-        mean = self.op("Mul", squares, self.constant(np.float32(1 / width)))
-        return self.op("Reciprocal", self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon)))))
-
-    def product(self, rows: str, weights: NDArray[np.int8], steps: Floats) -> str:
-        """Quantised rows times weights (outputs, inputs) of so large a step for each output, in steps of the row."""
-        inputs = (rows, self.weight(weights.T), self.one, self.constant(steps), self.zero)
-        return self.op("MatMulIntegerToFloat", *inputs, domain="com.microsoft")
-
-    def in_units(self, product: str, *steps: str) -> str:
-        """A product of rows whose step is the product of ``steps``."""
-        first, *others = steps
-        for each in others:
-            first = self.op("Mul", first, each)
-        return self.op("Mul", product, self.op("Unsqueeze", first, self.across))
-
-    def _info(self, name: str, kind: str, shape: Sequence[int | str]) -> Any:
-        return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
-
-
-def _seven_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
-    steps = np.maximum(np.abs(weights).max(axis=1), np.float32(1e-12)) / np.float32(LARGEST)
-    return np.rint(weights / steps[:, None]).astype(np.int8), steps
-
-
-def _decoder(graph: _Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats]) -> Floats:
-    """Embedded tokens (tokens, width), and keys and values of those before, to what the decoder holds of the last token.
-
-    Returns keys and values of the first token of all prompts; shape (layers, 2, kv_heads, head).
+    A sample of prompts goes through them in single precision: what a product's inputs are on average says what rounding its
+    weights takes from its outputs on average, which is given back to them.
     """
-    turn_head = _rotation(shape.head)
-    first = file.tensor("token_embd.weight", slice(shape.first, shape.first + 1))[0]
-    kept_of_first = []
 
-    def back(matrix: Floats) -> Floats:
-        """Weights whose outputs are what the decoder holds."""
-        return np.ascontiguousarray(turn(np.ascontiguousarray(matrix.T)).T)
+    def __init__(
+        self, graph: Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats], sample: Sample
+    ) -> None:
+        self._graph, self._file, self._shape, self._sample = graph, file, shape, sample
+        self._turn, self._turn_head = turn, _rotation(shape.head)
+        self._until = graph.given("until", "INT32", [1])
+        self._total = graph.given("total", "INT32", [])
+        self._places = [graph.constant(each(sample.angles)) for each in (np.cos, np.sin)]
+        self.of_first: list[list[Floats]] = []
+        """Keys and values of the first token of all prompts in each layer; shape (kv_heads, head)."""
 
-    def by_head(rows: Floats) -> Floats:
-        return turn_head(rows.reshape(-1, shape.head)).reshape(rows.shape)
-
-    def normed(vector: Floats, norm: Floats) -> Floats:
-        scaled: Floats = vector / np.sqrt((vector**2).mean() + np.float32(shape.epsilon)) * norm
-        return scaled
-
-    x = graph.given("embedded", "FLOAT", ["tokens", shape.width])
-    until = graph.given("until", "INT32", [1])
-    total = graph.given("total", "INT32", [])
-    turns = np.outer(np.arange(shape.longest), shape.rope_base ** -(np.arange(0, shape.head, 2) / shape.head))
-    places = [graph.constant(each(turns).astype(np.float32)) for each in (np.cos, np.sin)]
-    flat = graph.constant(np.array([-1, shape.heads * shape.head], np.int64))
-    threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
-    kept: list[int | str] = [1, shape.kv_heads, "before", shape.head]
-    left: list[int | str] = [1, shape.kv_heads, "after", shape.head]
-    for layer in range(shape.layers):
-        block = f"blk.{layer}."
-        norm = file.tensor(f"{block}attn_norm.weight")
-        q, k, v = (file.tensor(f"{block}attn_{each}.weight") for each in "qkv")
-        biased = file.has(f"{block}attn_q.bias")
+    def attention(self, layer: int, x: str, last: bool) -> str:
+        """What is held after the attention: of all tokens, or of the ``last`` alone."""
+        graph, shape, sample, block = self._graph, self._shape, self._sample, f"blk.{layer}.attn_"
+        norm = self._file.tensor(f"{block}norm.weight")
+        q, k, v = (self._file.tensor(f"{block}{each}.weight") for each in "qkv")
         bias_q, bias_k, bias_v = (
-            file.tensor(f"{block}attn_{each}.bias") if biased else np.zeros(len(rows), np.float32)
-            for each, rows in zip("qkv", (q, k, v), strict=True)
+            self._bias(f"{block}{each}.bias", len(rows)) for each, rows in zip("qkv", (q, k, v), strict=True)
         )
-        seen_first = normed(first, norm)
-        key, value = k @ seen_first + bias_k, v @ seen_first + bias_v  # at place 0, which turns nothing
-        kept_of_first.append([each.reshape(shape.kv_heads, -1) for each in (key, by_head(value))])
+        inputs = sample.normed()
+        ways = zip((q, k, v), (bias_q, bias_k, bias_v), strict=True)
+        queries, keys, values = (np.asarray((inputs * norm) @ each.T + bias, np.float32) for each, bias in ways)
+        seen_there = sample.attended(queries, keys, values)
+        first = keys[0], self._by_head(values[:1])[0]  # at place 0, which turns nothing
+        self.of_first.append([each.reshape(shape.kv_heads, -1) for each in first])
 
         rows, step = graph.quantised(x)
         over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
-        v = np.ascontiguousarray(by_head(np.ascontiguousarray((v * norm).T)).T)
-        asked = graph.product(rows, *_seven_bits(turn(np.concatenate([q * norm, k * norm, v]))))
-        asked = graph.in_units(asked, step, over_norm)
-        if biased:
-            asked = graph.op("Add", asked, graph.constant(np.concatenate([bias_q, bias_k, by_head(bias_v)])))
-        before = [graph.given(f"{each}{layer}", "FLOAT", kept) for each in ("keys", "values")]
-        after = [f"{each}_after{layer}" for each in ("keys", "values")]
-        for each in after:
-            graph.result(each, "FLOAT", left)
+        weights = self._turn(np.concatenate([q * norm, k * norm, _columns(self._by_head, v * norm)]))
+        asked, lost = self._product(rows, weights, self._turn(sample.mean(inputs)))
+        biases = np.concatenate([bias_q, bias_k, self._by_head(bias_v[None])[0]])
+        asked = graph.op("Add", graph.in_units(asked, step, over_norm), graph.constant(biases + lost))
+        threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
         seen = graph.op(
             "GroupQueryAttention",
-            *(graph.op("Reshape", asked, threefold), "", "", *before, until, total, *places),
-            to=[f"seen{layer}", *after],
+            *(
+                graph.op("Reshape", asked, threefold),
+                "",
+                "",
+                *self._before(layer),
+                self._until,
+                self._total,
+                *self._places,
+            ),
+            to=[f"seen{layer}", *self._after(layer)],
             domain="com.microsoft",
             num_heads=shape.heads,
             kv_num_heads=shape.kv_heads,
             do_rotary=1,
             rotary_interleaved=int(shape.interleaved),
         )
-        seen = graph.op("Reshape", seen, flat)
-        if layer == shape.layers - 1:  # of the others only keys and values are needed
+        seen = graph.op("Reshape", seen, graph.constant(np.array([-1, shape.heads * shape.head], np.int64)))
+        if last:  # of the others only keys and values are needed
             seen, x = (graph.op("Gather", each, graph.last, axis=0) for each in (seen, x))
-        out = file.tensor(f"{block}attn_output.weight")
-        by_query = np.repeat(value.reshape(shape.kv_heads, -1), shape.heads // shape.kv_heads, axis=0)
-        first = first + out @ by_query.ravel()
+        out = self._file.tensor(f"{block}output.weight")
+        sample.held += seen_there @ out.T
         rows, step = graph.quantised(seen)
-        x = graph.op("Add", x, graph.in_units(graph.product(rows, *_seven_bits(back(by_head(out)))), step))
+        weights = _columns(self._turn, self._by_head(out))
+        product, lost = self._product(rows, weights, self._by_head(sample.mean(seen_there)))
+        return graph.op("Sum", x, graph.in_units(product, step), graph.constant(lost))
 
-        norm = file.tensor(f"{block}ffn_norm.weight")
-        gate, up, down = (file.tensor(f"{block}ffn_{each}.weight") for each in ("gate", "up", "down"))
-        seen_first = normed(first, norm)
-        opened = gate @ seen_first
-        first = first + down @ (opened / (1 + np.exp(-opened)) * (up @ seen_first))
+    def gated(self, layer: int, x: str) -> str:
+        """What is held after the gate."""
+        graph, shape, sample, block = self._graph, self._shape, self._sample, f"blk.{layer}.ffn_"
+        norm = self._file.tensor(f"{block}norm.weight")
+        gate, up, down = (self._file.tensor(f"{block}{each}.weight") for each in ("gate", "up", "down"))
+        inputs = sample.normed()
+        opened = (inputs * norm) @ gate.T
+        gated_there = opened / (1 + np.exp(-opened)) * ((inputs * norm) @ up.T)
+        sample.held += gated_there @ down.T
+
         rows, step = graph.quantised(x)
         over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
-        gates = graph.in_units(graph.product(rows, *_seven_bits(turn(gate * norm))), step, over_norm)
-        ups = graph.product(rows, *_seven_bits(turn(up * norm)))  # in units of the row, whose size goes by below
+        mean = self._turn(sample.mean(inputs))
+        products = [self._product(rows, self._turn(each * norm), mean) for each in (gate, up)]
+        gates, ups = (
+            graph.op("Add", graph.in_units(product, step, over_norm), graph.constant(lost))
+            for product, lost in products
+        )
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
-        blocks = _hadamard(down.shape[1], GATED)
-        parts = graph.op("Reshape", gated, graph.constant(np.array([-1, len(blocks)], np.int64)))
-        parts = graph.op("MatMul", parts, graph.constant(blocks))
+        hadamard = _hadamard(down.shape[1], GATED)
+
+        def in_blocks(rows: Floats) -> Floats:
+            turned: Floats = (rows.reshape(-1, len(hadamard)) @ hadamard).reshape(rows.shape)
+            return turned
+
+        parts = graph.op("Reshape", gated, graph.constant(np.array([-1, len(hadamard)], np.int64)))
+        parts = graph.op("MatMul", parts, graph.constant(hadamard))
         gated = graph.op("Reshape", parts, graph.constant(np.array([-1, down.shape[1]], np.int64)))
         rows, gated_step = graph.quantised(gated)
-        down = (back(down).reshape(-1, len(blocks)) @ blocks).reshape(down.shape)
-        x = graph.op("Add", x, graph.in_units(graph.product(rows, *_seven_bits(down)), gated_step, step, over_norm))
-    graph.op("Identity", x, to=["held"])
-    graph.result("held", "FLOAT", [1, shape.width])
-    return np.array(kept_of_first, np.float32)
+        weights = in_blocks(_columns(self._turn, down))
+        product, lost = self._product(rows, weights, in_blocks(sample.mean(gated_there)))
+        return graph.op("Sum", x, graph.in_units(product, gated_step), graph.constant(lost))
+
+    def _bias(self, name: str, count: int) -> Floats:
+        return self._file.tensor(name) if self._file.has(name) else np.zeros(count, np.float32)
+
+    def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
+        """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1, inputs)."""
+        whole, steps = eight_bits(weights)
+        lost: Floats = (weights - whole * steps[:, None]) @ mean[0]
+        return self._graph.product(rows, whole, steps), lost
+
+    def _by_head(self, rows: Floats) -> Floats:
+        return self._turn_head(rows.reshape(-1, self._shape.head)).reshape(rows.shape)
+
+    def _before(self, layer: int) -> list[str]:
+        kept: list[int | str] = [1, self._shape.kv_heads, "before", self._shape.head]
+        return [self._graph.given(f"{each}{layer}", "FLOAT", kept) for each in ("keys", "values")]
+
+    def _after(self, layer: int) -> list[str]:
+        left: list[int | str] = [1, self._shape.kv_heads, "after", self._shape.head]
+        names = [f"{each}_after{layer}" for each in ("keys", "values")]
+        for each in names:
+            self._graph.result(each, "FLOAT", left)
+        return names
 
 
-def _head(graph: _Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """What the decoder holds of a token to logits. The weights are twice 7 bits, as their differences are what counts."""
+def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
+    """A matrix (outputs, inputs) whose outputs are turned."""
+    return np.ascontiguousarray(turn(np.ascontiguousarray(matrix.T)).T)
+
+
+def _head(graph: Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
+    """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what counts."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))
     steps = np.empty(count, np.float32)
     for rows in _slices(count):
         weights = turn(file.tensor(name, rows) * norm)
-        coarse[rows], steps[rows] = _seven_bits(weights)
+        coarse[rows], steps[rows] = eight_bits(weights)
         left = weights - coarse[rows] * steps[rows, None]
-        fine[rows] = np.rint(left / steps[rows, None] * (2 * LARGEST))
+        fine[rows] = np.rint(left / steps[rows, None] * PARTS)
     x = graph.given("held", "FLOAT", [1, shape.width])
     rows8, step = graph.quantised(x)
-    both = graph.op(
-        "Add", graph.product(rows8, coarse, steps), graph.product(rows8, fine, steps / np.float32(2 * LARGEST))
-    )
+    both = graph.op("Add", graph.product(rows8, coarse, steps), graph.product(rows8, fine, steps / np.float32(PARTS)))
     graph.op("Identity", graph.in_units(both, step, graph.one_over_norm(x, shape.width, shape.epsilon)), to=["logits"])
     graph.result("logits", "FLOAT", [1, count])

@@ -35,19 +35,19 @@ def reads_faster_here() -> bool:
 
 
 def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
-    """The reader of a GGUF file, as :func:`made_for_openvino` has it.
+    """The reader of a GGUF file, as :func:`made_ready` has it.
 
     Raises:
         MissingExtraError: OpenVINO is not installed. InputError: It cannot read this kind of model.
     """
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
-    folder = made_for_openvino(name, path, sha256)
+    folder = made_ready(name, path, sha256)
     with _said_of(name, path, folder):
         return _OpenVinoReader(openvino, genai, folder)
 
 
-def made_for_openvino(name: str, path: Path, sha256: str) -> Path:
+def made_ready(name: str, path: Path, sha256: str) -> Path:
     """Where a GGUF file is in OpenVINO's form, which is made the first time (about half a minute, as large as the file).
 
     Raises:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from askance.models.reading.onnx_reader import load_onnx_reader, made_for_onnx
+from askance.models.reading import onnx_decoder, onnx_reader
+from askance.models.reading.onnx_graph import eight_bits
+from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
 from askance.models.reading.reading_model import Reader
+from askance.models.reading.single_precision import PROMPTS, Sample
 from askance.prompts.errors import InputError
 
 gguf = pytest.importorskip("gguf", reason="needs gguf: askance[onnx]")
@@ -78,11 +82,19 @@ def make_file(path: Path, kind: str, seed: int = 0, **fields: str) -> dict[str, 
     return made
 
 
+def norm(x: Any, weight: Any) -> Any:
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + EPSILON) * weight
+
+
 def in_double_precision(made: dict[str, np.ndarray[Any, Any]], tokens: list[int], interleaved: bool) -> Any:
     """Log-probabilities of the next token, as the decoder is defined."""
+    held = held_in_double_precision(made, tokens, interleaved)[-1]
+    logits = norm(held, made["output_norm.weight"]) @ made.get("output.weight", made["token_embd.weight"]).T
+    return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
 
-    def norm(x: Any, weight: Any) -> Any:
-        return x / np.sqrt((x**2).mean(-1, keepdims=True) + EPSILON) * weight
+
+def held_in_double_precision(made: dict[str, np.ndarray[Any, Any]], tokens: list[int], interleaved: bool) -> Any:
+    """What the decoder holds of each token; shape (tokens, width)."""
 
     def turned(x: Any) -> Any:
         angles = np.outer(np.arange(len(tokens)), BASE ** -(np.arange(0, HEAD, 2) / HEAD))[:, None]
@@ -108,8 +120,7 @@ def in_double_precision(made: dict[str, np.ndarray[Any, Any]], tokens: list[int]
         seen = norm(x, w["ffn_norm.weight"])
         gate = seen @ w["ffn_gate.weight"].T
         x = x + (gate / (1 + np.exp(-gate)) * (seen @ w["ffn_up.weight"].T)) @ w["ffn_down.weight"].T
-    logits = norm(x[-1], made["output_norm.weight"]) @ made.get("output.weight", made["token_embd.weight"]).T
-    return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
+    return x
 
 
 def reader_of(path: Path) -> Reader:
@@ -136,6 +147,60 @@ def test_it_answers_as_the_decoder_in_double_precision(tmp_path: Path, kind: str
         assert np.corrcoef(reader.next_token(tokens, [7, 12]), wanted)[0, 1] > 0.995
 
 
+@pytest.mark.parametrize("kind", ["qwen2", "llama"])
+def test_what_the_sample_holds_is_what_the_decoder_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    made = make_file(tmp_path / "m.gguf", kind)
+    kept: list[Sample] = []
+
+    def keeping(*arguments: Any) -> Sample:
+        kept.append(Sample(*arguments))
+        return kept[0]
+
+    monkeypatch.setattr(onnx_decoder, "Sample", keeping)
+    reader = reader_of(tmp_path / "m.gguf")
+    prompts = [reader.tokens([("user", each)], None)[0] for each in PROMPTS]
+    wanted = [held_in_double_precision(made, each, kind == "llama") for each in prompts]
+    np.testing.assert_allclose(kept[0].held, np.concatenate(wanted), rtol=1e-3, atol=1e-3)
+    assert kept[0].mean(kept[0].held)[0] == pytest.approx(
+        np.concatenate([each[1:] for each in wanted]).mean(0), abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "llama"])
+def test_what_rounding_the_weights_takes_on_average_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    made = make_file(tmp_path / "m.gguf", kind, seed=1)
+    given_back = mean_error(reader_of(tmp_path / "m.gguf"), made, kind)
+    monkeypatch.setattr(Sample, "mean", lambda _, rows: np.zeros((1, rows.shape[1]), np.float32))
+    (tmp_path / "m.gguf").rename(tmp_path / "other.gguf")
+    assert given_back < 0.95 * mean_error(reader_of(tmp_path / "other.gguf"), made, kind)
+
+
+def mean_error(reader: Reader, made: dict[str, np.ndarray[Any, Any]], kind: str) -> float:
+    """Of 30 prompts: the root mean square over tokens of what their log-probabilities are off on average."""
+    rng = np.random.default_rng(1)
+    texts = [
+        " ".join(rng.choice(["is", "it", "the", "who", "said", "so", "and", "when", "12", "or", "three", "good"], 20))
+        for _ in range(30)
+    ]
+    prompts = [reader.tokens([("user", each)], None)[0] for each in texts]
+    off = [reader.next_token(each, []) - in_double_precision(made, each, kind == "llama") for each in prompts]
+    return float(np.sqrt((np.mean(off, axis=0) ** 2).mean()))
+
+
+def test_products_of_two_neighbours_stay_within_16_bits() -> None:
+    rng = np.random.default_rng(0)
+    weights = np.concatenate([rng.normal(size=(50, 64)), [[1.0] * 64, [-3.0, 0.0] * 32, [1.0, -1.0] * 32, [0.0] * 64]])
+    whole, steps = eight_bits(weights.astype(np.float32))
+    of_one_sign = [np.maximum(each, 0).sum(axis=-1) for each in (whole.reshape(54, 32, 2), -whole.reshape(54, 32, 2))]
+    assert 255 * np.max(of_one_sign) < 2**15
+    np.testing.assert_allclose(whole * steps[:, None], weights, atol=steps.max() / 2 * 1.001)
+    assert whole[52].tolist() == [127, -127] * 32  # of two signs, each has all 8 bits
+
+
 def bytes_of(tokens: list[int]) -> bytes:
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     values = [*shown, *(each for each in range(256) if each not in shown)]
@@ -155,15 +220,26 @@ def test_what_it_does_not_read_is_said(tmp_path: Path, fields: dict[str, str], s
     path = tmp_path / "other.gguf"
     make_file(path, "qwen2", **fields)
     with pytest.raises(InputError, match=rf"onnx/m: other\.gguf is not read by ONNX Runtime \({said}\).* write local/"):
-        made_for_onnx("onnx/m", path, "0")
+        made_ready("onnx/m", path, "0")
     assert not list((tmp_path / "cache" / "onnx").iterdir())
 
 
 def test_what_is_made_of_a_file_is_made_once(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     make_file(path, "llama")
-    folder = made_for_onnx("onnx/m", path, "0")
+    folder = made_ready("onnx/m", path, "0")
     about = json.loads((folder / "about.json").read_text())
     assert (about["layers"], about["heads"], about["kv_heads"], about["head"]) == (LAYERS, HEADS, KV, HEAD)
     path.unlink()
-    assert made_for_onnx("onnx/m", path, "0") == folder
+    assert made_ready("onnx/m", path, "0") == folder
+
+
+def test_it_is_faster_where_the_processor_has_avx2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_reader, "PROCESSOR", tmp_path / "cpuinfo")
+    assert not onnx_reader.reads_faster_here()
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu avx f16c\n")
+    assert not onnx_reader.reads_faster_here()
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu avx f16c avx2\n")
+    assert onnx_reader.reads_faster_here()
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    assert not onnx_reader.reads_faster_here()
