@@ -121,7 +121,7 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Sam
         assert people is not None
         codes = equal_groups(people, settings.rating_levels)
         ratings = one_hot(codes, int(codes.max(initial=0)) + 1)
-        source = f"people: {name}, in {ratings.shape[1]} groups of about equal size"
+        source = f"people: {name}, in {ratings.shape[1]} groups, as equal in size as ties allow"
     else:
         ratings, expected = judged_ratings(bought.ratings, settings.rating_levels)
         codes = equal_groups(expected, settings.rating_levels)

@@ -206,6 +206,10 @@ class Selection(Shown):
                 f"{len(flat)} candidates have nearly the same answer everywhere ({', '.join(flat[:5])}"
                 f"{', …' if len(flat) > 5 else ''}). If the judge says yes to nearly everything, try --answers split."
             )
+        if len({each.weight for each in self.candidates.questions}) > 1:
+            lines.append(
+                "The weights of the candidates were set aside, here and in the checklist that is kept: every question counts the same."
+            )
         missing = self.coverage.asked - self.coverage.answered
         if missing:
             lines.append(

@@ -55,7 +55,7 @@ def test_people_are_used_where_they_rated_and_the_correlation_is_reported(facts:
     model = facts.model()
     found = choose(facts, model, human=True)
     assert not any("on the whole" in request.messages[-1][1] for request in model.requests)
-    assert found.rating_source == "people: overall, in 5 groups of about equal size"
+    assert found.rating_source == "people: overall, in 5 groups, as equal in size as ties allow"
     curve = found.curves[found.method]
     assert curve[-1].correlation_share == pytest.approx(1.0)
     assert curve[0].correlation < curve[3].correlation
@@ -64,6 +64,17 @@ def test_people_are_used_where_they_rated_and_the_correlation_is_reported(facts:
     assert any(
         each.startswith("4 questions keep") and "of the correlation of all 8 with people" in each for each in sentences
     )
+
+
+def test_weights_that_differ_are_set_aside_and_that_is_said(facts: Any) -> None:
+    said = "The weights of the candidates were set aside, here and in the checklist that is kept: every question counts the same."
+    assert said not in choose(facts, human=True).sentences(), "all weigh 2"
+    first, *others = facts.candidates.questions
+    facts.candidates = facts.candidates.model_copy(
+        update={"questions": (first.model_copy(update={"weight": 5.0}), *others)}
+    )
+    found = choose(facts, human=True)
+    assert said in found.sentences() and all(each.weight == 1 for each in found.checklist.questions)
 
 
 def test_the_judge_can_be_asked_although_people_rated(facts: Any) -> None:
