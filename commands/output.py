@@ -31,7 +31,7 @@ from . import terminal
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..agents.buying import Estimate
     from ..evaluation.diagnosis import Diagnosis
@@ -197,25 +197,39 @@ def show(found: Shown) -> None:
         out.print(line, soft_wrap=True)
 
 
+NARROWEST = 8
+"""Characters that a column has on the average at least; a table with more columns than that leaves room for is printed in parts."""
+
+
 def print_rows(rows: Rows) -> None:
     """A table on standard output, and below it why figures of it are undefined; those with one reason in one line."""
     out, names = terminal.console(), columns(rows)
+    first, others, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
+    for start in range(0, len(others) or 1, most):
+        if start:
+            out.print()
+        _print_columns(rows, [*first, *others[start : start + most]])
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, cell in row.items():
+            if isinstance(cell, Figure) and cell.value is None and cell.reason:
+                reasons.setdefault(cell.reason, {})[f"{row[names[0]]}, {name.replace('_', ' ')}"] = None
+    for reason, where in reasons.items():
+        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", soft_wrap=True)
+
+
+def _print_columns(rows: Rows, names: Sequence[str]) -> None:
+    out = terminal.console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
         table.add_column(
             Text(visible(name.replace("_", " "))), overflow="fold", no_wrap=name == names[0] and not is_long
         )
-    reasons: dict[str, list[str]] = {}
     for row in rows:
         table.add_row(*(Text(visible(cell_text(row.get(name)))) for name in names))
-        for name, cell in row.items():
-            if isinstance(cell, Figure) and cell.value is None and cell.reason:
-                reasons.setdefault(cell.reason, []).append(f"{row[names[0]]}, {name.replace('_', ' ')}")
     if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
         table.collapse_padding, table.show_edge = True, False
         if any(" " in cell_text(row.get(names[0])) for row in rows):
             table.columns[0].no_wrap = False
     out.print(table)
-    for reason, where in reasons.items():
-        out.print(f"Undefined ({'; '.join(where)}): {reason}.", style="dim", soft_wrap=True)

@@ -13,8 +13,10 @@ import pytest
 
 import askance
 from askance.commands import terminal
+from askance.commands.output import print_rows
 from askance.commands.runs import _errors_in
 from askance.evaluation.progress import Lines
+from askance.prompts.words import Figure
 from askance.testing import StandInServer
 
 COMMANDS = Path(askance.__file__).parent / "commands"
@@ -83,6 +85,23 @@ def test_a_line_break_of_another_alphabet_in_an_explanation_ends_no_line(tmp_pat
     file = tmp_path / "verdicts" / "000-test.jsonl"
     file.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
     assert list(_errors_in(tmp_path)) == ["why"]
+
+
+def test_a_table_of_more_columns_than_fit_is_printed_in_parts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    sections = {f"section-{place}": Figure(0.5, 0.25, 0.75) for place in range(23)}
+    print_rows([{"test": test} | sections for test in ("facts", "style")])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("facts") for line in lines) == 3 and max(map(len, lines)) <= 80
+    assert sum(line.count("0.500") for line in lines) == 46
+
+
+def test_what_is_undefined_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = Figure(None, reason="it scored nothing")
+    print_rows([{"judge": judge, "dimension": each, "value": nothing} for judge in "ab" for each in "xyz"])
+    assert "Undefined (a, value; b, value): it scored nothing." in capsys.readouterr().out
 
 
 def test_commands_print_through_the_terminal_alone() -> None:
