@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ItemKind = Literal["verdict", "rating", "preference", "rationale"]
 Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
+SAME = 1e-9
+"""Scores in [0, 1] no further apart are the same: means of the same ratings differ in their last digits."""
 
 
 class TextOf(Protocol):
@@ -145,7 +147,7 @@ def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> 
     for item in items:
         place = (group_of[item.unit], item.about)
         before = last.get(place)
-        if before is not None and before.target != item.target:
+        if before is not None and abs(before.target - item.target) > SAME:
             target = float(before.target > item.target)
             found.append(TrainingItem("preference", "ratings", item.unit, item.about, before.left, target, item.left))
         last[place] = item

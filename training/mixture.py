@@ -12,7 +12,16 @@ from ..models.trained.scored_text import after_rationale, scored_text
 from ..optimizer.splits import own_split, split
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import answered_questions, human_dimensions
-from .items import commented_items, deduplicated, preference_items, rating_items, rating_pairs, reasoned, verdict_item
+from .items import (
+    SAME,
+    commented_items,
+    deduplicated,
+    preference_items,
+    rating_items,
+    rating_pairs,
+    reasoned,
+    verdict_item,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -299,14 +308,14 @@ def _remarks(training: Sequence[TrainingItem]) -> Iterable[str]:
         if each.kind not in ("preference", "rationale"):
             targets.setdefault((each.kind, each.about), []).append(each.target)
     has_pairs = any(each.kind == "preference" and each.target != 0.5 for each in training)
-    if not has_pairs and all(max(each) - min(each) < 1e-9 for each in targets.values()):
+    if not has_pairs and all(max(each) - min(each) <= SAME for each in targets.values()):
         raise InputError(
             "Every label for training is the same within its dimension or question, so there is nothing to tell apart. Add "
             "examples with other labels."
         )
     for (kind, about), values in targets.items():
         what = f"verdicts on '{about}'" if kind == "verdict" else f"ratings of '{about}'"
-        if max(values) - min(values) < 1e-9:
+        if max(values) - min(values) <= SAME:
             yield f"all {len(values)} {what} for training are {values[0]:.2f}: from them it can only learn to say that"
         elif len(values) < FEW:
             yield f"there are only {len(values)} {what} for training"

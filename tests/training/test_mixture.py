@@ -46,6 +46,17 @@ def test_every_source_becomes_items_of_its_kind() -> None:
     assert 0 < total["ratings", "preference", "quality"] <= 20
 
 
+def test_means_of_the_same_ratings_are_no_preference() -> None:
+    raters = ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1))
+    assert sum(raters[0]) != sum(raters[1]), "the last digits differ"
+    examples = [
+        each.model_copy(update={"human": {"quality": raters[place % 2] if place < 56 else (0.0, 1.0)[place % 2 :][:1]}})
+        for place, each in enumerate(made(60, to_a_document=2))
+    ]
+    found = gathered(examples)
+    assert sum(row[part] for row in found.to_dict()["rows"] if row["kind"] == "preference" for part in PARTS) == 2
+
+
 def test_a_rating_is_the_mean_of_its_questions_turned_where_yes_is_a_fault() -> None:
     asked = probes(CHECKLIST, made(1)[0], "quality")
     assert [(each.weight, each.is_fault) for each in asked] == [(1.0, False), (1.0, True)]

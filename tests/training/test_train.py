@@ -99,7 +99,7 @@ def test_other_weights_are_another_model(trained: TrainResult, tmp_path: Path) -
 @pytest.mark.parametrize("weights", [(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 @pytest.mark.parametrize("levels", [2, 7])
 def test_each_loss_alone_learns(tiny_base: Path, tmp_path: Path, weights: Any, levels: int) -> None:
-    examples = made(480, to_a_document=2)
+    examples = made(480, to_a_document=4)
     given = SMALL | {"loss_weights": weights, "levels": levels}
     found = train(
         examples, checklist=CHECKLIST, output=tmp_path / "s", base=str(tiny_base), verdicts=said(examples), **given
