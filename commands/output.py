@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -64,12 +65,15 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
     )
 
 
-def check_output(output: str | None, *, writes: Literal["verdicts", "examples"] | None = None) -> None:
+def check_output(
+    output: str | None, *, writes: Literal["verdicts", "examples"] | None = None, option: str = "-o"
+) -> None:
     """See, before anything is bought, that a result can be written to such a file.
 
     Args:
         output: The file.
         writes: What is read again by the file's suffix.
+        option: What names the file.
 
     Raises:
         InputError: It is a folder, lies in what is no folder, or is to be a table that such a result is not written as.
@@ -78,10 +82,10 @@ def check_output(output: str | None, *, writes: Literal["verdicts", "examples"] 
     if output is None:
         return
     if os.path.isdir(output):
-        raise InputError(f"{output}: this is a folder, and one file is written. Name a file with -o.")
+        raise InputError(f"{output}: this is a folder, and one file is written. Name a file with {option}.")
     above = next(each for each in Path(output).absolute().parents if os.path.exists(each))
     if not os.path.isdir(above):
-        raise InputError(f"{output}: cannot be written, as {above} is no folder. Name another file with -o.")
+        raise InputError(f"{output}: cannot be written, as {above} is no folder. Name another file with {option}.")
     if writes is None:
         return
     if writes == "examples" and suffix_of(output) in (*CSV_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
@@ -92,15 +96,24 @@ def check_output(output: str | None, *, writes: Literal["verdicts", "examples"] 
         parquet_package()
 
 
-def check_apart(output: str | Path | None, read: Mapping[str, Any]) -> None:
+OWN = re.compile(
+    r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.md|changes\.diff|judge\.yaml|checklist\.yaml|"
+    r"(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
+    r"(adapter_)?model\.(safetensors|gguf|onnx)|checkpoints)(/|$)"
+)
+"""What a run, a judge, a lesson memory and a scorer have in their folder, from where that begins; what else is in it is anybody's."""
+
+
+def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
     """See that a result does not take the place of a file that the command reads.
 
     Args:
         output: The file that is written.
-        read: What names the others → the file, or files; what is no file is passed over.
+        read: What names the others → the file, or files, or the folder of a run, a judge or a scorer; what is neither is passed over.
+        option: What names ``output``.
 
     Raises:
-        InputError: It is one of them.
+        InputError: It is one of them, or one of the folder's own files.
     """
     if output is None or not os.path.isfile(output):
         return
@@ -108,9 +121,14 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any]) -> None:
         for each in value if isinstance(value, (list, tuple)) else [value]:
             with suppress(OSError, TypeError, ValueError):
                 if Path(output).samefile(file_and_sheet(each)[0]):
-                    raise InputError(
-                        f"{output}: this is what '{name}' names, and what is read is never written to. Name another file with -o."
-                    )
+                    what = "this is what"
+                elif OWN.match(Path(output).resolve().relative_to(Path(each).resolve()).as_posix()):
+                    what = "this belongs to what"
+                else:
+                    continue
+                raise InputError(
+                    f"{output}: {what} '{name}' names, and what is read is never written to. Name another file with {option}."
+                )
 
 
 def tell_judged(

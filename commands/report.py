@@ -13,7 +13,7 @@ from ..prompts.labels import parse_labels
 from ..report.any_result import recognise, write_report_of
 from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
-from .output import check_apart
+from .output import check_apart, check_output
 from .terminal import echo
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     model = given.pop("model")
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
+    check_output(output)
     check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     echo(str(write_report_of(path, output, beside)))

@@ -19,7 +19,7 @@ from ..prompts.errors import InputError
 from ..prompts.rows import read_text
 from ..prompts.text import excerpt, shorten
 from .learned import folded, interval_of, named, question_lines
-from .output import echo_json
+from .output import check_apart, check_output, echo_json
 from .run_summary import run_summary
 from .terminal import echo
 
@@ -44,12 +44,14 @@ def write_graph(run: str, file: str) -> None:
     """Write the graph of a run in the format that the file's ending names.
 
     Raises:
-        InputError: The ending names none, or there is no run.
+        InputError: The ending names none, there is no run, or such a file cannot be written or is one of the run's own.
         AskanceError: The file cannot be written.
     """
     save = GRAPH_FORMATS.get(Path(file).suffix.lower())
     if save is None:
         raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
+    check_output(file, option="--graph")
+    check_apart(file, {"RUN": run}, option="--graph")
     graph = build_graph(run)
     save(graph, file)
     counts = Counter(kind for _, kind in graph.nodes(data="kind"))

@@ -9,7 +9,7 @@ import click
 from ...bridges.exports import TOOLS, export_judge
 from ...prompts.rows import write_whole
 from ..options import common_options
-from ..output import check_apart, echo_json
+from ..output import check_apart, check_output, echo_json
 from ..terminal import echo
 
 
@@ -23,6 +23,7 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
 
     It asks what askance asks and reads, calibrates and weighs the answers alike. No key and no address is in it.
     """
+    check_output(output)
     check_apart(output, {"RUN": judge_file})
     made = export_judge(judge_file, to)
     if output:

@@ -75,6 +75,39 @@ def test_neither_is_it_where_nothing_is_bought(askance: CommandLine, words: tupl
     assert Path(target).read_bytes() == before
 
 
+@pytest.mark.parametrize("file", ["judge.yaml", "scorer.json", "inputs/examples.jsonl"])
+def test_nor_is_a_file_of_a_folder_that_is_read(askance: CommandLine, file: str) -> None:
+    place = Path("run", file)
+    Path("run/inputs").mkdir(parents=True)
+    Path("run/judge.yaml").write_text(
+        f"schema: askance.judge/1\nmodel: openai/j\nprompt: '{{output}}'\nchecklist:\n  {CHECKLIST.replace(chr(10), chr(10) + '  ')}\n",
+        encoding="utf-8",
+    )
+    if not place.exists():
+        place.write_text("kept", encoding="utf-8")
+    before = place.read_bytes()
+    judging = ("evaluate", "data.jsonl", "--judge", "run", "--api-base", askance.server.url)
+    graph = [("show", "run", "--graph", f"{place}")] if place.suffix == ".json" else []
+    writing = [("report", "run"), ("export", "run", "--to", "python"), judging]
+    for words in [*graph, *((*each, "-o", f"{place}") for each in writing)]:
+        code, _, err = askance(*words)
+        assert code == 2 and "is never written to" in err, (words, err)
+        assert place.read_bytes() == before
+    for _ in range(2):
+        assert askance(*judging, "-o", "run/verdicts.jsonl")[0] == 0, "a file of one's own may lie there"
+
+
+def test_where_nothing_is_bought_a_folder_is_no_file_either(askance: CommandLine) -> None:
+    Path("folder/g.json").mkdir()
+    for words in (
+        ("report", "run", "-o", "folder"),
+        ("export", "run", "--to", "python", "-o", "folder"),
+        ("show", "run", "--graph", "folder/g.json"),
+    ):
+        code, _, err = askance(*words)
+        assert code == 2 and f"this is a folder, and one file is written. Name a file with {words[-2]}." in err
+
+
 def test_a_project_may_write_and_read_its_verdicts_under_one_name(askance: CommandLine) -> None:
     settings = "data: data.jsonl\nchecklist: checklist.yaml\nmodel: openai/j\noutput: v.jsonl\nverdicts: v.jsonl\n"
     Path("askance.yaml").write_text(settings, encoding="utf-8")
