@@ -61,6 +61,12 @@ def sentences(result: WeighResult) -> list[str]:
     was counted.
     """
     said = [_verdict(result)]
+    uniform = next(each for each in result.learners if each.name == "uniform")
+    if uniform.high is not None and uniform.high < 0.5 and (result.held_out.low or 0.0) <= 0.5:
+        said.append(
+            "Uniform weights do worse than a coin, beyond noise, and learned ones are not shown to do better than it. See whether the "
+            "pairs are turned round, so that `preferred` names what people rejected, or whether the tests score what is bad."
+        )
     if result.method != result.learner == "uniform":
         said.append("The weights given are uniform: learning is not worth it on these pairs.")
     if result.reason:

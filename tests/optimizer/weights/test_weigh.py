@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +59,13 @@ def test_learned_weights_that_beat_uniform_are_said_to(simulate: Simulate) -> No
     assert result.held_out.difference_low > 0
     assert "beat uniform weights beyond noise" in sentences(result)[0]
     assert result.power.more == 0
+
+
+def test_pairs_that_are_turned_round_are_said_to_be(simulate: Simulate) -> None:
+    right = simulate(SKEWED, 300)
+    turned = replace(right, preferred=-right.preferred)
+    said = [" ".join(sentences(learn_from_pairs(each))) for each in (right, turned)]
+    assert ["See whether the pairs are turned round" in each for each in said] == [False, True]
 
 
 def test_weights_that_buy_nothing_are_not_said_to_beat_uniform(simulate: Simulate) -> None:
