@@ -45,10 +45,18 @@ def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
     """The reader of a GGUF file, as :func:`made_ready` has it.
 
     Raises:
-        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model.
+        MissingExtraError: ONNX Runtime is not installed. InputError: It cannot read this kind of model, or what was made is damaged.
     """
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
-    return _OnnxReader(runtime, tokenizers, made_ready(name, path, sha256))
+    folder = made_ready(name, path, sha256)
+    try:
+        return _OnnxReader(runtime, tokenizers, folder)
+    except Exception as error:  # both packages have kinds of their own, without one for all
+        first = next(iter(str(error).splitlines()), "no reason given")
+        raise InputError(
+            f"{name}: ONNX Runtime cannot use what was made of {path.name} ({first[:200]}). Delete {folder} and run the same again: "
+            "it is made anew."
+        ) from error
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:

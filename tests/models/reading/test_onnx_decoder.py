@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,21 @@ def test_what_is_made_of_a_file_is_made_once(tmp_path: Path) -> None:
     assert (about["layers"], about["heads"], about["kv_heads"], about["head"]) == (LAYERS, HEADS, KV, HEAD)
     path.unlink()
     assert made_ready("onnx/m", path, "0") == folder
+
+
+@pytest.mark.parametrize(
+    "file", ["decoder.onnx", "head.onnx", "first.npy", "embeddings.npy", "tokenizer.json", "about.json"]
+)
+def test_what_is_damaged_is_said_and_can_be_made_anew(tmp_path: Path, file: str) -> None:
+    make_file(tmp_path / "m.gguf", "llama")
+    folder = made_ready("onnx/m", tmp_path / "m.gguf", "m")
+    (folder / file).write_bytes((folder / file).read_bytes()[:50])
+    with pytest.raises(
+        InputError, match=rf"onnx/m: ONNX Runtime cannot use what was made of m\.gguf \(.+\)\. Delete {folder}"
+    ):
+        reader_of(tmp_path / "m.gguf")
+    shutil.rmtree(folder)
+    assert reader_of(tmp_path / "m.gguf")
 
 
 def test_it_is_faster_where_the_processor_has_avx2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
