@@ -11,6 +11,11 @@ from typing import Any
 
 from .stand_in_server import ServerReply, StandInServer, web_reply
 
+_NOT_EXECUTED = {
+    "expired": "This request could not be executed in time.",
+    "cancelled": "The batch was cancelled before this request was executed.",
+}
+"""What is said of each request that a batch ended before."""
 Tamper = Callable[[str, str], tuple[Any, ...] | None]
 """From method and path of a call about files or batches: status, body and perhaps headers of another reply, or None."""
 
@@ -151,9 +156,8 @@ class BatchServer(StandInServer):
                 continue
             name = line["custom_id"]
             if end != "completed" and not self.is_answered(batch, number):
-                reason = {"code": "batch_expired", "message": "This request could not be executed in time."}
-                if end == "expired":
-                    errors.append({"id": f"req_{number}", "custom_id": name, "response": None, "error": reason})
+                reason = {"code": f"batch_{end}", "message": _NOT_EXECUTED[end]}
+                errors.append({"id": f"req_{number}", "custom_id": name, "response": None, "error": reason})
                 continue
             self.bodies.append(line["body"])
             status, body, *_ = self._reply_to(line["body"])

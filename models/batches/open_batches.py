@@ -313,13 +313,13 @@ class OpenBatches:
             ModelError: There is none; asked again unless the batch was cancelled by somebody else.
         """
         name = batch.record.batch
-        if line is None and batch.end == "cancelled":
+        response = None if line is None else line.get("response")
+        if not isinstance(response, dict) and batch.end == "cancelled":
             raise ModelError(
                 f"{self._reader.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; the same command asks "
                 "for the rest.",
                 fatal=True,
             )
-        response = None if line is None else line.get("response")
         if not isinstance(response, dict):
             error = None if line is None else line.get("error")
             said = error.get("message") or error.get("code") if isinstance(error, dict) else f"no answer ({batch.end})"
