@@ -246,7 +246,7 @@ class BatchModel(DirectModel):
         text = error.message
         if error.status in (404, 405, 501):
             text = f"{self.name}: the endpoint offers no batches (HTTP {error.status}). Leave out --engine batch. It said: {text}"
-        elif error.retry:
+        elif not error.fatal:
             text = f"The batch was not taken, so the run stops here. {text}"
         return replace(error, message=text, fatal=True, retry=False)
 

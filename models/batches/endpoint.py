@@ -145,7 +145,7 @@ class BatchEndpoint:
         Raises:
             ModelError: It was refused.
         """
-        await self._json("POST", f"batches/{batch}/cancel")
+        await self.patiently(lambda: self._json("POST", f"batches/{batch}/cancel"))
 
     async def lines(self, file: str, expected: int) -> list[bytes]:
         """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched.

@@ -122,6 +122,7 @@ async def test_a_batch_that_is_overdue_is_cancelled_and_what_is_left_asked_again
 ) -> None:
     monkeypatch.setattr(open_batches, "OVERDUE", -86_500.0)
     with BatchServer(script, looks=1000) as server:
+        server.before = times(1, "POST", "/cancel", (503, "Down for a while"))
         server.is_answered = lambda batch, number: number < 2 or batch.id != "batch_1"
         async with asking(server) as batched:
             answers(await batched.all(requests(7)))
@@ -166,6 +167,17 @@ async def test_an_endpoint_that_stays_busy_ends_the_run() -> None:
         assert server.batches == []
     assert error_of(found[-1]).fatal and "The batch was not taken" in str(found[-1])
     assert records() == [], "429 says that there is no batch"
+
+
+@pytest.mark.parametrize("path", ["/files", "/batches"])
+async def test_an_endpoint_that_refuses_a_batch_ends_the_run_with_the_reason(path: str) -> None:
+    with BatchServer(script) as server:
+        server.before = times(1, "POST", path, (413, {"error": {"message": "Too large."}}))
+        async with asking(server) as batched:
+            found = await batched.all(requests(5))
+        assert len(server.bodies) == 1
+    assert error_of(found[-1]).fatal and "The batch was not taken" in str(found[-1]) and "Too large." in str(found[-1])
+    assert records() == []
 
 
 @pytest.mark.parametrize("broken", [2, 99])
