@@ -117,7 +117,7 @@ class PostgresAddress:
         except Exception:  # the whole address may stand in the message
             found = {}
         port, places = found.get("port", "0"), "".join(found.get(name, "") for name in ("host", "hostaddr", "dbname"))
-        if (not found and self.text.partition("://")[2]) or "@" in places or not port.replace(",", "").isdecimal():
+        if (not found and not self.text.endswith("://")) or "@" in places or not port.replace(",", "").isdecimal():
             raise InputError(
                 "store postgresql://…: this is no address of a database. Write it like postgresql://NAME@HOST:5432/DATABASE, "
                 "and signs such as @ : / ? # % in a name or password as %40 %3A %2F %3F %23 %25."

@@ -62,13 +62,13 @@ class SharedStore(AnswerStore, Protocol):
 
 
 def place_of(named: str | Place) -> Place:
-    """Where a store is, from its name: an address that begins with ``postgresql://``, else a file.
+    """Where a store is, from its name: an address that begins with ``postgresql:``, else a file.
 
     Raises:
         InputError: It is an address of another kind, or none that PostgreSQL takes.
     """
     text = str(named) if isinstance(named, str) else ""
-    if text.startswith(("postgresql://", "postgres://")):
+    if text.startswith(("postgresql:", "postgres:")):
         return PostgresAddress(text)
     if "://" in text:
         raise InputError(

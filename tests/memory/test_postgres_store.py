@@ -384,6 +384,7 @@ def test_the_password_may_be_in_the_environment(guarded: Callable[[str], str], m
         "postgresql://me:5432/s3cret@host/db",
         "postgresql://me:%zzs3cret@host/db",
         "postgresql://me@host/db?pasword=s3cret",
+        "postgresql:/me:s3cret@host/db",
         "mysql://me:s3cret@host/db",
     ],
 )
