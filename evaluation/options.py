@@ -254,7 +254,9 @@ class RegressionOptions(PassOptions):
     dimension: str | None = Field(
         None, description="Compare this dimension's (criterion's) scores; default: the overall ones."
     )
-    tolerance: float = Field(0.0, description="A drop of the mean up to this, in [0, 1], is never called one.")
+    tolerance: float = Field(
+        0.0, ge=0, le=1, description="A drop of the mean up to this, in [0, 1], is never called one."
+    )
     min_coverage: float = Field(1.0, ge=0, le=1, description="Smallest share of the verdicts that must be there.")
 
 

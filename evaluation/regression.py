@@ -276,7 +276,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not a baseline of askance. {HOW}")
     if data.get("format") != FORMAT:
         raise InputError(f"{path}: a baseline of another version of askance. {HOW}")
+    for name, row in data["examples"].items():
+        if not isinstance(row, dict) or not all(map(_is_score, row.values())):
+            raise InputError(f"{path}: the scores of '{name}' are damaged; numbers in [0, 1] or null are needed. {HOW}")
     return data
+
+
+def _is_score(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and 0 <= value <= 1)  # type: ignore[operator]
 
 
 def _write(

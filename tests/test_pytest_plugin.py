@@ -72,6 +72,11 @@ class Project:
     def test(self, more: str = "", body: str = "pass") -> None:
         self.pytester.makepyfile(test_it=MARKED.format(url=self.url, more=more, body=body))
 
+    def damages(self, example: str, row: Any) -> None:
+        path = self.path / "kept" / "base.json"
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(kept | {"examples": kept["examples"] | {example: row}}), encoding="utf-8")
+
     def run(self, *arguments: str) -> pytest.RunResult:
         assert regression.LEVEL < 1  # imported here, because the inner run takes back its own imports, numpy's too
         return self.pytester.runpytest_inprocess(*LOADED, "-p", "no:cacheprovider", "-p", "no:asyncio", *arguments)
@@ -194,6 +199,10 @@ def test_missing_verdicts_are_an_error_and_not_a_pass(project: Project) -> None:
         (lambda p: p.test(', prompt="judge.md"'), "the judge's prompt changed"),
         (lambda p: p.test(', scores="hard"'), "the settings changed"),
         (lambda p: (p.path / "kept" / "base.json").write_text("[]"), "not a baseline of askance"),
+        (lambda p: p.damages("a3", 0.5), "the scores of 'a3' are damaged"),
+        (lambda p: p.damages("a3", {"overall": "high"}), "the scores of 'a3' are damaged"),
+        (lambda p: p.damages("a3", {"overall": 7}), "the scores of 'a3' are damaged"),
+        (lambda p: p.test(", tolerance=5"), "tolerance: must be less than or equal to 1, not 5"),
     ],
 )
 def test_what_cannot_be_compared_is_an_error(project: Project, change: Any, said: str) -> None:
