@@ -339,25 +339,30 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write(f"usage: python {sys.argv[0]} data.jsonl\n")
         return 2
+    try:
+        with open(arguments[0], "rb") as file:
+            lines = file.readlines()
+    except OSError as error:
+        sys.stderr.write(f"{arguments[0]}: {error.strerror}\n")
+        return 2
     failed = 0
-    with open(arguments[0], "rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
-                if row["output"] is None:
-                    raise ValueError("there is no output")
-                found = judge(output=str(row["output"]), **texts)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
-                return 2
-            except JudgeError as error:
-                sys.stderr.write(f"{arguments[0]}, line {number}: {error}\n")
-                failed = 1
-            else:
-                sys.stdout.write(json.dumps({"id": row.get("id", str(number)), **found}, ensure_ascii=False) + "\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            texts = {name: str(row.get(name) or "") for name in ("input", "context", "reference")}
+            if row["output"] is None:
+                raise ValueError("there is no output")
+            found = judge(output=str(row["output"]), **texts)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
+            return 2
+        except JudgeError as error:
+            sys.stderr.write(f"{arguments[0]}, line {number}: {error}\n")
+            failed = 1
+        else:
+            sys.stdout.write(json.dumps({"id": row.get("id", str(number)), **found}, ensure_ascii=False) + "\n")
     return failed
 
 

@@ -59,6 +59,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     notices = [] if kept.model.startswith("openai/") else [_served(kept)]
     if to == "openai-grader":
         return _grader(kept, notices)
+    if kept.threshold is None and to in THRESHOLDS:
+        notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
     text = before.replace("JUDGE: dict[str, Any] = {}", written) + ADAPTERS[to] + "\n\nif __name__" + main
@@ -208,6 +210,12 @@ USES = {
     "input, and context or reference where the prompt shows them.",
 }
 
+THRESHOLDS = {
+    "promptfoo": "config: {threshold: 0.5} beside type and value",
+    "deepeval": "AskanceJudge(threshold=0.5)",
+}
+"""How a threshold is given to a tool that needs one."""
+
 ADAPTERS = {
     "python": "",
     "promptfoo": '''
@@ -221,12 +229,11 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
     config, given = context.get("config") or {}, context.get("vars") or {}
     texts = {name: given.get(config.get(name, name)) or "" for name in ("input", "context", "reference")}
     texts["input"] = texts["input"] or context.get("prompt") or ""
-    found = judge_of_values(output=output, **texts)
-    passed, threshold = found["passed"], config.get("threshold")
-    if threshold is not None:
-        passed = found["score"] >= float(threshold)
-    elif passed is None:
+    threshold = config.get("threshold")
+    if threshold is None and JUDGE["threshold"] is None:
         raise JudgeError("This judge has no threshold; give the assertion one, e.g. config: {threshold: 0.5}.")
+    found = judge_of_values(output=output, **texts)
+    passed = found["passed"] if threshold is None else found["score"] >= float(threshold)
     parts = [
         {"pass": each["for_the_output"], "score": float(each["for_the_output"]), "reason": each["text"]}
         for each in found["verdicts"]

@@ -346,6 +346,18 @@ def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -
             [sys.executable, "-I", "judge.py", "data.jsonl"], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == 2 and "data.jsonl, line 1" in done.stderr
+    (tmp_path / "data.jsonl").unlink()
+    done = subprocess.run(
+        [sys.executable, "-I", "judge.py", "data.jsonl"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr == "data.jsonl: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("to", "how"), [("promptfoo", "config: {threshold: 0.5}"), ("deepeval", "(threshold=0.5)")])
+def test_a_tool_that_needs_a_threshold_is_said_to_need_one(to: str, how: str) -> None:
+    (notice,) = export_judge(kept(), to).notices
+    assert "no threshold" in notice and how in notice
+    assert export_judge(kept(threshold=0.5), to).notices == ()
 
 
 # --- in the tools themselves ---------------------------------------------------------------------------------------
@@ -353,7 +365,7 @@ def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -
 
 def test_promptfoo_s_result_says_what_the_judge_says(serve: Any) -> None:
     judge = kept(threshold=0.5)
-    serve(with_logprobs)
+    server = serve(with_logprobs)
     module = as_module(judge, "promptfoo")
     context = {"vars": {"question": "Who wrote it?", "context": ROWS[0]["context"]}, "config": {"input": "question"}}
     found, said = module.get_assert(ROWS[0]["output"], context), module.judge(**texts(ROWS[0]))
@@ -367,8 +379,10 @@ def test_promptfoo_s_result_says_what_the_judge_says(serve: Any) -> None:
     )
     with pytest.raises(module.JudgeError, match="no output"):
         module.get_assert(None, context)
+    bought = len(server.bodies)
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "promptfoo").get_assert("x", {"prompt": "Say x.", "vars": {}})
+    assert len(server.bodies) == bought, "verdicts are bought that nothing can be said from"
 
 
 @pytest.mark.skipif(
