@@ -5,7 +5,8 @@ decoder holds have a few channels that are much larger than the rest, which 8 bi
 turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it (QuaRot, Ashkboos et al.
 2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in blocks of 128. The norms' own weights
 are multiplied in, too. What the first token of every prompt leaves is far larger than all else, and all others look at it: it is
-computed once and for all in single precision (IntactKV, Liu et al. 2024, arXiv 2403.01241, section 3).
+computed once and for all in single precision (IntactKV, Liu et al. 2024, arXiv 2403.01241, section 3). What rounding its weights takes
+from a product on average is given back to it (bias correction, Nagel et al. 2019, arXiv 1906.04721, section 4.2).
 
 Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16 bits: the scale is
 the finest by which no two of the same sign go beyond that.
@@ -24,7 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...prompts.errors import import_optional
 from .onnx_graph import WEIGHTS, Graph, eight_bits
-from .single_precision import PROMPTS, Sample
+from .single_precision import PROMPTS, Sample, through_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -273,7 +274,7 @@ class _Layers:
         )
         inputs = sample.normed()
         ways = zip((q, k, v), (bias_q, bias_k, bias_v), strict=True)
-        queries, keys, values = (np.asarray((inputs * norm) @ each.T + bias, np.float32) for each, bias in ways)
+        queries, keys, values = (np.asarray(inputs * norm @ each.T + bias, np.float32) for each, bias in ways)
         seen_there = sample.attended(queries, keys, values)
         first = keys[0], self._by_head(values[:1])[0]  # at place 0, which turns nothing
         self.of_first.append([each.reshape(shape.kv_heads, -1) for each in first])
@@ -319,8 +320,7 @@ class _Layers:
         norm = self._file.tensor(f"{block}norm.weight")
         gate, up, down = (self._file.tensor(f"{block}{each}.weight") for each in ("gate", "up", "down"))
         inputs = sample.normed()
-        opened = (inputs * norm) @ gate.T
-        gated_there = opened / (1 + np.exp(-opened)) * ((inputs * norm) @ up.T)
+        gated_there = through_gate(inputs * norm, gate, up)
         sample.held += gated_there @ down.T
 
         rows, step = graph.quantised(x)
