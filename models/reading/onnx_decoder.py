@@ -25,7 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...prompts.errors import import_optional
 from .onnx_graph import WEIGHTS, Graph, eight_bits
-from .single_precision import PROMPTS, Sample, through_gate
+from .single_precision import PROMPTS, Attention, Gated, SamplePrompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,8 +93,8 @@ class Shape:
         return ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(self.template)
 
 
-class _File:
-    """What is in a GGUF file."""
+class GgufFile:
+    """What is in a GGUF file of a decoder."""
 
     def __init__(self, path: Path) -> None:
         gguf = import_optional("gguf", "onnx", "gguf")
@@ -121,41 +121,54 @@ class _File:
         """Rows of a tensor."""
         return len(self._tensors[name].data)
 
+    def shape(self, longest: int) -> Shape:
+        """The shape of the decoder, for prompts of ``longest`` tokens at most.
 
-def shape_of(file: _File, longest: int) -> Shape:
-    """The shape of the decoder in a file.
+        Raises:
+            CannotReadError: It is of a kind that is not read here.
+        """
+        kind = self.value("general.architecture")
+        if kind not in ("qwen2", "llama"):
+            raise CannotReadError(f"a model of the kind {kind}")
+        if (words := self.value("tokenizer.ggml.pre")) not in ("qwen2", "smollm"):
+            raise CannotReadError(f"a vocabulary of the kind {words}")
+        if self.has("rope_freqs.weight") or self.value(f"{kind}.rope.scaling.type", "none") != "none":
+            raise CannotReadError("places that are scaled")
+        template = self.value("tokenizer.chat_template")
+        if not template:
+            raise CannotReadError("no chat template")
+        heads, width = self.value(f"{kind}.attention.head_count"), self.value(f"{kind}.embedding_length")
+        tokens = self.value("tokenizer.ggml.tokens")
+        bos, eos = (tokens[self.value(f"tokenizer.ggml.{each}_token_id", 0)] for each in ("bos", "eos"))
+        return Shape(
+            layers=self.value(f"{kind}.block_count"),
+            heads=heads,
+            kv_heads=self.value(f"{kind}.attention.head_count_kv", heads),
+            head=self.value(f"{kind}.attention.key_length", width // heads),
+            width=width,
+            epsilon=float(self.value(f"{kind}.attention.layer_norm_rms_epsilon")),
+            rope_base=float(self.value(f"{kind}.rope.freq_base", 10000.0)),
+            interleaved=kind == "llama",
+            template=template,
+            bos=bos,
+            eos=eos,
+            longest=longest,
+            first=-1,
+        )
 
-    Raises:
-        CannotReadError: It is of a kind that is not read here.
-    """
-    kind = file.value("general.architecture")
-    if kind not in ("qwen2", "llama"):
-        raise CannotReadError(f"a model of the kind {kind}")
-    if (words := file.value("tokenizer.ggml.pre")) not in ("qwen2", "smollm"):
-        raise CannotReadError(f"a vocabulary of the kind {words}")
-    if file.has("rope_freqs.weight") or file.value(f"{kind}.rope.scaling.type", "none") != "none":
-        raise CannotReadError("places that are scaled")
-    template = file.value("tokenizer.chat_template")
-    if not template:
-        raise CannotReadError("no chat template")
-    heads, width = file.value(f"{kind}.attention.head_count"), file.value(f"{kind}.embedding_length")
-    tokens = file.value("tokenizer.ggml.tokens")
-    bos, eos = (tokens[file.value(f"tokenizer.ggml.{each}_token_id", 0)] for each in ("bos", "eos"))
-    return Shape(
-        layers=file.value(f"{kind}.block_count"),
-        heads=heads,
-        kv_heads=file.value(f"{kind}.attention.head_count_kv", heads),
-        head=file.value(f"{kind}.attention.key_length", width // heads),
-        width=width,
-        epsilon=float(file.value(f"{kind}.attention.layer_norm_rms_epsilon")),
-        rope_base=float(file.value(f"{kind}.rope.freq_base", 10000.0)),
-        interleaved=kind == "llama",
-        template=template,
-        bos=bos,
-        eos=eos,
-        longest=longest,
-        first=-1,
-    )
+    def attention(self, layer: int) -> Attention:
+        """What a layer's attention has."""
+        block = f"blk.{layer}.attn_"
+        norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
+        bias_q, bias_k, bias_v = (
+            self.tensor(name) if self.has(name := f"{block}{each}.bias") else np.zeros(len(of), np.float32)
+            for each, of in zip("qkv", (q, k, v), strict=True)
+        )
+        return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
+
+    def gated(self, layer: int) -> Gated:
+        """What a layer's gated part has."""
+        return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 
 def convert(path: Path, folder: Path, longest: int) -> None:
@@ -164,8 +177,8 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     Raises:
         CannotReadError: It is of a kind that is not read here. MissingExtraError: A package is not installed.
     """
-    file = _File(path)
-    shape = shape_of(file, longest)
+    file = GgufFile(path)
+    shape = file.shape(longest)
     tokenizer = _write_tokenizer(file, folder / TOKENIZER)
     prompts = [tokenizer.encode(shape.text([("user", each)]), add_special_tokens=False).ids for each in PROMPTS]
     shape = replace(shape, first=prompts[0][0])
@@ -176,7 +189,7 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     for rows in _slices(len(embeddings)):
         embeddings[rows] = turn(file.tensor("token_embd.weight", rows))
     embeddings.flush()
-    sample = Sample(shape, prompts, lambda token: file.tensor("token_embd.weight", slice(token, token + 1)))
+    sample = SamplePrompts(shape, prompts, lambda token: file.tensor("token_embd.weight", slice(token, token + 1)))
     with (folder / WEIGHTS).open("wb") as weights:
         graph = Graph(weights)
         x = graph.given("embedded", "FLOAT", ["tokens", shape.width])
@@ -193,7 +206,7 @@ def convert(path: Path, folder: Path, longest: int) -> None:
     (folder / ABOUT).write_text(json.dumps(asdict(shape), ensure_ascii=False), encoding="utf-8")
 
 
-def _write_tokenizer(file: _File, path: Path) -> Any:
+def _write_tokenizer(file: GgufFile, path: Path) -> Any:
     tokenizers = import_optional("tokenizers", "onnx", "tokenizers")
     tokens, merges = (file.value(f"tokenizer.ggml.{each}") for each in ("tokens", "merges"))
     numbers = {text: number for number, text in enumerate(tokens)}
@@ -254,7 +267,7 @@ class _Layers:
     """
 
     def __init__(
-        self, graph: Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats], sample: Sample
+        self, graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], sample: SamplePrompts
     ) -> None:
         self._graph, self._file, self._shape, self._sample = graph, file, shape, sample
         self._turn, self._turn_head = turn, _rotation(shape.head)
@@ -266,24 +279,19 @@ class _Layers:
 
     def attention(self, layer: int, x: str, last: bool) -> str:
         """What is held after the attention: of all tokens, or of the ``last`` alone."""
-        graph, shape, sample, block = self._graph, self._shape, self._sample, f"blk.{layer}.attn_"
-        norm = self._file.tensor(f"{block}norm.weight")
-        q, k, v = (self._file.tensor(f"{block}{each}.weight") for each in "qkv")
-        bias_q, bias_k, bias_v = (
-            self._bias(f"{block}{each}.bias", len(rows)) for each, rows in zip("qkv", (q, k, v), strict=True)
-        )
+        graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.attention(layer)
         inputs = sample.normed()
-        ways = zip((q, k, v), (bias_q, bias_k, bias_v), strict=True)
-        queries, keys, values = (np.asarray(inputs * norm @ each.T + bias, np.float32) for each, bias in ways)
-        seen_there = sample.attended(queries, keys, values)
+        keys, values, seen_there = sample.attend(has)
         first = keys[0], self._by_head(values[:1])[0]  # at place 0, which turns nothing
         self.of_first.append([each.reshape(shape.kv_heads, -1) for each in first])
 
         rows, step = graph.quantised(x)
         over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
-        weights = self._turn(np.concatenate([q * norm, k * norm, _columns(self._by_head, v * norm)]))
+        weights = self._turn(
+            np.concatenate([has.q * has.norm, has.k * has.norm, _columns(self._by_head, has.v * has.norm)])
+        )
         asked, lost = self._product(rows, weights, self._turn(sample.mean(inputs)))
-        biases = np.concatenate([bias_q, bias_k, self._by_head(bias_v[None])[0]])
+        biases = np.concatenate([has.bias_q, has.bias_k, self._by_head(has.bias_v[None])[0]])
         asked = graph.op("Add", graph.in_units(asked, step, over_norm), graph.constant(biases + lost))
         threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
         seen = graph.op(
@@ -307,32 +315,27 @@ class _Layers:
         seen = graph.op("Reshape", seen, graph.constant(np.array([-1, shape.heads * shape.head], np.int64)))
         if last:  # of the others only keys and values are needed
             seen, x = (graph.op("Gather", each, graph.last, axis=0) for each in (seen, x))
-        out = self._file.tensor(f"{block}output.weight")
-        sample.held += seen_there @ out.T
         rows, step = graph.quantised(seen)
-        weights = _columns(self._turn, self._by_head(out))
+        weights = _columns(self._turn, self._by_head(has.out))
         product, lost = self._product(rows, weights, self._by_head(sample.mean(seen_there)))
         return graph.op("Sum", x, graph.in_units(product, step), graph.constant(lost))
 
     def gated(self, layer: int, x: str) -> str:
         """What is held after the gate."""
-        graph, shape, sample, block = self._graph, self._shape, self._sample, f"blk.{layer}.ffn_"
-        norm = self._file.tensor(f"{block}norm.weight")
-        gate, up, down = (self._file.tensor(f"{block}{each}.weight") for each in ("gate", "up", "down"))
+        graph, shape, sample, has = self._graph, self._shape, self._sample, self._file.gated(layer)
         inputs = sample.normed()
-        gated_there = through_gate(inputs * norm, gate, up)
-        sample.held += gated_there @ down.T
+        gated_there = sample.pass_gate(has)
 
         rows, step = graph.quantised(x)
         over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
         mean = self._turn(sample.mean(inputs))
-        products = [self._product(rows, self._turn(each * norm), mean) for each in (gate, up)]
+        products = [self._product(rows, self._turn(each * has.norm), mean) for each in (has.gate, has.up)]
         gates, ups = (
             graph.op("Add", graph.in_units(product, step, over_norm), graph.constant(lost))
             for product, lost in products
         )
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
-        hadamard = _hadamard(down.shape[1], GATED)
+        hadamard = _hadamard(has.down.shape[1], GATED)
 
         def in_blocks(rows: Floats) -> Floats:
             turned: Floats = (rows.reshape(-1, len(hadamard)) @ hadamard).reshape(rows.shape)
@@ -340,14 +343,11 @@ class _Layers:
 
         parts = graph.op("Reshape", gated, graph.constant(np.array([-1, len(hadamard)], np.int64)))
         parts = graph.op("MatMul", parts, graph.constant(hadamard))
-        gated = graph.op("Reshape", parts, graph.constant(np.array([-1, down.shape[1]], np.int64)))
+        gated = graph.op("Reshape", parts, graph.constant(np.array([-1, has.down.shape[1]], np.int64)))
         rows, gated_step = graph.quantised(gated)
-        weights = in_blocks(_columns(self._turn, down))
+        weights = in_blocks(_columns(self._turn, has.down))
         product, lost = self._product(rows, weights, in_blocks(sample.mean(gated_there)))
         return graph.op("Sum", x, graph.in_units(product, gated_step), graph.constant(lost))
-
-    def _bias(self, name: str, count: int) -> Floats:
-        return self._file.tensor(name) if self._file.has(name) else np.zeros(count, np.float32)
 
     def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
         """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1, inputs)."""
@@ -375,7 +375,7 @@ def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
     return np.ascontiguousarray(turn(np.ascontiguousarray(matrix.T)).T)
 
 
-def _head(graph: Graph, file: _File, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
+def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
     """What the decoder holds of a token to logits. The weights are in two parts, as their differences are what counts."""
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)

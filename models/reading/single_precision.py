@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,31 @@ PROMPTS = (
 """What verdicts are asked of, in short: made up for this."""
 
 
-class Sample:
+@dataclass(frozen=True)
+class Attention:
+    """The weights (outputs, inputs) and biases of a layer's attention."""
+
+    norm: Floats
+    q: Floats
+    k: Floats
+    v: Floats
+    bias_q: Floats
+    bias_k: Floats
+    bias_v: Floats
+    out: Floats
+
+
+@dataclass(frozen=True)
+class Gated:
+    """The weights (outputs, inputs) of a layer's gated part."""
+
+    norm: Floats
+    gate: Floats
+    up: Floats
+    down: Floats
+
+
+class SamplePrompts:
     """Prompts of tokens, and what a decoder holds of them, shape (tokens of all, width)."""
 
     def __init__(self, shape: Shape, prompts: Sequence[Sequence[int]], embedded: Callable[[int], Floats]) -> None:
@@ -52,13 +77,30 @@ class Sample:
         )
         return normed
 
+    def attend(self, layer: Attention) -> tuple[Floats, Floats, Floats]:
+        """Go through a layer's attention; keys and values there, not yet turned by their places, and what each token sees."""
+        rows = self.normed() * layer.norm
+        keys, values = np.add(rows @ layer.k.T, layer.bias_k), np.add(rows @ layer.v.T, layer.bias_v)
+        seen = self._seen(np.add(rows @ layer.q.T, layer.bias_q), keys, values)
+        self.held += seen @ layer.out.T
+        return keys, values, seen
+
+    def pass_gate(self, layer: Gated) -> Floats:
+        """Go through a layer's gated part; what is behind the gate."""
+        rows = self.normed() * layer.norm
+        gates = rows @ layer.gate.T
+        with np.errstate(over="ignore"):  # far below 0 SiLU is 0
+            passed: Floats = gates / (1 + np.exp(-gates)) * (rows @ layer.up.T)
+        self.held += passed @ layer.down.T
+        return passed
+
     def mean(self, rows: Floats) -> Floats:
         """The mean of the tokens' rows, shape (1, width); without the first of each prompt, which is like no other."""
         others = np.delete(rows, self._starts, axis=0)
         mean: Floats = others.mean(axis=0, keepdims=True)
         return mean
 
-    def attended(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
+    def _seen(self, queries: Floats, keys: Floats, values: Floats) -> Floats:
         """What each token sees of those up to it; shape as that of the queries."""
         shape = self._shape
         seen = np.empty_like(queries)
@@ -85,11 +127,3 @@ class Sample:
         both = one * cos - other * sin, other * cos + one * sin
         turned: Floats = np.stack(both, axis=-1 if self._shape.interleaved else -2).reshape(rows.shape)
         return turned
-
-
-def through_gate(rows: Floats, gate: Floats, up: Floats) -> Floats:
-    """What comes of rows behind the gate, which SiLU opens."""
-    gates = rows @ gate.T
-    with np.errstate(over="ignore"):  # far below 0 it is 0
-        passed: Floats = gates / (1 + np.exp(-gates)) * (rows @ up.T)
-    return passed

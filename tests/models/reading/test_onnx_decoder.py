@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance.experiments.measured.beside_single_precision import SinglePrecision
 from askance.models.reading import onnx_decoder, onnx_reader
 from askance.models.reading.onnx_graph import eight_bits
 from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
 from askance.models.reading.reading_model import Reader
-from askance.models.reading.single_precision import PROMPTS, Sample
+from askance.models.reading.single_precision import PROMPTS, SamplePrompts
 from askance.prompts.errors import InputError
 
 gguf = pytest.importorskip("gguf", reason="needs gguf: askance[onnx]")
@@ -146,6 +147,7 @@ def test_it_answers_as_the_decoder_in_double_precision(tmp_path: Path, kind: str
         assert np.corrcoef(found, wanted)[0, 1] > 0.995
         np.testing.assert_array_equal(reader.next_token(tokens, [7, 12]), reader.next_token(tokens, [7, 12]))  # kept
         assert np.corrcoef(reader.next_token(tokens, [7, 12]), wanted)[0, 1] > 0.995
+        np.testing.assert_allclose(SinglePrecision(path, reader).next_token(tokens, []), wanted, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "llama"])
@@ -153,13 +155,13 @@ def test_what_the_sample_holds_is_what_the_decoder_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     made = make_file(tmp_path / "m.gguf", kind)
-    kept: list[Sample] = []
+    kept: list[SamplePrompts] = []
 
-    def keeping(*arguments: Any) -> Sample:
-        kept.append(Sample(*arguments))
+    def keeping(*arguments: Any) -> SamplePrompts:
+        kept.append(SamplePrompts(*arguments))
         return kept[0]
 
-    monkeypatch.setattr(onnx_decoder, "Sample", keeping)
+    monkeypatch.setattr(onnx_decoder, "SamplePrompts", keeping)
     reader = reader_of(tmp_path / "m.gguf")
     prompts = [reader.tokens([("user", each)], None)[0] for each in PROMPTS]
     wanted = [held_in_double_precision(made, each, kind == "llama") for each in prompts]
@@ -175,7 +177,7 @@ def test_what_rounding_the_weights_takes_on_average_is_given_back(
 ) -> None:
     made = make_file(tmp_path / "m.gguf", kind, seed=1)
     given_back = mean_error(reader_of(tmp_path / "m.gguf"), made, kind)
-    monkeypatch.setattr(Sample, "mean", lambda _, rows: np.zeros((1, rows.shape[1]), np.float32))
+    monkeypatch.setattr(SamplePrompts, "mean", lambda _, rows: np.zeros((1, rows.shape[1]), np.float32))
     (tmp_path / "m.gguf").rename(tmp_path / "other.gguf")
     assert given_back < 0.95 * mean_error(reader_of(tmp_path / "other.gguf"), made, kind)
 
