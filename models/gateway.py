@@ -99,6 +99,8 @@ class _Line:
     heard: float = 0.0
     """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
     failed_in_a_row: int = 0
+    in_batches: Container[str] = ()
+    """Keys, in hex, of its requests that are in a batch which this process does not wait for."""
 
 
 class Gateway:
@@ -132,6 +134,8 @@ class Gateway:
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
         """Called with what somebody should know about the answers."""
+        self.in_batches: Callable[[str], Container[str]] | None = None
+        """Keys, in hex, of what is in open batches of the model with an identity; None where they are waited for."""
         self._retry = retry or RetryPolicy()
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
@@ -313,6 +317,14 @@ class Gateway:
         line = self._lines.get(model.identity)
         if line is None:
             line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
+            line.in_batches = self.in_batches(model.identity) if self.in_batches else ()
+        if request.key.hex() in line.in_batches:
+            line.in_batches = ()
+            if self.on_notice:
+                self.on_notice(
+                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The same command with "
+                    "--engine batch waits for the batch instead."
+                )
         if not line.under_way:
             line.heard = monotonic()
         line.under_way += 1

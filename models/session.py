@@ -7,13 +7,15 @@ gateway on a loop in a thread of its own, so that many threads share one gateway
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Container, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from ..prompts.errors import InputError
+from .batches.records import BatchJournal
 from .budget import Budget, count
 from .direct import check_address
 from .event_loops import BackgroundLoop
@@ -131,6 +133,8 @@ async def session(
             brought=brought,
         )
         gateway.on_wait, gateway.on_notice = waits, say
+        if options.engine != "batch":
+            gateway.in_batches = _in_open_batches
         try:
             yield models, gateway
         finally:
@@ -160,3 +164,9 @@ def background_session(
         cancel = False
     finally:
         loop.close(last, cancel=cancel)
+
+
+def _in_open_batches(identity: str) -> Container[str]:
+    with suppress(InputError):  # a damaged record is said where it is needed
+        return {key for record in BatchJournal(identity).read() for key in record.requests}
+    return ()

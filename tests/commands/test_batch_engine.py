@@ -202,10 +202,14 @@ def test_an_interrupt_says_what_goes_on(askance_command: Any, data: Path) -> Non
         stopped = askance_command.finish(started[0])
         assert stopped.returncode == 130
         assert "The batch batch_1 (29 requests) goes on at the endpoint" in stopped.stderr
+        directly = askance_command(*batch[:-2], "--no-cache")
+        assert directly.returncode == 0
+        assert directly.stderr.count("openai/m: some of what is asked is in a batch that is open") == 1
         server.looks = 0
         second = askance_command(*batch)
         assert second.returncode == 0 and "Going on with the batch of" in second.stderr
         assert len(server.batches) == 1
+        assert "batch" not in askance_command(*batch[:-2], "--no-cache").stderr
 
 
 def test_bad_input_is_refused_before_anything_is_sent(cli: Callable[..., Any], data: Path) -> None:
