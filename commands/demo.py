@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from importlib.resources import as_file, files
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -32,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "migrate": {"update": "edits", "limit": 48, "max_iterations": 1, "max_notes": 4, "split": (0.34, 0.33, 0.33)},
 }
 """Less than the defaults, so that two cores are done in some minutes."""
-READERS = {"openvino": openvino_reader, "onnx": onnx_reader}
+READERS: dict[str, ModuleType] = {"openvino": openvino_reader, "onnx": onnx_reader}
 """What may read faster than llama.cpp, the fastest first."""
 
 
@@ -63,17 +64,15 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
     wanted = resolve(name)
     if not isinstance(wanted, RegisteredModel):
         raise InputError("The demo runs on a registered model; see: askance models")
-    provider = provider or next((each for each, reader in READERS.items() if reader.reads_faster_here()), "local")
     began = time.monotonic()
     path = fetch(wanted)
     fetched = time.monotonic() - began
     directory = run or {"align": "demo-run", "migrate": "demo-migrate"}[what]
     with as_file(files("askance.prompts") / "demo" / what) as folder, showing(not quiet) as watcher:
+        watcher.phase("making the model ready for this processor (the first time)")
+        provider = made_ready(provider, wanted, path)
         job, said = _job(what, folder, f"{provider}/{wanted.name}")
         watcher.say(said)
-        if provider in READERS:
-            watcher.phase("making the model ready for this processor (the first time)")
-            READERS[provider].made_ready(f"{provider}/{wanted.name}", path, wanted.sha256)
         done = run_and_report(job, directory, watcher)
         took = watcher.took()
     finish(done, as_json=False)
@@ -81,6 +80,24 @@ def command(what: str, model: str, run: str | None, quiet: bool) -> None:
     for text, seconds in [("fetching the model", fetched), *took.items()]:
         echo(f"  {seconds:6.1f} s  {text}")
     echo(f"\nThe report: {directory}/report.html    Again, without a call: the same command.")
+
+
+def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
+    """Make a model's file ready for what reads it: the ``provider``, or where that is "" the fastest here that can. What does.
+
+    Raises:
+        InputError: The provider cannot.
+    """
+    for each in [provider] if provider else [name for name, reader in READERS.items() if reader.reads_faster_here()]:
+        try:
+            if each in READERS:
+                READERS[each].made_ready(f"{each}/{model.name}", path, model.sha256)
+        except InputError:
+            if provider:
+                raise
+        else:
+            return each
+    return "local"
 
 
 def _job(what: str, folder: Path, model: str) -> tuple[Job, str]:

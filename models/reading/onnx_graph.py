@@ -115,7 +115,6 @@ class Graph:
 
 def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
     """Weights (outputs, inputs) in steps of each output, and these steps."""
-    pairs = weights.reshape(len(weights), -1, 2)
-    together = [np.maximum(each, 0).sum(axis=2).max(axis=1) for each in (pairs, -pairs)]  # alone is not more
-    steps = np.maximum(np.maximum(*together), np.float32(1e-12)) / np.float32(LARGEST)
+    alone, together = (np.abs(each).max(axis=1) for each in (weights, weights[:, ::2] + weights[:, 1::2]))
+    steps = np.maximum(np.maximum(alone, together), np.float32(1e-12)) / np.float32(LARGEST)
     return np.rint(weights / steps[:, None]).astype(np.int8), steps
