@@ -24,7 +24,7 @@ import numpy as np
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...prompts.errors import import_optional
-from .onnx_graph import WEIGHTS, Graph, eight_bits
+from .onnx_graph import WEIGHTS, Graph, eight_bits, for_constant
 from .single_precision import PROMPTS, Attention, Gated, SamplePrompts
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class _Layers:
         self.of_first.append([each.reshape(shape.kv_heads, -1) for each in first])
 
         rows, step = graph.quantised(x)
-        over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
+        over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
         weights = self._turn(
             np.concatenate([has.q * has.norm, has.k * has.norm, _columns(self._by_head, has.v * has.norm)])
         )
@@ -326,14 +326,14 @@ class _Layers:
         inputs = sample.normed()
         gated_there = sample.pass_gate(has)
 
-        rows, step = graph.quantised(x)
-        over_norm = graph.one_over_norm(x, shape.width, shape.epsilon)
+        norm = graph.norm(x, shape.width, shape.epsilon)
+        over_norm = graph.op("Reciprocal", norm)
+        rows, step = graph.quantised(graph.with_constant(x, norm))
         mean = self._turn(sample.mean(inputs))
-        products = [self._product(rows, self._turn(each * has.norm), mean) for each in (has.gate, has.up)]
         gates, ups = (
-            graph.op("Add", graph.in_units(product, step, over_norm), graph.constant(lost))
-            for product, lost in products
+            self._product_with_constant(rows, self._turn(each * has.norm), mean) for each in (has.gate, has.up)
         )
+        gates = graph.in_units(gates, step, over_norm)  # ups stay in units of the row, whose size goes by below
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
         hadamard = _hadamard(has.down.shape[1], GATED)
 
@@ -347,13 +347,18 @@ class _Layers:
         rows, gated_step = graph.quantised(gated)
         weights = in_blocks(_columns(self._turn, has.down))
         product, lost = self._product(rows, weights, in_blocks(sample.mean(gated_there)))
-        return graph.op("Sum", x, graph.in_units(product, gated_step), graph.constant(lost))
+        return graph.op("Sum", x, graph.in_units(product, gated_step, step, over_norm), graph.constant(lost))
 
     def _product(self, rows: str, weights: Floats, mean: Floats) -> tuple[str, Floats]:
         """A product in steps of the row, and what rounding takes from each output where the inputs are ``mean`` (1, inputs)."""
         whole, steps = eight_bits(weights)
-        lost: Floats = (weights - whole * steps[:, None]) @ mean[0]
-        return self._graph.product(rows, whole, steps), lost
+        return self._graph.product(rows, whole, steps), _lost(weights, whole, steps, mean)
+
+    def _product_with_constant(self, rows: str, weights: Floats, mean: Floats) -> str:
+        """A product in steps of the row, which has constant channels, with what rounding takes: a sum less of so many numbers."""
+        whole, steps = eight_bits(weights)
+        constant = for_constant(_lost(weights, whole, steps, mean), steps)
+        return self._graph.product(rows, np.concatenate([whole, constant], axis=1), steps)
 
     def _by_head(self, rows: Floats) -> Floats:
         return self._turn_head(rows.reshape(-1, self._shape.head)).reshape(rows.shape)
@@ -368,6 +373,11 @@ class _Layers:
         for each in names:
             self._graph.result(each, "FLOAT", left)
         return names
+
+
+def _lost(weights: Floats, whole: NDArray[np.int8], steps: Floats, mean: Floats) -> Floats:
+    lost: Floats = (weights - whole * steps[:, None]) @ mean[0]
+    return lost
 
 
 def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
@@ -389,5 +399,6 @@ def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], F
     x = graph.given("held", "FLOAT", [1, shape.width])
     rows8, step = graph.quantised(x)
     both = graph.op("Add", graph.product(rows8, coarse, steps), graph.product(rows8, fine, steps / np.float32(PARTS)))
-    graph.op("Identity", graph.in_units(both, step, graph.one_over_norm(x, shape.width, shape.epsilon)), to=["logits"])
+    over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
+    graph.op("Identity", graph.in_units(both, step, over_norm), to=["logits"])
     graph.result("logits", "FLOAT", [1, count])

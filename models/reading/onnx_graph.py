@@ -20,6 +20,8 @@ WEIGHTS = "weights.data"
 """The file beside the graphs that holds their weights."""
 LARGEST = 127
 """Of a weight, and of two neighbours of one sign together, before rounding: 255 times 128 are 16 bits."""
+CONSTANT = 0.25
+"""Of a row's norm: so large that rounding it to the row's step is little, and so small that rounding its weights is."""
 
 
 class Graph:
@@ -91,11 +93,16 @@ class Graph:
         zeros = self.op("Expand", self.zero, self.op("Shape", step))
         return self.op("QuantizeLinear", x, step, zeros, axis=0), step
 
-    def one_over_norm(self, x: str, width: int, epsilon: float) -> str:
-        """1 / root mean square of each row, shape (rows,)."""
+    def norm(self, x: str, width: int, epsilon: float) -> str:
+        """Root mean square of each row, shape (rows,)."""
         squares = self.op("ReduceSumSquare", x, self.across, keepdims=0)
         mean = self.op("Mul", squares, self.constant(np.float32(1 / width)))
-        return self.op("Reciprocal", self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon)))))
+        return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
+
+    def with_constant(self, x: str, norm: str) -> str:
+        """Rows with two channels more, each a quarter of the row's norm: what is added to a product of rows of norm 1 is a weight of theirs."""
+        channel = self.op("Unsqueeze", self.op("Mul", norm, self.constant(np.float32(CONSTANT))), self.across)
+        return self.op("Concat", x, channel, channel, axis=1)
 
     def product(self, rows: str, weights: NDArray[np.int8], steps: Floats) -> str:
         """Quantised rows times weights (outputs, inputs) of so large a step for each output, in steps of the row."""
@@ -118,3 +125,9 @@ def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
     alone, together = (np.abs(each).max(axis=1) for each in (weights, weights[:, ::2] + weights[:, 1::2]))
     steps = np.maximum(np.maximum(alone, together), np.float32(1e-12)) / np.float32(LARGEST)
     return np.rint(weights / steps[:, None]).astype(np.int8), steps
+
+
+def for_constant(lost: Floats, steps: Floats) -> NDArray[np.int8]:
+    """Weights of the two constant channels that add ``lost`` (outputs,), in steps of each output; shape (outputs, 2)."""
+    both = np.clip(np.rint(lost / CONSTANT / steps), -LARGEST, LARGEST).astype(np.int8)
+    return np.stack([both // 2, both - both // 2], axis=1)
