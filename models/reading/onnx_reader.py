@@ -60,7 +60,7 @@ def load_onnx_reader(name: str, path: Path, sha256: str) -> Reader:
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some four minutes of one core, twice as large as the file).
+    """Where a GGUF file is in ONNX Runtime's form, which is made the first time (some two minutes of two cores, twice as large as the file).
 
     Raises:
         MissingExtraError: A package is not installed. InputError: It cannot read this kind of model.
