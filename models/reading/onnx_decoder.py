@@ -15,25 +15,20 @@ the finest by which no two of the same sign go beyond that.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ...prompts.errors import import_optional
 from .onnx_graph import WEIGHTS, Graph, eight_bits, for_constant
-from .single_precision import PROMPTS, Attention, Gated, SamplePrompts
+from .single_precision import PROMPTS, Attention, Gated, SamplePrompts, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from jinja2 import Template
     from numpy.typing import NDArray
-
-    from ..base import Message
 
     Floats = NDArray[np.float32]
 
@@ -60,37 +55,6 @@ _QWEN = (
 
 class CannotReadError(Exception):
     """A GGUF file is of a kind that is not read; the message says of which."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How large a decoder is, and what its words are framed by."""
-
-    layers: int
-    heads: int
-    kv_heads: int
-    head: int
-    """Numbers in one head's key."""
-    width: int
-    epsilon: float
-    rope_base: float
-    interleaved: bool
-    """Whether neighbours are turned together by their place, not halves."""
-    template: str
-    bos: str
-    eos: str
-    longest: int
-    first: int
-    """The token that every prompt begins with."""
-
-    def text(self, messages: Sequence[Message]) -> str:
-        """Messages in the model's form, up to where it answers."""
-        said = [{"role": role, "content": content} for role, content in messages]
-        return str(self._form.render(messages=said, add_generation_prompt=True, bos_token=self.bos, eos_token=self.eos))
-
-    @cached_property
-    def _form(self) -> Template:
-        return ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(self.template)
 
 
 class GgufFile:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError, MissingExtraError, import_optional
 from ..embedded import available_threads
 from ..files import cache_directory, made_whole
-from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, Shape, convert
+from .onnx_decoder import ABOUT, DECODER, EMBEDDINGS, FIRST, FORM, HEAD, TOKENIZER, CannotReadError, convert
 from .reading_model import BLOCK, CONTEXT, Block, KeptBlocks, Reader, normalised, parted
+from .single_precision import Shape
 
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing

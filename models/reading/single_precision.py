@@ -1,18 +1,21 @@
-"""A sample of prompts that goes through a decoder in single precision, a layer at a time."""
+"""A decoder's shape, and a sample of prompts that goes through it in single precision, a layer at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from jinja2 import Template
     from numpy.typing import NDArray
 
-    from .onnx_decoder import Shape
+    from ..base import Message
 
     Floats = NDArray[np.float32]
 
@@ -31,6 +34,37 @@ PROMPTS = (
     "and left gaps for those that had not been found yet.\n</text>\n\nAnswer with one word: yes or no.",
 )
 """What verdicts are asked of, in short: made up for this."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a decoder is, and what its words are framed by."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    """Numbers in one head's key."""
+    width: int
+    epsilon: float
+    rope_base: float
+    interleaved: bool
+    """Whether neighbours are turned together by their place, not halves."""
+    template: str
+    bos: str
+    eos: str
+    longest: int
+    first: int
+    """The token that every prompt begins with."""
+
+    def text(self, messages: Sequence[Message]) -> str:
+        """Messages in the model's form, up to where it answers."""
+        said = [{"role": role, "content": content} for role, content in messages]
+        return str(self._form.render(messages=said, add_generation_prompt=True, bos_token=self.bos, eos_token=self.eos))
+
+    @cached_property
+    def _form(self) -> Template:
+        return ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(self.template)
 
 
 @dataclass(frozen=True)
