@@ -96,7 +96,7 @@ def test_it_is_asked_as_a_judge_is_and_reads_the_prompt(trained: TrainResult, tm
 
 @pytest.mark.parametrize("weights", [(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 def test_each_loss_alone_learns_by_lora(tiny_causal: Path, tmp_path: Path, weights: Any) -> None:
-    examples = made(80, to_a_document=2)
+    examples = made(80, to_a_document=4)
     found = train(
         examples, output=tmp_path / "s", base=str(tiny_causal), **SMALL | {"loss_weights": weights, "epochs": 2}
     )
