@@ -305,3 +305,15 @@ def test_the_navigation_has_every_page_once():
 def test_the_readme_names_every_command():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [name for name, _ in command_paths() if f"`{name}`" not in text] == []
+
+
+def test_the_page_names_the_version_of_promptfoo() -> None:
+    pinned = re.search(r"^PROMPTFOO := promptfoo@(\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned and f"| promptfoo {pinned[1]} (" in (ROOT / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("package", ["inspect-ai", "deepeval", "mlflow-skinny"])
+def test_the_page_names_the_versions_that_the_exports_are_tested_in(package: str) -> None:
+    pins = (ROOT / "constraints-bridges.txt").read_text(encoding="utf-8").splitlines()
+    (version,) = (each.partition("==")[2] for each in pins if each.startswith(f"{package}=="))
+    assert f"| {package} {version} |" in (ROOT / "docs/how-to/other-tools.md").read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import load_examples
 from ..command_line import RESULTS, machine, says_errors, write_result
-from .readers import Place, alike
+from .readers import Place, alike, log_odds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +76,7 @@ class SinglePrecision:
         return self._like.text(token)
 
 
-def log_odds(data: Path, limit: int, model: str | Model) -> dict[Place, float]:
+def judged_by(data: Path, limit: int, model: str | Model) -> dict[Place, float]:
     """Log-odds of yes by a model."""
     checklist = Checklist(
         questions=tuple(Question(id=f"q{place}", text=text, sees="output") for place, text in enumerate(QUESTIONS))
@@ -92,11 +91,7 @@ def log_odds(data: Path, limit: int, model: str | Model) -> dict[Place, float]:
         no_cache=True,
         progress=False,
     )
-    return {
-        (each.example, each.question): log(each.p_yes / (1 - each.p_yes))
-        for each in judged.verdicts
-        if each.p_yes is not None and 0 < each.p_yes < 1
-    }
+    return log_odds(judged.verdicts)
 
 
 async def in_single_precision(registered: RegisteredModel, data: Path, limit: int) -> dict[Place, float]:
@@ -108,7 +103,7 @@ async def in_single_precision(registered: RegisteredModel, data: Path, limit: in
         model = ReadingModel(
             "exact/m", f"single-precision:{registered.sha256}", writer, partial(SinglePrecision, path, like)
         )
-        return await asyncio.to_thread(log_odds, data, limit, model)
+        return await asyncio.to_thread(judged_by, data, limit, model)
 
 
 @says_errors
@@ -126,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exact = asyncio.run(in_single_precision(registered, DATA, given.limit))
     rows: list[dict[str, Any]] = []
     for reader in given.readers.split(","):
-        found = log_odds(DATA, given.limit, f"{reader}/{given.model}")
+        found = judged_by(DATA, given.limit, f"{reader}/{given.model}")
         places = [each for each in found if each in exact]
         correlation = float(np.corrcoef([found[each] for each in places], [exact[each] for each in places])[0, 1])
         rows.append({"reader": reader, **alike(found, exact), "correlation": correlation})

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -23,7 +23,7 @@ from typing import Any
 from ...models.embedded import available_threads
 from ...prompts.checklist import dump_checklist
 from ...prompts.errors import AskanceError, InputError
-from ...prompts.verdicts import read_verdicts
+from ...prompts.verdicts import Verdict, read_verdicts
 from ...stats.correlation import spearman
 from ..command_line import RESULTS, machine, says_errors, write_result
 from .embedded_speed import ASKED, QUESTIONS, asked_questions
@@ -57,11 +57,16 @@ def evaluated(packages: Path, data: Path, checklist: Path, model: str, limit: in
         took = time.monotonic() - began
         if done.returncode:
             raise AskanceError(f"{model}: {done.stderr.strip()[-500:]}")
-        return took, {
-            (each.example, each.question): log(each.p_yes / (1 - each.p_yes))
-            for each in read_verdicts(output)
-            if each.p_yes is not None and 0 < each.p_yes < 1
-        }
+        return took, log_odds(read_verdicts(output))
+
+
+def log_odds(verdicts: Iterable[Verdict]) -> dict[Place, float]:
+    """Log-odds of yes, where both answers have some probability."""
+    return {
+        (each.example, each.question): log(each.p_yes / (1 - each.p_yes))
+        for each in verdicts
+        if each.p_yes is not None and 0 < each.p_yes < 1
+    }
 
 
 def alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> dict[str, Any]:

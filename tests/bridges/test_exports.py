@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -479,20 +478,6 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         module.AskanceJudge().measure(LLMTestCase(input="x", actual_output=None))
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "deepeval").AskanceJudge()
-
-
-def test_the_page_names_the_version_of_promptfoo() -> None:
-    root = Path(__file__).parents[2]
-    pinned = re.search(r"^PROMPTFOO := promptfoo@(\S+)$", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert pinned and f"| promptfoo {pinned[1]} (" in (root / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("package", ["inspect-ai", "deepeval", "mlflow-skinny"])
-def test_the_page_names_the_versions_that_the_exports_are_tested_in(package: str) -> None:
-    root = Path(__file__).parents[2]
-    pins = (root / "constraints-bridges.txt").read_text(encoding="utf-8").splitlines()
-    (version,) = (each.partition("==")[2] for each in pins if each.startswith(f"{package}=="))
-    assert f"| {package} {version} |" in (root / "docs/how-to/other-tools.md").read_text(encoding="utf-8")
 
 
 def test_mlflow_scores_as_the_judge_does(serve: Any, tmp_path: Path) -> None:
