@@ -22,6 +22,7 @@ from .pairs import (
     PairFold,
     grouped_folds,
     interval,
+    interval_of_means,
     margins_to_credits,
     paired_standard_error,
     resample_shares,
@@ -85,8 +86,8 @@ def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Cod
     worked = [trial for trial in trials if trial.credits is not None]
     credits = np.column_stack([baseline.credits, *(trial.credits for trial in worked if trial.credits is not None)])
     shares = resample_shares(credits, groups, ACCURACY_RESAMPLES, seed)
-    lows, highs = interval(shares)
-    gain_lows, gain_highs = interval(shares - shares[:, :1])
+    lows, highs = interval_of_means(credits, shares, groups, 0.5)
+    gain_lows, gain_highs = interval_of_means(credits - credits[:, :1], shares - shares[:, :1], groups, 0.0)
     scores = []
     for trial in trials:
         if trial.credits is None:

@@ -235,3 +235,24 @@ def interval(samples: Floats) -> tuple[Floats, Floats]:
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(samples, [tail, 1.0 - tail], axis=0)
     return low, high
+
+
+def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
+    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
+
+    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval (Biometrika 26,
+    1934) of none among the groups says: two pairs of two are no certainty.
+
+    Args:
+        items: Shape (pairs, columns).
+        means: Shape (resamples, columns).
+        groups: Shape (pairs,): those of one group count as one.
+        centre: Items have a counterpart as far on its other side.
+    """
+    low, high = interval(means)
+    unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
+    alike, reached = np.ptp(items, axis=0) == 0, items[0] + unseen * 2.0 * (centre - items[0])
+    return (
+        np.where(alike, np.minimum(items[0], reached), low),
+        np.where(alike, np.maximum(items[0], reached), high),
+    )

@@ -7,6 +7,7 @@ from askance.optimizer.weights.intervals import bootstrap_counts, pairs_needed, 
 from askance.optimizer.weights.pairs import (
     grouped_folds,
     interval,
+    interval_of_means,
     paired_standard_error,
     resample_shares,
     single_split,
@@ -83,6 +84,26 @@ def test_pairs_that_repeat_within_a_group_add_no_certainty() -> None:
 def test_an_interval_holds_the_middle_of_the_samples() -> None:
     low, high = interval(np.arange(1001.0))
     assert (float(low), float(high)) == pytest.approx((25.0, 975.0))
+
+
+@pytest.mark.parametrize(
+    ("item", "centre", "wanted"),
+    [(1.0, 0.5, (0.025**0.5, 1.0)), (0.0, 0.5, (0.0, 1 - 0.025**0.5)), (1.0, 0.0, (2 * 0.025**0.5 - 1, 1.0))],
+)
+def test_two_groups_that_say_the_same_are_no_certainty(item: float, centre: float, wanted: tuple[float, float]) -> None:
+    items, groups = np.full((6, 1), item), np.array([0, 0, 0, 1, 1, 1])
+    low, high = interval_of_means(items, np.full((100, 1), item), groups, centre)
+    assert (low[0], high[0]) == pytest.approx(wanted)
+
+
+def test_items_in_the_middle_and_items_that_differ_have_the_usual_interval() -> None:
+    groups = np.arange(40)
+    items = np.column_stack([np.full(40, 0.5), np.arange(40) % 2])
+    means = resample_shares(items, groups, 500, 0)
+    low, high = interval_of_means(items, means, groups, 0.5)
+    usual_low, usual_high = interval(means)
+    assert (low.tolist(), high.tolist()) == (usual_low.tolist(), usual_high.tolist())
+    assert (low[0], high[0]) == (0.5, 0.5)
 
 
 def test_a_bootstrap_resample_draws_whole_groups() -> None:
