@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -280,10 +281,14 @@ def command(run: str, diff: bool, sentence: str | None, file: str | None, as_jso
         return
     directory = RunDirectory(run)
     directory.read_config()
-    done = RunResult(directory.path, directory.read_result())
+    record = directory.read_result()
+    done = RunResult(directory.path, record)
     if as_json:
         echo_json(done.result)
     elif diff:
         echo(_patch(Path(run) / "changes.diff"), nl=False)
+        if record.same_prompt:
+            known = "what did change is told by" if record.changed else "nothing was accepted, and why is told by"
+            echo(f"The prompt is as it was; {known} askance show {shlex.quote(run)}.", err=True)
     else:
         run_summary(done)

@@ -55,6 +55,23 @@ def test_a_released_run_can_be_shown_and_reported(run: RunDirectory) -> None:
     assert said("report", path).strip() == str(run.path / "report.html")
 
 
+@pytest.mark.parametrize(
+    ("accepted", "known"),
+    [
+        (True, "what did change is told by askance show"),
+        (False, "nothing was accepted, and why is told by askance show"),
+    ],
+)
+def test_a_diff_without_a_change_says_so_beside_the_empty_patch(run: RunDirectory, accepted: bool, known: str) -> None:
+    result = json.loads((RELEASED / "result.json").read_text(encoding="utf-8"))
+    edits = result["accepted_edits"] if accepted else []
+    change(run, best={**result["best"], "prompt": result["baseline"]["prompt"]}, accepted_edits=edits)
+    run.write("changes.diff", "")
+    done = CliRunner().invoke(show, [str(run.path), "--diff"], catch_exceptions=False)
+    assert done.stdout == ""
+    assert f"The prompt is as it was; {known}" in done.stderr
+
+
 def test_a_released_run_can_be_followed_to_its_end(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["watch", str(run.path)])
