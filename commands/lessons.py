@@ -49,6 +49,8 @@ def command(
         raise click.UsageError("--search, --remove and --forget-removal do not go together.")
     if text is None and (most, name) != (None, None):
         raise click.UsageError("-k and --embedder belong to --search.")
+    if text is not None and not text.strip():
+        raise click.UsageError("--search has no text; say what to look for.")
     is_run = (Path(directory) / "config.yaml").is_file()
     if remove is not None or forget_removal is not None:
         if is_run:

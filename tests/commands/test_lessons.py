@@ -90,7 +90,8 @@ def test_removal_as_json_says_what_went_and_what_stays(place: CommandLine) -> No
         (("kept", "--search", "a", "--remove", "b"), "do not go together"),
         (("kept", "-k", "3"), "belong to --search"),
         (("kept", "--search", "a", "--embedder", "worms"), "no embedder 'worms'"),
-        (("kept", "--search", " ", "--embedder", "words"), "embed"),
+        (("kept", "--search", " ", "--embedder", "words"), "--search has no text"),
+        (("kept", "--search", ""), "--search has no text"),
     ],
 )
 def test_what_it_cannot_do_ends_with_2_and_a_sentence(
