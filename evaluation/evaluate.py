@@ -17,7 +17,7 @@ from ..models.settings import parse_options
 from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.default import default_prompt
 from ..prompts.errors import InputError
-from ..prompts.examples import Example, documents, human_dimensions, load_examples
+from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, load_prompt
 from ..prompts.rows import column
 from ..prompts.verdicts import Verdict, VerdictColumns, fields_of
@@ -271,7 +271,7 @@ def load_inputs(
     checklist: str | Path | Checklist,
     prompt: str | Path | Prompt | None,
     settings: JudgeOptions,
-) -> tuple[Sequence[Example], Checklist, Prompt]:
+) -> tuple[ExampleTable, Checklist, Prompt]:
     """Examples, checklist and evaluator prompt from files or objects, checked.
 
     Raises:

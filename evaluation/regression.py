@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ..models.base import Model
     from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
+    from ..prompts.examples import Example, ExampleTable
     from ..prompts.prompt import Prompt
     from ..prompts.verdicts import Verdict
     from .kept_judge import KeptJudge
@@ -135,7 +135,7 @@ def check_regression(
     Raises:
         InputError: There is no baseline, or it is of other examples, another checklist, judge or prompt; or there are
             too few examples for any drop to be told from noise.
-        CoverageError: Fewer verdicts than ``min_coverage``.
+        CoverageError: Fewer verdicts than ``min_coverage``, or with ``fail_under`` fewer rows that have an output.
         AskanceError: The pass rate (or, without a pass threshold, the mean score) is below ``fail_under``; or as
             :func:`~askance.evaluation.evaluate.evaluate`.
     """
@@ -145,6 +145,8 @@ def check_regression(
         raise InputError("A baseline is needed, or fail_under (the smallest pass rate), or both.")
     examples, questions, text = load_inputs(data, used.checklist, used.prompt, settings)
     _check_dimension(settings, questions)
+    if settings.fail_under is not None:
+        _require_outputs(examples, settings.min_coverage)
     path = None if baseline is None else Path(baseline)
     kept = None if update or path is None else _read(path)
     how = EvaluateOptions.of(settings)
@@ -189,6 +191,16 @@ def _check_dimension(settings: RegressionOptions, questions: Checklist) -> None:
         known = ", ".join(questions.dimensions)
         raise InputError(
             f"The checklist has no dimension '{dimension}' (it has: {known}).{did_you_mean(dimension, questions.dimensions)}"
+        )
+
+
+def _require_outputs(examples: ExampleTable, least: float) -> None:
+    """Refuse a share of outputs that pass where too many rows have none: those would count as if they were not there."""
+    rows = len(examples) + examples.without_output
+    if len(examples) / rows < least:
+        raise CoverageError(
+            f"{examples.without_output} of {rows} rows have no output, so a pass rate of the others says nothing about them. "
+            "Give them an output, leave the rows out, or allow for them with a lower min_coverage."
         )
 
 

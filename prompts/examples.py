@@ -237,6 +237,8 @@ class ExampleTable(Sequence[Example]):
         self._starts = array("q")
         self._whole: list[Example] = []
         self._given: list[set[str]] = []
+        self.without_output = 0
+        """Rows of the source that were left out, as they have no output."""
         for example in examples:
             self.append(example)
 
@@ -382,6 +384,7 @@ def load_examples(
     if not has_examples:
         _check_all_were_there(name, fields, filled)
     refuse_mixed_labels(zip(seen.values(), examples.column("human"), strict=True))
+    examples.without_output = len(empty)
     if remarks:
         _remark(name, examples, empty)
     return examples

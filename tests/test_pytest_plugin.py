@@ -326,6 +326,20 @@ def test_an_absolute_threshold_needs_no_baseline(project: Project, more: str, pa
     result.stdout.fnmatch_lines([f"*{said}*"])
 
 
+def test_rows_without_an_output_do_not_let_an_absolute_threshold_pass(project: Project) -> None:
+    project.answers(["right answer"] * 9)
+    path = project.path / "answers.jsonl"
+    empty = [json.dumps({"id": f"b{number}", "input": "Q", "output": None}) + "\n" for number in range(3)]
+    path.write_text(path.read_text(encoding="utf-8") + "".join(empty), encoding="utf-8")
+    project.pytester.makepyfile(test_it=ABSOLUTE.format(url=project.url, more=", fail_under=0.5"))
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*3 of 12 rows have no output*"])
+    allowed = ", fail_under=0.5, min_coverage=0.7"
+    project.pytester.makepyfile(test_it=ABSOLUTE.format(url=project.url, more=allowed))
+    project.run().assert_outcomes(passed=1)
+
+
 def test_a_missing_verdict_does_not_let_an_absolute_threshold_pass(project: Project) -> None:
     project.answers(["right answer"] * 9 + ["silence"])
     more = ", pass_threshold=0.8, fail_under=0.95, min_coverage=0.5"
