@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from ...bridges.exports import TOOLS, export_judge
+from ...bridges.exports import TOOLS, ExportedJudge, export_judge
+from ...prompts.errors import InputError
 from ...prompts.rows import write_whole
 from ..options import common_options
 from ..output import check_apart, check_output, echo_json
@@ -26,6 +28,7 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     check_output(output)
     check_apart(output, {"RUN": judge_file})
     made = export_judge(judge_file, to)
+    _check_suffix(output, made)
     if output:
         write_whole(output, made.text)
     if as_json:
@@ -37,3 +40,18 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
         named = named.replace(f"from {Path(made.name).stem} ", f"from {Path(output or made.name).stem} ")
         for each in (*made.notices, *([f"{output} is written. {named}"] if output else [])):
             echo(each, err=True)
+
+
+def _check_suffix(output: str | None, made: ExportedJudge) -> None:
+    """See that the tool knows the file for one of Python; a pipe or a device is never read by it.
+
+    Raises:
+        InputError: It would not.
+    """
+    suffix = Path(made.name).suffix
+    if output is None or suffix != ".py" or (os.path.exists(output) and not os.path.isfile(output)):
+        return
+    if Path(output).suffix != suffix:
+        raise InputError(
+            f"{output}: this is a file of Python, which the tool knows by its name; name it {suffix}, as {made.name}."
+        )

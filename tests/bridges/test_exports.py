@@ -15,9 +15,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import askance
 from askance.bridges.exports import TOOLS, export_judge
+from askance.commands.exchange.export import command as export_command
 from askance.evaluation.calibration import Calibration, QuestionCalibration
 from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question
@@ -327,6 +329,15 @@ def test_every_export_is_written_by_the_command(to: str, askance_command: Any, s
     else:
         compile(text, to, "exec")
     assert askance_command("export", "judge.yaml", "--to", to).stdout == text
+
+
+@pytest.mark.parametrize("to", [each for each in TOOLS if each != "openai-grader"])
+@pytest.mark.parametrize("name", ["judge", "judge.txt", "judge.json"])
+def test_a_name_by_which_the_tool_would_not_know_the_file_is_refused(to: str, name: str, sandbox: Path) -> None:
+    kept(threshold=0.5).save(sandbox / "judge.yaml")
+    done = CliRunner().invoke(export_command, ["judge.yaml", "--to", to, "-o", name])
+    assert isinstance(done.exception, InputError) and "name it .py" in str(done.exception)
+    assert not (sandbox / name).exists()
 
 
 def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -> None:
