@@ -157,9 +157,12 @@ def _join(problems: Sequence[tuple[str, bool]]) -> str:
 
 def models_of_config(values: Mapping[str, Any]) -> list[str]:
     """The models that a configuration names, each once."""
-    named = [values.get(name) for name in naming(MODEL)]
-    named += values.get("panel") or []
-    return list(dict.fromkeys(each for each in named if isinstance(each, str) and each))
+    named: list[str] = []
+    for name in (*naming(MODEL), "panel"):
+        value = values.get(name)
+        parts = value if isinstance(value, list) else value.split(",") if name == "panel" and value else [value]
+        named += [each.strip() for each in parts if isinstance(each, str) and each.strip()]
+    return list(dict.fromkeys(named))
 
 
 def check_models(names: Sequence[str], *, api_base: str | None = None, connect: bool = True) -> list[Checked]:

@@ -110,6 +110,7 @@ async def test_what_a_server_says_about_its_models(status: int, body: Any, state
 def test_the_models_of_a_configuration_are_found_once_each() -> None:
     values = {"source": "a/b", "target": "c/d", "updater": "a/b", "panel": ["e/f"], "max_iterations": 3, "writer": None}
     assert models_of_config(values) == ["a/b", "c/d", "e/f"]
+    assert models_of_config({"model": ["a/b", "c/d"], "panel": "c/d, e/f"}) == ["a/b", "c/d", "e/f"]
 
 
 def test_the_store_is_read_and_damage_is_told(tmp_path: Path) -> None:
