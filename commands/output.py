@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from ..evaluation.shown import Rows
 
 
-_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
-"""What may stand in JSON as it is, and a terminal or a program that reads lines may not take for text."""
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000))}
+"""What may stand in JSON as it is, and a terminal or a program that reads lines may not take for text; and halves of surrogate pairs,
+which cannot be written."""
 
 
 def dump_json(value: Any) -> str:

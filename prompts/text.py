@@ -33,7 +33,7 @@ _GERMAN_WORDS = (
 )
 """German is, with Luxembourgish, the language that capitalises every noun."""
 _GERMAN = frozenset(_GERMAN_WORDS.split())
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
 def sentences(text: str) -> list[str]:
@@ -132,7 +132,8 @@ def tag_for(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal."""
+    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal, and for
+    half a surrogate pair, which cannot be written."""
     return _CONTROL.sub(lambda match: _sign(ord(match[0])), text)
 
 

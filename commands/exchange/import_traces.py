@@ -43,7 +43,7 @@ def command(files: tuple[Path, ...], field: tuple[str, ...], output: str | None,
     check_apart(output, {"FILE": files})
     found = import_traces(files, fields=parse_field_map(field), **given)
     if output is None:
-        click.echo(found.to_jsonl(), nl=False)
+        click.echo(found.to_jsonl().encode("utf-8", "backslashreplace"), nl=False)  # as write_whole does
     else:
         write_whole(output, found.to_jsonl())
     if not quiet:

@@ -66,6 +66,27 @@ def test_brackets_are_brackets_and_controls_are_signs(cli: Any, files: list[str]
     assert cli("compare", *files, *model, "--judge", "binary").code == 0
 
 
+def test_half_a_surrogate_pair_ends_no_command_that_prints_it(
+    cli: Any, files: list[str], server: StandInServer, sandbox: Path
+) -> None:
+    halves = [{"id": str(place), "input": "i", "output": "o" * place, "team": "a\ud83d"} for place in range(4)]
+    (sandbox / "halves.jsonl").write_text("".join(json.dumps(row) + "\n" for row in halves), encoding="utf-8")
+    asked = (
+        "evaluate",
+        "halves.jsonl",
+        *files[1:],
+        "--model",
+        "openai/target",
+        "--api-base",
+        server.url,
+        "--by",
+        "team",
+    )
+    done = cli(*asked)
+    assert done.code == 0 and "a\ufffd" in done.out
+    assert json.loads(cli(*asked, "--json").out)["by"]["slices"][0]["value"] == "a\ud83d"
+
+
 def test_errors_warnings_and_progress_hold_no_order(
     cli: Any, sandbox: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,18 @@ def test_the_command_writes_examples_and_says_what_it_did(
     assert ended.value.code == 2
 
 
+def test_the_command_prints_what_it_would_write_where_a_text_holds_half_a_surrogate_pair(
+    write: Any, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = write("a.jsonl", [RUN | {"outputs": "Here \ud83d."}])
+    for place in ([], ["-o", str(tmp_path / "examples.jsonl")]):
+        with pytest.raises(SystemExit) as ended:
+            main(["import", str(path), "--quiet", *place])
+        assert ended.value.code == 0
+    printed = capsysbinary.readouterr().out
+    assert printed == (tmp_path / "examples.jsonl").read_bytes() and json.loads(printed)["output"] == "Here \ud83d."
+
+
 @pytest.mark.parametrize("name", ["examples.csv", "examples.xlsx", "examples.parquet"])
 def test_examples_are_not_written_under_a_name_by_which_they_would_be_read_as_something_else(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
