@@ -95,10 +95,15 @@ def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str
     passed = None
     if JUDGE["threshold"] is not None:
         held = [dimensions.get(name, score) for name in JUDGE["threshold_of"]]
-        passed = sum(held) / len(held) >= JUDGE["threshold"] - 1e-9
+        passed = _reaches(sum(held) / len(held), JUDGE["threshold"])
     against = [each["text"] for each in verdicts if not each["for_the_output"]]
     reason = "Against it: " + "; ".join(against) if against else "Every answer speaks for it."
     return {"score": score, "passed": passed, "dimensions": dimensions, "verdicts": verdicts, "reason": reason}
+
+
+def _reaches(score: float, threshold: float) -> bool:
+    """Whether an output passes; one whose score is below the threshold by rounding alone does."""
+    return score >= threshold - 1e-9
 
 
 def _mean(worth: dict[str, float], dimension: str | None) -> float:

@@ -233,7 +233,7 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
     if threshold is None and JUDGE["threshold"] is None:
         raise JudgeError("This judge has no threshold; give the assertion one, e.g. config: {threshold: 0.5}.")
     found = judge_of_values(output=output, **texts)
-    passed = found["passed"] if threshold is None else found["score"] >= float(threshold)
+    passed = found["passed"] if threshold is None else _reaches(found["score"], float(threshold))
     parts = [
         {"pass": each["for_the_output"], "score": float(each["for_the_output"]), "reason": each["text"]}
         for each in found["verdicts"]
@@ -299,7 +299,7 @@ class AskanceJudge(BaseMetric):
         self.error = None
         found = judge_of_values(**shown)
         self.score, self.reason, self.score_breakdown = found["score"], found["reason"], found["dimensions"]
-        self.success = found["passed"] if self.own else self.score >= self.threshold
+        self.success = found["passed"] if self.own else _reaches(self.score, self.threshold)
         return self.score
 
     async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:

@@ -395,6 +395,15 @@ def test_promptfoo_s_result_says_what_the_judge_says(serve: Any) -> None:
     assert len(server.bodies) == bought, "verdicts are bought that nothing can be said from"
 
 
+def test_a_threshold_in_promptfoo_s_config_is_reached_by_a_score_that_is_below_by_rounding_alone(serve: Any) -> None:
+    weights = {"a": 0.1, "b": 0.7, "c": 0.2}
+    asked = tuple(Question(id=name, text=f"{name}?", weight=weight) for name, weight in weights.items())
+    judge = KeptJudge(model="openai/judge", prompt=PLAIN, checklist=Checklist(task="t", questions=asked))
+    serve(lambda body: float("c?" not in str(body["messages"])))
+    found = as_module(judge, "promptfoo").get_assert("x", {"vars": {"input": "i"}, "config": {"threshold": 0.8}})
+    assert found["score"] < 0.8 and found["pass"]
+
+
 @pytest.mark.skipif(
     PROMPTFOO is None, reason="promptfoo is not installed: make test-promptfoo, or ASKANCE_TEST_PROMPTFOO=PATH"
 )
