@@ -77,17 +77,6 @@ def judge(*, output: str, input: str = "", context: str = "", reference: str = "
     return _result(worth, verdicts)
 
 
-def judge_of_values(**given: Any) -> dict[str, Any]:
-    """The same of what a tool holds, which need not be text: what is none is shown as JSON.
-
-    Raises:
-        JudgeError: As of :func:`judge`, or there is no output.
-    """
-    if given["output"] is None:
-        raise JudgeError("There is no output.")
-    return judge(**{name: each if isinstance(each, str) else json.dumps(each) for name, each in given.items()})
-
-
 def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     names = list(dict.fromkeys(question["dimension"] for question in JUDGE["questions"] if question["weight"] > 0))
     dimensions = {name: _mean(worth, name) for name in names}

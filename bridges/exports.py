@@ -19,6 +19,7 @@ from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models.embedded_models import EMBEDDED
 from ..models.trained.scorer_file import is_scorer
+from ..prompts import messages
 from ..prompts.checklist import Question, Sees
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import Prompt
@@ -63,9 +64,17 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
     before, main = inspect.getsource(exported_judge).split("\n\nif __name__")
     written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
-    text = before.replace("JUDGE: dict[str, Any] = {}", written) + ADAPTERS[to] + "\n\nif __name__" + main
+    adapter = (_of_values() if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
+    text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
     name = "judge.py" if to == "python" else f"{to}_judge.py"
     return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+
+
+def _of_values() -> str:
+    """What a file needs where its tool holds values that need not be texts: they are read as ``askance import`` reads traces."""
+    imports, begins, rest = inspect.getsource(messages).partition("ROLES = ")
+    needed = "".join(f"{line}\n" for line in imports.splitlines() if line.startswith("from collections"))
+    return f"\n\n{needed}\n{begins}{rest}{VALUES}"
 
 
 def _check(kept: KeptJudge) -> None:
@@ -215,6 +224,25 @@ THRESHOLDS = {
     "deepeval": "AskanceJudge(threshold=0.5)",
 }
 """How a threshold is given to a tool that needs one."""
+
+VALUES = '''
+
+def judge_of_values(**given: Any) -> dict[str, Any]:
+    """The same of what a tool holds, which need not be text: messages are a conversation, an object around a single text is
+    that text, and any other is its JSON.
+
+    Raises:
+        JudgeError: As of :func:`judge`, or there is no output.
+    """
+    if given["output"] in (None, {}, []):
+        raise JudgeError("There is no output.")
+    return judge(**{name: _as_text(value) for name, value in given.items()})
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else text_of(value) or ""
+'''
+"""How values that a tool holds are judged."""
 
 ADAPTERS = {
     "python": "",

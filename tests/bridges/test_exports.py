@@ -18,12 +18,13 @@ import pytest
 from click.testing import CliRunner
 
 import askance
-from askance.bridges.exports import TOOLS, export_judge
+from askance.bridges.exports import ADAPTERS, TOOLS, export_judge
 from askance.commands.exchange.export import command as export_command
 from askance.evaluation.calibration import Calibration, QuestionCalibration
 from askance.evaluation.kept_judge import KeptJudge
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
+from askance.prompts.messages import text_of
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer, completion
 
@@ -402,6 +403,30 @@ def test_a_threshold_in_promptfoo_s_config_is_reached_by_a_score_that_is_below_b
     serve(lambda body: float("c?" not in str(body["messages"])))
     found = as_module(judge, "promptfoo").get_assert("x", {"vars": {"input": "i"}, "config": {"threshold": 0.8}})
     assert found["score"] < 0.8 and found["pass"]
+
+
+@pytest.mark.parametrize("to", ["promptfoo", "deepeval", "mlflow"])
+def test_values_that_are_no_texts_are_shown_as_askance_reads_them_in_traces(to: str, serve: Any) -> None:
+    server = serve(with_logprobs)
+    module = ModuleType("exported")
+    without_the_tool = export_judge(kept(FILLED, threshold=0.5), to).text.partition(ADAPTERS[to])[0]
+    exec(compile(without_the_tool, f"{to}.py", "exec"), module.__dict__)
+    asked = {"mail": "Wo ist Paket 7, Größe 3?"}
+    talk = [{"role": "user", "content": "Und?"}, {"role": "assistant", "content": "Hier."}]
+    values: dict[str, Any] = {
+        "input": asked,
+        "output": {"stars": 3, "note": "schön"},
+        "context": talk,
+        "reference": 0.5,
+    }
+    module.judge_of_values(**values)
+    said = server.bodies[-1]["messages"][-1]["content"]
+    shown = {name: text_of(value) for name, value in values.items() if name in ("input", "output", "context")}
+    assert all(f">\n{each}\n</" in said for each in shown.values())
+    assert shown["input"] == asked["mail"]
+    for nothing in (None, {}, []):
+        with pytest.raises(module.JudgeError, match="no output"):
+            module.judge_of_values(**values | {"output": nothing})
 
 
 @pytest.mark.skipif(
