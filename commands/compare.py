@@ -18,6 +18,7 @@ from ..experiments.datasets import RATED, load_rated
 from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
+from ..prompts.words import coverage_text
 from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
 from .output import check_output, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
@@ -114,7 +115,9 @@ def _check_coverage(found: Comparison, least: float) -> None:
     for row in found.rows:
         tell_errors(rating.error and f"{row.name}: {rating.error}" for rating in found.ratings[row.name])
         require_share(
-            row.coverage.share, least, f"The judge '{row.name}' gave only {row.coverage.share:.1%} of its scores"
+            row.coverage.share,
+            least,
+            f"The judge '{row.name}' gave only {coverage_text(row.coverage.share)} of its scores",
         )
     if not found.common:
         raise CoverageError("There is no example that every judge scored, so there is nothing to compare.")

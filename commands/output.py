@@ -27,7 +27,7 @@ from ..prompts.rows import column
 from ..prompts.tables import CSV_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, file_and_sheet, parquet_package, suffix_of
 from ..prompts.text import visible
 from ..prompts.verdicts import Verdict, save_verdicts
-from ..prompts.words import Figure
+from ..prompts.words import Figure, coverage_text
 from . import terminal
 from .terminal import echo
 
@@ -173,7 +173,7 @@ def check_coverage(verdicts: Iterable[Verdict], seen: Coverage, least: float) ->
         CoverageError: Less than ``least`` of the verdicts are there, or none at all.
     """
     tell_errors(column(verdicts, "error"))
-    require_share(seen.share, least, f"Only {seen.share:.1%} of the verdicts are there")
+    require_share(seen.share, least, f"Only {coverage_text(seen.share)} of the verdicts are there")
     if not seen.answered:
         sys.stdout.flush()
         raise CoverageError("Not one question was answered, so there is no result.")

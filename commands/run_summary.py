@@ -9,7 +9,7 @@ from ..memory.result_file import CROSSED
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import as_typed
 from ..prompts.text import shorten
-from ..prompts.words import Figure, percent
+from ..prompts.words import Figure, coverage_text, percent
 from . import terminal
 from .learned import learned_questions, shown_examples
 from .output import print_rows
@@ -40,7 +40,7 @@ def run_summary(done: RunResult) -> None:
     _lessons(out, result.lessons)
     if result.calibration:
         _calibration(out, result)
-    out.print(f"\n{result.spending}; coverage {result.coverage:.1%}", soft_wrap=True)
+    out.print(f"\n{result.spending}; coverage {coverage_text(result.coverage)}", soft_wrap=True)
     judge = done.directory / JUDGE_FILE
     if not (judge.is_file() and (result.best.examples or (result.changed and result.same_prompt))):
         out.print(f"Prompt: {done.directory / 'prompt.md'}", soft_wrap=True)

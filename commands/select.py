@@ -13,6 +13,7 @@ from ..optimizer.selection.select import prepare, select
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import InputError
 from ..prompts.rows import write_whole
+from ..prompts.words import coverage_text
 from .options import (
     GroupedCommand,
     buying_options,
@@ -89,7 +90,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
             echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
     tell_errors(found.problems)
     share = found.coverage.share
-    require_share(share, float(options.get("min_coverage", 0.0)), f"Only {share:.1%} of the answers are there")
+    require_share(
+        share, float(options.get("min_coverage", 0.0)), f"Only {coverage_text(share)} of the answers are there"
+    )
 
 
 def write_selection(found: Selection, output: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.checklist import FAULT
 from ..prompts.rows import column
-from ..prompts.words import Figure, number_text
+from ..prompts.words import Figure, coverage_text, number_text
 from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
@@ -222,7 +222,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         ],
         tables,
         tuple(captions),
-        f"mean score {mean}, coverage {seen['share']:.1%}"
+        f"mean score {mean}, coverage {coverage_text(seen['share'])}"
         + (f", Spearman with people: {', '.join(told)}" if told else ""),
         captions,
     )

@@ -19,7 +19,7 @@ from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError, did_you_mean
 from ..prompts.examples import documents
 from ..prompts.rows import read_object, write_whole
-from ..prompts.words import Figure
+from ..prompts.words import Figure, coverage_text
 from ..stats.differences import Difference, mean_difference
 from ..stats.resampling import Resampling
 from .evaluate import EvaluationJob, load_inputs
@@ -209,8 +209,8 @@ def _require_coverage(found: Evaluation, least: float) -> None:
     if seen.share < least or not seen.answered:
         error = next((each.error for each in found.verdicts if each.error), "")
         raise CoverageError(
-            f"Only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than min_coverage="
-            f"{least:.0%}, so nothing can be said about the score. {error}".rstrip()
+            f"Only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than min_coverage="
+            f"{least:.1%}, so nothing can be said about the score. {error}".rstrip()
         )
 
 

@@ -17,6 +17,7 @@ from ..prompts.examples import answered_questions, documents, human_dimensions, 
 from ..prompts.labels import are_labels
 from ..prompts.rows import column
 from ..prompts.verdicts import Status, VerdictColumns
+from ..prompts.words import coverage_text
 from ..stats.correlation import correlate, correlations_dict
 from ..stats.resampling import Resampling
 
@@ -107,7 +108,7 @@ def coverage_line(seen: Mapping[str, Any]) -> str:
     """The same in words, from a result file; what is missing, and why, in brackets."""
     kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
-    there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {seen['share']:.1%}"
+    there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {coverage_text(seen['share'])}"
     return f"{there} ({missing})" if missing else there
 
 

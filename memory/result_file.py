@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ..models.budget import count, spending_of
 from ..prompts.shown import ShownExamples
-from ..prompts.words import percent
+from ..prompts.words import missing_share
 from .result_parts import (
     BiasRecord,
     BothWaysRecord,
@@ -270,7 +270,7 @@ class RunRecord(ResultPart):
         said = FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
         if self.finish_reason not in ("no_disagreements", "no_evidence", "no_new_evidence") or self.coverage >= 1:
             return said
-        return f"{said}; {percent(1 - self.coverage, 1)} of all verdicts are missing (failed calls, checks or answers)"
+        return f"{said}; {missing_share(self.coverage)} of all verdicts are missing (failed calls, checks or answers)"
 
     @property
     def whose(self) -> str:

@@ -18,6 +18,7 @@ from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
 from ..prompts.verdicts import Verdict
+from ..prompts.words import coverage_text
 from .acceptance import Acceptance, Decision
 from .edits import Waiting, bundle, change_of, problem_of
 from .events import Teller, VersionDecided
@@ -105,7 +106,7 @@ class Contest:
         if seen.share >= self.min_coverage:
             return None
         return (
-            f"only {seen.answered} of {seen.asked} verdicts are there ({seen.share:.1%}), less than --min-coverage "
+            f"only {seen.answered} of {seen.asked} verdicts are there ({coverage_text(seen.share)}), less than --min-coverage "
             f"{self.min_coverage:.1%}"
         )
 

@@ -13,7 +13,7 @@ from ..memory.result_parts import GainRecord, LearnedRecord, MeasureRecord, Trie
 from ..models.budget import count
 from ..prompts.errors import CoverageError, as_typed
 from ..prompts.text import shorten
-from ..prompts.words import Figure, number_text
+from ..prompts.words import Figure, coverage_text, number_text
 from .events import QUOTED
 
 
@@ -53,7 +53,7 @@ class RunResult(Shown):
             )
         if seen < least:
             raise CoverageError(
-                f"Only {seen:.1%} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
+                f"Only {coverage_text(seen)} of the verdicts are there, less than --min-coverage {least:.1%}. The result so far "
                 f"is in {self.directory}; resuming the run asks for the missing ones again."
             )
         return self
@@ -87,7 +87,7 @@ class RunResult(Shown):
             f"It ended because {result.why_it_ended}.",
             f"{counted}; {count(len(lessons), 'lesson')}.",
             *gains,
-            f"{result.spending}; coverage {result.coverage:.1%}",
+            f"{result.spending}; coverage {coverage_text(result.coverage)}",
             *([f"The whole story: {report}"] if report.is_file() else []),
         ]
         overall = [row for row in scores if row["dimension"] == "overall"]

@@ -106,6 +106,17 @@ def percent(share: float | None, digits: int = 0) -> str:
     return f"{min(100 * share, most):.{digits if share < 1 else 0}f} %"
 
 
+def coverage_text(share: float) -> str:
+    """What share is there, for a terminal; where a little is missing it is never rounded up to all."""
+    return f"{min(share, 0.999) if share < 1 else share:.1%}"
+
+
+def missing_share(coverage: float) -> str:
+    """The share that is missing, never rounded to nothing."""
+    missing = 100 * (1 - coverage)
+    return f"{missing:.1f} %" if missing >= 0.05 else "less than 0.1 %"
+
+
 def p_value(value: float | None) -> str:
     """A p-value."""
     if value is None:

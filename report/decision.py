@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..models.budget import count
-from ..prompts.words import interval, number, signed
+from ..prompts.words import interval, missing_share, number, signed
 from .scores import CALIBRATIONS, measured_name
 
 if TYPE_CHECKING:
@@ -243,9 +243,3 @@ def _fallen_dimensions(result: RunRecord) -> list[str]:
     """Dimensions on which the new version measured lower on test, as a caution."""
     fallen = ", ".join(f"{name} ({by})" for name, by in _fallen(result).items())
     return [f"It measured lower on {fallen}: look at the dimensions below before adopting it."] if fallen else []
-
-
-def missing_share(coverage: float) -> str:
-    """The share that is missing, never rounded to nothing."""
-    missing = 100 * (1 - coverage)
-    return f"{missing:.1f} %" if missing >= 0.05 else "less than 0.1 %"

@@ -18,9 +18,10 @@ from ..models.settings import MODEL, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
+from ..prompts.words import missing_share
 from .candidates import ShownCandidate, candidates, marked_prompt
 from .charts import course, course_chart, heat_map
-from .decision import decide, finish_sentence, missing_share
+from .decision import decide, finish_sentence
 from .examples import changes, example_data
 from .learned import what_was_learned
 from .lessons import STATUSES, lessons

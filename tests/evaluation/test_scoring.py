@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from askance.evaluation.scoring import Coverage, coverage, mean_score, score_examples, to_scale, yes_rates
+from askance.evaluation.scoring import (
+    Coverage,
+    coverage,
+    coverage_line,
+    mean_score,
+    score_examples,
+    to_scale,
+    yes_rates,
+)
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Status, Verdict
@@ -84,6 +92,10 @@ def test_coverage_counts_by_status_and_adds_up() -> None:
     assert seen.share == 0.2
     assert (seen + seen).asked == 10
     assert Coverage(0, 0, 0, 0, 0).share == 1
+
+
+def test_what_is_missing_of_many_verdicts_is_not_rounded_away() -> None:
+    assert coverage_line(Coverage(5000, 4999, 0, 0, 1).to_dict()) == "coverage 4999/5000 verdicts = 99.9% (1 failed)"
 
 
 def test_an_example_of_a_section_is_weighted_by_that_sections_weights() -> None:

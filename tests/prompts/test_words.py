@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from askance.prompts.words import Figure, interval, money, number, p_value, percent, signed
+from askance.prompts.words import (
+    Figure,
+    coverage_text,
+    interval,
+    missing_share,
+    money,
+    number,
+    p_value,
+    percent,
+    signed,
+)
 
 
 def test_a_figure_has_its_interval_with_one_decimal_less_and_a_hyphen_only_in_a_terminal() -> None:
@@ -32,6 +42,11 @@ def test_what_is_undefined_is_called_so_and_keeps_its_reason() -> None:
         (percent(0.9999, 1), "99.9 %"),
         (percent(1.0, 1), "100 %"),
         (percent(1.03), "103 %"),
+        (coverage_text(0.9999), "99.9%"),
+        (coverage_text(0.87654), "87.7%"),
+        (coverage_text(1.0), "100.0%"),
+        (missing_share(0.9999), "less than 0.1 %"),
+        (missing_share(0.98), "2.0 %"),
         (p_value(0.0001), "p < 0.001"),
         (money(0.0021), "$0.0021"),
     ],

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from askance.memory.result_file import RunRecord
-from askance.report.decision import decide, missing_share
+from askance.report.decision import decide
 
 EDIT = {"edits": [{"old": "a", "new": "b", "lessons": ["L1"]}], "reason": "better", "iteration": 1}
 
@@ -130,7 +130,3 @@ def test_few_examples_and_missing_verdicts_are_pointed_out():
     cautions = " ".join(decide(result(gain(0.2, 0.1, 0.3, n=12), coverage=0.97)).cautions)
     assert "few test examples (12)" in cautions
     assert "3.0 % are missing" in cautions
-
-
-def test_a_small_missing_share_is_not_rounded_to_nothing():
-    assert missing_share(0.99999) == "less than 0.1 %"
