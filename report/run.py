@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.result_file import CROSSED
 from ..models.budget import count
-from ..models.settings import MODEL, settings_naming
+from ..models.settings import MODEL, new_name, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
@@ -145,6 +145,10 @@ def settings(data: RunData) -> list[tuple[str, str, bool]]:
     return rows
 
 
+IN_INPUTS = ("field", "limit", "labels")
+"""Settings that say how data are read: the examples that a run keeps are read already."""
+
+
 def repeat_command(data: RunData) -> str:
     """The command that runs the same again, from within the run's directory."""
     mode = mode_of(data.result.mode)
@@ -159,8 +163,12 @@ def repeat_command(data: RunData) -> str:
     lines += [["--" + name.replace("_", "-"), f"inputs/{name}.md"] for name in prompts]
     defaults = _defaults(data)
     for name, value in data.config.items():
-        if name in defaults and value != defaults[name] and value is not None and name not in ("field", "limit"):
-            lines.append(["--" + name.replace("_", "-"), *(public_text(name, each) for each in _listed(value))])
+        if name in defaults and value != defaults[name] and value is not None and name not in IN_INPUTS:
+            option = new_name(name).replace("_", "-")
+            if isinstance(value, bool):
+                lines.append([f"--{option}" if value else f"--no-{option}"])
+            else:
+                lines.append([f"--{option}", *(public_text(name, each) for each in _listed(value))])
     return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
 
 

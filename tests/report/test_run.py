@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from askance.cli import cli
 from askance.commands.report import command
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -310,6 +314,27 @@ def test_the_command_to_repeat_names_what_differs_from_the_defaults(run):
     assert "--max-notes 4" in repeated
     assert "--patience" not in repeated
     assert "--source 'big/<u>judge'" in repeated
+
+
+def test_the_command_to_repeat_is_one_that_the_command_line_takes_as_it_is(run):
+    data = read_run(run)
+    changed = {
+        "critique": True,
+        "trial": False,
+        "accept_level": 0.05,
+        "labels": {"good": ["fine"]},
+        "split": [0.4, 0.3, 0.3],
+    }
+    _, mode, *arguments = shlex.split(
+        repeat_command(replace(data, config={**data.config, **changed})).replace("\\\n", "")
+    )
+    assert not any("fine" in each for each in arguments)
+    parsed = cli.get_command(click.Context(cli), mode).make_context(mode, list(arguments)).params
+    assert {name: parsed[name] for name in changed if name != "labels"} == {
+        **{name: changed[name] for name in ("critique", "trial", "accept_level")},
+        "split": (0.4, 0.3, 0.3),
+    }
+    assert "--alpha" in arguments
 
 
 @pytest.mark.parametrize(
