@@ -48,4 +48,4 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with showing(not quiet) as watcher:
         found = diagnose(watcher=watcher, **inputs, **options)
     least = float(options.get("min_coverage", 0.0))
-    tell_judged(found, output, as_json=as_json, least=least)
+    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)

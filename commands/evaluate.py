@@ -65,4 +65,4 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     with showing(not quiet) as watcher:
         found = job.run(watcher)
     least = float(options.get("min_coverage", 0.0))
-    tell_judged(found, output, as_json=as_json, least=least, fail_under=job.settings.fail_under)
+    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least, fail_under=job.settings.fail_under)

@@ -133,7 +133,13 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str 
 
 
 def tell_judged(
-    found: Evaluation | Diagnosis, output: str | None, *, as_json: bool, least: float, fail_under: float | None = None
+    found: Evaluation | Diagnosis,
+    output: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    least: float,
+    fail_under: float | None = None,
 ) -> None:
     """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
 
@@ -149,7 +155,7 @@ def tell_judged(
         show(found)
         if found.budget is not None:
             echo(found.budget.sentence)
-        if output:
+        if output and not quiet:
             echo(f"{len(found.verdicts)} verdicts are in {output}.", err=True)
     check_coverage(found.verdicts, found.coverage, least)
     if fail_under is not None:

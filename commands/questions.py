@@ -62,6 +62,7 @@ def command(
     written = dump_checklist(checklist)
     if inputs["output"]:
         write_whole(inputs["output"], written)
-        echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
+        if not quiet:
+            echo(f"{len(checklist.questions)} questions are in {inputs['output']}.", err=True)
     else:
         echo(written, nl=False)

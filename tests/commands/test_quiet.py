@@ -11,8 +11,24 @@ import pytest
 
 from askance.cli import main
 from askance.prompts.checklist import load_checklist
+from askance.testing import StandInServer
 
 pytestmark = pytest.mark.usefixtures("sandbox")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("command", ["evaluate", "diagnose"])
+def test_quiet_says_nothing_of_the_file_that_was_written(
+    world: Any, sandbox: Path, capsys: pytest.CaptureFixture[str], command: str, quiet: bool
+) -> None:
+    data, *checklist = world.write(sandbox / "files")[:3]
+    with StandInServer(lambda body: 0.9) as server:
+        judge = ["--model", "openai/judge", "--api-base", server.url, "-o", "verdicts.jsonl"]
+        with pytest.raises(SystemExit) as ended:
+            main([command, data, *checklist, *judge, *(["--quiet"] if quiet else [])])
+    said = capsys.readouterr().err
+    assert ended.value.code == 0 and Path("verdicts.jsonl").exists()
+    assert said == "" if quiet else "verdicts are in verdicts.jsonl" in said
 
 
 def test_quiet_keeps_warnings_about_weights_back_and_only_while_it_lasts(
