@@ -12,7 +12,7 @@
   ].filter(([, name]) => name === "ids" || data[name].some((value) => value !== null));
 
   const detail = (cell, place) => {
-    textFields(cell, data.texts[data.ids[place]], "Its texts are in inputs/examples.jsonl.");
+    textFields(cell, ownValue(data.texts, data.ids[place]), "Its texts are in inputs/examples.jsonl.");
     const table = cell.appendChild(element("table")), head = table.createTHead().insertRow(), body = table.createTBody();
     for (const label of changed ? ["Question", "Probability of yes before", "After"] : ["Question", "Probability of yes"]) {
       const th = head.appendChild(element("th", label));
@@ -35,7 +35,7 @@
     columns,
     sorted: changed ? "better" : "ids",
     detail,
-    text: (place) => data.ids[place] + " " + (data.texts[data.ids[place]] || []).map(([, text]) => text).join(" "),
+    text: (place) => data.ids[place] + " " + (ownValue(data.texts, data.ids[place]) || []).map(([, text]) => text).join(" "),
     cell: (name, value) => [
       thousandths(value, name === "better"),
       name === "better" && value !== null && Math.abs(value) >= 50 ? (value < 0 ? "n worse" : "n better") : "n",

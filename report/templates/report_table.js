@@ -5,6 +5,8 @@ const element = (tag, text, kind) => {
   if (kind) made.className = kind;
   return made;
 };
+// What is known by a name: an example may be called what every object has, such as "constructor".
+const ownValue = (of, name) => (Object.hasOwn(of, name) ? of[name] : undefined);
 const bytes = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
 const thousandths = (value, sign) => {
   if (value === null) return "\u2013";

@@ -9,7 +9,7 @@
   const verdicts = packed ? `, ${packed.values[0].length.toLocaleString("en")} verdicts` : "";
 
   const verdict = (place, at) => {
-    const value = packed.values[0][at], said = (data.said[data.ids[place]] || {})[packed.asked[at]];
+    const value = packed.values[0][at], said = (ownValue(data.said, data.ids[place]) || {})[packed.asked[at]];
     const cell = element("td", undefined, "answered");
     if (value === MISSING) cell.appendChild(element("span", "missing", "worse"));
     else cell.appendChild(element("span", value >= 100 ? "yes" : "no", value >= 100 ? "yes" : "no"));
@@ -17,7 +17,7 @@
     return [cell, said];
   };
   const detail = (cell, place) => {
-    textFields(cell, data.texts[data.ids[place]], data.elsewhere);
+    textFields(cell, ownValue(data.texts, data.ids[place]), data.elsewhere);
     const table = cell.appendChild(element("table")), head = table.createTHead().insertRow(), body = table.createTBody();
     for (const label of ["Question", "Answer, probability of yes"]) {
       const th = head.appendChild(element("th", label));
@@ -49,7 +49,7 @@
     down: data.down,
     detail: packed && detail,
     keep,
-    text: (place) => data.ids[place] + " " + (data.texts[data.ids[place]] || []).map(([, text]) => text).join(" "),
+    text: (place) => data.ids[place] + " " + (ownValue(data.texts, data.ids[place]) || []).map(([, text]) => text).join(" "),
     cell: (name, value) => [thousandths(value, data.signed.includes(name)), "n"],
     note: (left) => `${left.toLocaleString("en")} of ${data.ids.length.toLocaleString("en")} examples${verdicts}.${packed ? " A name opens its verdicts." : ""}`,
   });

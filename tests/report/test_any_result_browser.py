@@ -89,6 +89,21 @@ def comparison():
     }
 
 
+async def test_examples_may_be_called_what_every_object_of_the_page_s_language_has(tmp_path, port, browser):
+    with (tmp_path / "v.jsonl").open("w", encoding="utf-8") as file:
+        write_verdicts([Verdict(each, "q", "m", "p", True, 0.9) for each in ("constructor", "toString", "e1")], file)
+    page = write_report_of(tmp_path / "v.jsonl")
+    async with browser(port) as tab:
+        await tab.open(page.as_uri())
+        await tab.run("document.querySelector('#explorer-rows button.open').click()")
+        assert "yes" in await tab.run("document.querySelector('#explorer-rows .detail').textContent")
+        await tab.run(
+            "(() => { const box = document.getElementById('find'); box.value = 'e1'; box.dispatchEvent(new Event('input')); })()"
+        )
+        assert "1 of 3" in await tab.run("document.getElementById('explorer-note').textContent")
+        assert tab.complaints == []
+
+
 async def test_verdicts_open_sort_filter_and_drill_down_without_a_complaint_or_a_request(evaluated, port, browser):
     async with browser(port) as tab:
         await tab.open(evaluated.as_uri())
