@@ -145,7 +145,8 @@ def _spread(found: JudgedFile) -> Section:
         (f"{name}, mean {number(low + (high - low) * sum(values) / len(values))}", histogram(values, kind, tallest))
         for (name, values), kind in zip(drawn.items(), ("after", "people"), strict=False)
     ]
-    note = f"Scores of {count(len(known), 'example')} in tenths of the scale; people's are mapped to the same scale."
+    mapped = "; people's are mapped to the same scale" if found.people else ""
+    note = f"Scores of {count(len(known), 'example')} in tenths of the scale{mapped}."
     return Section("spread", "How the scores are spread", note=note, pictures=pictures)
 
 

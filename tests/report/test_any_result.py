@@ -316,6 +316,7 @@ def test_verdicts_alone_are_counted_and_say_what_would_show_more(left, tmp_path)
     assert "--data shows each example's texts" in page.text
     assert "--checklist shows the questions' texts" in page.text
     assert "e5/<i>" in page.text
+    assert "in tenths of the scale." in page.text, "there are no scores of people that could be mapped to it"
 
 
 def test_verdicts_with_data_and_checklist_agree_with_people_as_evaluate_says(left, tmp_path):
@@ -324,6 +325,7 @@ def test_verdicts_with_data_and_checklist_agree_with_people_as_evaluate_says(lef
     page = Page(written(left, tmp_path, "verdicts.jsonl", **files))
     assert page.heading == f"The scores agree with people at a Spearman of {said:.2f}"
     assert f"{said:.3f}" in page.text
+    assert "people's are mapped to the same scale" in page.text
     assert "Are the facts right?" in page.text
     assert "1 of 3 questions is answered alike every time" in page.text or "never varies" in page.text
     assert "--data" not in page.text
