@@ -116,14 +116,14 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str 
     Raises:
         InputError: It is one of them, or one of the folder's own files.
     """
-    if output is None or not os.path.isfile(output):
-        return
+    if output is None or not os.path.isfile(place := os.path.realpath(output)):
+        return  # realpath, as a folder on the way may be one that is still to be made
     for name, value in read.items():
         for each in value if isinstance(value, (list, tuple)) else [value]:
             with suppress(OSError, TypeError, ValueError):
-                if Path(output).samefile(file_and_sheet(each)[0]):
+                if Path(place).samefile(file_and_sheet(each)[0]):
                     what = "this is what"
-                elif OWN.match(Path(output).resolve().relative_to(Path(each).resolve()).as_posix()):
+                elif OWN.match(Path(place).relative_to(Path(each).resolve()).as_posix()):
                     what = "this belongs to what"
                 else:
                     continue

@@ -24,7 +24,7 @@ from .options import (
     settings,
     settings_options,
 )
-from .output import check_output, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
+from .output import check_apart, check_output, dump_json, echo_estimate, echo_json, require_share, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         raise InputError(
             f"{output}: the numbers go to a file of this name beside the checklist; give that another one."
         )
+    if output is not None:
+        named = ("data", "candidates", "verdicts", "prompt", "task")
+        check_apart(Path(output).with_name(RESULT), {"config": config, **{name: inputs[name] for name in named}})
     inputs["task"] = "" if inputs["task"] is None else read_task(inputs["task"]).strip()
     inputs["dimensions"] = inputs["dimensions"] or ()
     if dry_run and inputs["verdicts"] is None:

@@ -51,15 +51,26 @@ JUDGED = ("--model", "openai/j", "--checklist", "checklist.yaml")
         (("weigh", "pairs.jsonl", *JUDGED), "pairs.jsonl"),
         (("select", "data.jsonl", "--model", "openai/j", "--candidates", "checklist.yaml"), "checklist.yaml"),
         (("questions", "task.md", "--model", "openai/j"), "task.md"),
+        (("evaluate", "data.jsonl", *JUDGED), "to_be_made/../data.jsonl"),
     ],
 )
 def test_what_a_command_reads_is_not_written_over(askance: CommandLine, words: tuple[str, ...], target: str) -> None:
     Path("link.jsonl").symlink_to("data.jsonl")
-    before = Path(target).read_bytes()
+    before = Path(target).resolve().read_bytes()
     code, _, err = askance(*words, "--api-base", askance.server.url, "-o", target)
     assert (code, askance.server.bodies) == (2, [])
     assert f"{target}: this is what '" in err and "is never written to" in err
-    assert Path(target).read_bytes() == before
+    assert Path(target).resolve().read_bytes() == before
+
+
+def test_neither_is_it_by_the_numbers_that_select_writes_beside_its_checklist(askance: CommandLine) -> None:
+    checklist = {"task": "t", "questions": [{"id": name, "text": f"Is it {name}?"} for name in ("right", "kind")]}
+    Path("selection.json").write_text(json.dumps(checklist), encoding="utf-8")
+    asked = ("select", "data.jsonl", "--model", "openai/j", "--candidates", "selection.json", "-o", "chosen.yaml")
+    code, _, err = askance(*asked, "--api-base", askance.server.url)
+    assert (code, askance.server.bodies) == (2, [])
+    assert "selection.json: this is what 'candidates' names" in err
+    assert json.loads(Path("selection.json").read_text(encoding="utf-8")) == checklist
 
 
 @pytest.mark.parametrize(
