@@ -28,6 +28,8 @@ from ..splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
+BUDGETS = ("max_calls", "max_tokens", "max_cost")
+"""Reasons to stop in the middle of something."""
 
 
 class KnownExample(BaseModel):
@@ -229,13 +231,14 @@ def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
 
 def _comments(result: RunRecord) -> list[tuple[str, str]]:
     """Those that the run read; where an older run did not say so, those that questions came from."""
-    asked = [
+    if "read" in result.model_fields_set:
+        return list(result.read.comments)
+    return [
         (example, one_line(comment))
         for each in result.questions
         for example in each.sources
         for comment in each.comments
     ]
-    return [*result.read.comments, *asked]
 
 
 def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJudge) -> tuple[WaitingQuestion, ...]:
@@ -251,12 +254,16 @@ def _waiting(before: Sequence[WaitingQuestion], result: RunRecord, judge: KeptJu
 
 
 def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The disagreements that were read with the prompt and the questions that the run ended with."""
+    """The disagreements that were read with the prompt and the questions that the run ended with.
+
+    Without those of a round that a budget ended: not all that they led to was tried.
+    """
+    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in BUDGETS]
     read = dict.fromkeys(before)
     for event in events:
         if (event["event"] == "decision" and event["accepted"]) or (event["event"] == "pruning" and event["removed"]):
             read = {}
-        elif event["event"] == "disagreements":
+        elif event["event"] == "disagreements" and event["iteration"] not in ended:
             read |= {(each["example"], each["question"]): None for each in event["read"]}
     return tuple(read)
 

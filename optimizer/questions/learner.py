@@ -52,6 +52,8 @@ class QuestionLearner:
     both_ways: AskedBothWays | None = field(default=None, init=False)
     """How the judge answers several questions in one call; None where that was not to be found out, or was known before."""
     _done: bool = field(default=False, init=False)
+    _untried: dict[str, Any] | None = field(default=None, init=False)
+    """What earlier runs have read, as long as nothing is decided about what came of what this one reads."""
 
     async def challenge(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Version:
         """Learn, once in a run; returns the version with new questions where the acceptance test takes it, else ``start``.
@@ -73,8 +75,10 @@ class QuestionLearner:
         if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
             return start
+        self._untried = self.read
         try:
             raced = await self._race(start, seen, contest, iteration)
+            self._untried = None
         finally:
             self.learned = chooser.learned
         return start if raced is None else contest.conclude(start, raced, (), iteration)
@@ -163,7 +167,12 @@ class QuestionLearner:
 
     @property
     def read(self) -> dict[str, Any]:
-        """As under ``read`` in ``result.json``."""
+        """As under ``read`` in ``result.json``.
+
+        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins with it.
+        """
+        if self._untried is not None:
+            return self._untried
         mine, theirs = self.finder.read, self.mirror.read
         return {name: sorted({*mine[name], *theirs[name]}) for name in mine}
 

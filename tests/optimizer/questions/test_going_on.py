@@ -286,6 +286,34 @@ def test_disagreements_that_were_read_and_lessons_that_were_rejected_are_not_tak
     ]
 
 
+@pytest.mark.parametrize("part", [0.13, 0.7])
+def test_comments_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_goes_on(
+    learned: First, tmp_path: Path, part: float
+) -> None:
+    asked: list[bytes] = []
+    cap = int(part * learned.done.record.calls)
+    capped = Desk(120).align(tmp_path / "capped", lambda request: asked.append(request.key), max_calls=cap)
+    assert capped.finish_reason == "max_calls" and not capped.record.learned
+    assert bool(capped.record.questions) is (part > 0.5), "some are proposed before the folds test them"
+    done = go_on(Desk(120), tmp_path / "run", tmp_path / "capped", lambda request: asked.append(request.key))
+    assert [row.text for row in done.record.learned] == [row.text for row in learned.done.record.learned]
+    assert len(asked) == len(set(asked)), "nothing is asked twice"
+    assert done.record.read == learned.done.record.read
+
+
+def test_disagreements_that_a_budget_kept_from_being_tried_are_read_by_the_run_that_goes_on(
+    world: Any, tmp_path: Path
+) -> None:
+    options = {**world.options, "max_iterations": 1}
+    whole = world.align(tmp_path / "whole", max_iterations=1)
+    capped = world.align(tmp_path / "capped", max_iterations=1, max_calls=70)
+    assert capped.finish_reason == "max_calls" and capped.record.lessons and not capped.record.rejected_edits
+    model = world.model("world/target")
+    done = askance.align(world.rows, from_run=tmp_path / "capped", model=model, run=tmp_path / "run", **options)
+    assert [row.edits for row in done.record.accepted_edits] == [row.edits for row in whole.record.accepted_edits]
+    assert capped.record.calls + done.record.calls == whole.record.calls, "what it had asked is not asked again"
+
+
 def test_beside_learned_questions_examples_are_tried_where_they_are_asked_for(learned: First, tmp_path: Path) -> None:
     """The verdicts are read anew then, as a calibration belongs to what the judge is shown."""
     done = go_on(Desk(), tmp_path / "run", learned.run, update="examples")
