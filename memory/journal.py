@@ -61,7 +61,8 @@ class Journal:
     def _append(self, row: dict[str, Any]) -> None:
         line = json.dumps(row | {"time": datetime.now(UTC).isoformat(timespec="seconds")}, ensure_ascii=False)
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            # half a surrogate pair, in JSON, becomes its escape
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(line + "\n")
         except OSError as error:
             raise AskanceError(

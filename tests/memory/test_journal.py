@@ -25,6 +25,14 @@ def test_every_event_is_a_line_with_its_time(path: Path) -> None:
     assert row == {"event": "split", "test": ["e1"], "name": "é"}
 
 
+def test_half_a_surrogate_pair_that_a_model_said_comes_back_as_it_was(path: Path) -> None:
+    said = {"target": {"e1/q": "a half \ud83d, and \\ud83d in letters"}}
+    Journal(path).write("reasons", **said)
+    assert read_events(path)[0]["target"] == said["target"]
+    again = Journal(path)
+    assert again.write("reasons", **said) is False
+
+
 def test_a_journal_that_is_not_there_is_empty(path: Path) -> None:
     assert read_events(path) == []
     assert not Journal(path).replaying
