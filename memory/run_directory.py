@@ -145,7 +145,9 @@ class RunDirectory:
                 raise InputError(
                     f"{self.path}: this run has {count(config['max_iterations'], 'iteration')} already; give more of them."
                 )
-            looks = header.get("earlier_test_looks", 0) + bool(self.finished and self.read_result().test_looked_at)
+            looks = header.get("earlier_test_looks", 0)
+            if self.finished and (result := self.read_result()).earlier_test_looks == looks:  # else counted before
+                looks += bool(result.test_looked_at)
             begun = {"max_iterations": config["max_iterations"]} | header.get("begun_with", {})
             longer = {**config, "max_iterations": max_iterations}
             header |= {"config": longer, "begun_with": begun, "earlier_test_looks": looks}

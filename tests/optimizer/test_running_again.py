@@ -129,6 +129,18 @@ def test_a_run_made_longer_comes_to_what_one_begun_so_comes_to_and_buys_only_the
     assert set(requests) <= set(lab.answered)
 
 
+def test_a_look_at_the_test_is_counted_once_though_the_run_is_made_longer_twice(lab: Any) -> None:
+    lab.migrate("run", max_iterations=1)
+    directory = RunDirectory(lab.folder / "run")
+    for iterations in (2, 3):  # the process ended in between
+        take_up(directory, {"max_iterations": iterations})
+        assert directory.read_config()["earlier_test_looks"] == 1
+    lab.migrate("run", max_iterations=3)
+    assert directory.read_result().earlier_test_looks == 1
+    directory.extend(4)
+    assert directory.read_config()["earlier_test_looks"] == 2
+
+
 def test_a_run_with_nothing_left_to_do_is_not_made_longer(lab: Any) -> None:
     done = lab.migrate("run", patience=1, max_iterations=4)
     assert done.finish_reason not in ("max_iterations", "max_calls")
