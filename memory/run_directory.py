@@ -75,11 +75,11 @@ class RunDirectory:
         if self.config_file.exists():
             self._refuse_another(config, texts)
             return True
-        for name, text in texts.items():
-            self.write(f"inputs/{name}", text)
-        if answers is not None:
+        if answers is not None:  # before any input: where they find no room, another run may be begun here
             with self.store() as store:
                 store.bring(answers)
+        for name, text in texts.items():
+            self.write(f"inputs/{name}", text)
         header = {"format": FORMAT, "fingerprint": _fingerprint(config, texts), "config": dict(config)}
         if no_cache:
             header["no_cache"] = True

@@ -112,6 +112,19 @@ def test_other_inputs_are_refused(run: RunDirectory, changed: dict[str, Any]) ->
         begin(run, **changed)
 
 
+def test_where_the_answers_of_another_run_cannot_be_copied_nothing_of_it_is_left(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "verdicts.db"
+    damaged.write_text("no store")
+    with pytest.raises(AskanceError):
+        run.open(CONFIG, EXAMPLES, CHECKLIST, PROMPTS, {"earlier.json": "{}"}, damaged)
+    only = {"prompt": PROMPTS["prompt"]}
+    begin(run, prompts=only)
+    assert run.read_inputs()[2] == only
+    assert not (run.path / "inputs" / "earlier.json").exists()
+
+
 def test_a_beginning_that_was_killed_is_begun_again(run: RunDirectory) -> None:
     begin(run)
     run.config_file.unlink()
