@@ -269,7 +269,8 @@ def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, s
 
 
 def _content(example: Example) -> str:
-    return _hash([example.input, example.context, example.output])
+    reference = [] if example.reference is None else [example.reference]
+    return _hash([example.input, example.context, example.output, *reference])
 
 
 def _people(example: Example) -> str:

@@ -224,6 +224,17 @@ def test_an_example_is_known_by_its_texts_too(small: First) -> None:
     assert job.earlier.parts(job.examples) == {f"new-{name}": part for name, part in names.items()}
 
 
+def test_an_example_with_another_reference_is_not_what_it_was(small: First) -> None:
+    def unchanged(**more: str) -> set[str]:
+        rows = [{**row, **more} for row in Desk(44).rows]
+        job = prepare(rows, None, None, None, SETTINGS, small.run)
+        assert job.earlier is not None
+        return job.earlier.unchanged(job.examples)
+
+    assert unchanged() == set(Desk(44).ids)
+    assert not unchanged(reference="What should have been said.")
+
+
 def test_a_run_that_is_not_finished_or_has_no_judge_is_refused(small: First, tmp_path: Path) -> None:
     rows = Desk(44).rows
     copy = tmp_path / "copy"
