@@ -282,7 +282,15 @@ def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: M
     schema = arrow.schema([(name, arrow.type_for_alias(types.get(name, "string"))) for name in columns])
     with parquet.ParquetWriter(file, schema, compression="zstd") as out:
         while len((part := [list(islice(each, ROWS)) for each in columns.values()])[0]):
-            out.write_table(arrow.table(part, schema=schema))
+            try:
+                table = arrow.table(part, schema=schema)
+            except UnicodeEncodeError:  # half a surrogate pair becomes its escape
+                table = arrow.table([[_with_escapes(value) for value in each] for each in part], schema=schema)
+            out.write_table(table)
+
+
+def _with_escapes(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 # --- values with types --------------------------------------------------------------------------------------------

@@ -97,6 +97,14 @@ def test_a_file_gives_back_what_was_saved(tmp_path: Path, name: str) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
+def test_half_a_surrogate_pair_that_a_judge_said_is_its_escape_in_a_parquet_file(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    verdicts = [VERDICTS[0], Verdict("e", "q", "m", "p", True, 1.0, "hard", explanation="half \ud83d of it")]
+    save_verdicts(tmp_path / "v.parquet", verdicts)
+    again = read_verdicts(tmp_path / "v.parquet")
+    assert again[0] == VERDICTS[0] and again[1].explanation == r"half \ud83d of it"
+
+
 def test_a_repeat_in_a_parquet_file_is_named_by_its_rows(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     save_verdicts(tmp_path / "v.parquet", [*VERDICTS, VERDICTS[1]])
