@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
 from ...agents.evaluator import Evaluator
-from ...agents.example_questions import ExampleQuestions
+from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...evaluation.scoring import ExampleScore, score_examples
@@ -120,9 +120,10 @@ class GeneratorSubject:
             verdicts += await self._evaluator(self.judge, self.checklist).judge(written)
         else:
             await self._write_questions([each.example for each in generated])
-            for example in written:
-                if example.id in self._own:
-                    verdicts += await self._evaluator(self.judge, self._own[example.id]).judge([example])
+            asked = [each for each in written if each.id in self._own]
+            if asked:
+                told = await judge_by_own(self._evaluator(self.judge, OWN), asked, self._own)
+                verdicts += [replace(each, asked=None) for each in told]
         for each in generated:
             checklist = self._own.get(each.example.id, self.checklist)
             if each.example.output is None and checklist is not None:

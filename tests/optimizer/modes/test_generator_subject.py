@@ -61,7 +61,7 @@ class Office:
         self.seen: list[Coverage] = []
         self.said: list[str] = []
         self.letters: dict[str, str | ModelError] = {name: f"Dear {name}!" for name in "xyz"}
-        self.opinion: dict[tuple[str, str], float] = {}
+        self.opinion: dict[tuple[str, str], float | ModelError] = {}
         self.writer = (Clerk if records else ScriptedModel)(self.write, name="the/writer")
         self.judge = ScriptedModel(self.answer, name="the/judge")
         gateway = Gateway(retry=RetryPolicy(1))
@@ -181,6 +181,14 @@ async def test_an_example_without_questions_has_no_score_and_is_told() -> None:
     assert "z" not in seen.own_checklists
     assert len(office.said) == 1
     assert office.said[0].startswith("no questions for the example 'z': ")
+
+
+async def test_a_first_output_that_the_judge_says_nothing_of_is_one_missing_verdict() -> None:
+    office = Office(own=True)
+    office.opinion["x", "own"] = ModelError("a filter held it back")
+    seen = await office.look()
+    assert [each.status for each in seen.verdicts] == ["api_error", "ok"]
+    assert overall(seen) == [None, pytest.approx(0.9, abs=1e-4), None]
 
 
 @pytest.mark.parametrize("checked", [False, True])
