@@ -243,6 +243,8 @@ class Gateway:
             if self.store is not None:
                 await self._once_there(partial(self.store.put, request.key, answer))
             is_kept = True
+            if (kept := getattr(model, "kept", None)) is not None:
+                kept(request)
             return answer
         finally:
             self._claimed.discard(request.key)

@@ -26,7 +26,7 @@ from ..direct import DirectModel
 from ..gateway import RetryPolicy
 from ..prices import BATCH_SHARE, Price
 from .endpoint import ASKED, BatchEndpoint
-from .open_batches import AwaitedRequest, OpenBatches, Pace, ReplyReader
+from .open_batches import AwaitedRequest, OpenBatch, OpenBatches, Pace, ReplyReader
 from .records import BatchJournal, BatchRecord
 
 MOST_REQUESTS = 50_000
@@ -82,6 +82,8 @@ class BatchModel(DirectModel):
             self._endpoint, self._journal, reader, self._pace, say or (lambda _: None), self._gather
         )
         self._tried: set[frozenset[str]] = set()
+        self._given: dict[str, OpenBatch] = {}
+        """The batches of answers that are given and may not be in the store yet, by key."""
         self._gathered: list[AwaitedRequest] = []
         self._forms: set[frozenset[str]] = set()
         """Of what is gathered."""
@@ -99,16 +101,27 @@ class BatchModel(DirectModel):
         """
         form, loop = _form(request), asyncio.get_running_loop()
         waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
+        self.kept(request)  # asked again: what came before was of no use
         self._gather([waiting])
+        is_of_use = False
         try:
-            return await waiting.answer
+            answer = await waiting.answer
+            is_of_use = not answer.is_empty
+            return answer
         except asyncio.CancelledError:
             waiting.batch = None  # nobody has it, so it stays in the record
             raise
         finally:
             if waiting.batch is not None:
-                # whoever asked keeps the answer before anything else is done
-                loop.call_soon(self._open.taken, waiting.batch, waiting.key)
+                self._given[waiting.key] = waiting.batch
+                if not is_of_use:
+                    self.kept(request)
+
+    def kept(self, request: Request) -> None:
+        """The store has the answer, or there is none to be kept: its batch need not be remembered for it any more."""
+        key = request.key.hex()
+        if (batch := self._given.pop(key, None)) is not None:
+            asyncio.get_running_loop().call_soon(self._open.taken, batch, key)
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that an answer may cost: the full price of what may be asked directly, else half of it."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from askance.memory.verdict_store import VerdictStore
-from askance.models.base import Request
+from askance.models.base import Answer, Request
 from askance.models.batches.records import BatchJournal, BatchRecord
-from askance.prompts.errors import InputError
+from askance.models.gateway import StoreAwayError
+from askance.prompts.errors import AskanceError, InputError
 from askance.testing import BatchServer
 
 from .conftest import IDENTITY, Asked, answers, asking, error_of, records, requests, script
@@ -107,6 +108,26 @@ async def test_an_answer_that_nobody_has_taken_stays_in_the_record() -> None:
         async with asking(server, store=store) as batched:
             answers(await batched.all(asked))
         assert len(server.batches) == 1 and len(server.bodies) == 5
+    assert records() == []
+
+
+async def test_answers_that_the_store_did_not_take_stay_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askance.models.gateway.STORE_PATIENCE", 0.3)
+    asked = requests(5)
+    with BatchServer(script) as server, VerdictStore(":memory:") as store:
+
+        def away(key: bytes, answer: Answer) -> None:
+            raise StoreAwayError("The database is restarted.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "put", away)
+            async with asking(server, store=store) as batched:
+                assert all(isinstance(each, AskanceError) for each in await batched.all(asked))
+        (kept,) = BatchJournal(IDENTITY).read()
+        assert kept.requests == tuple(each.key.hex() for each in asked[1:]), "the first was asked directly"
+        async with asking(server, store=store) as batched:
+            answers(await batched.all(asked))
+        assert len(server.batches) == 1, "nothing is bought again"
     assert records() == []
 
 
