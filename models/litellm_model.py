@@ -53,7 +53,10 @@ class LiteLLMModel:
                 raise
             failure = self._error(error)
         else:
-            return self._read(response, request)
+            try:
+                return self._read(response, request)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ModelError(f"{self.name}: the provider's reply cannot be read ({error}).") from None
         schema_sent = self._takes_schema and request.parameters.schema is not None
         if schema_sent and failure.status in (400, 422) and _SCHEMA_REFUSED.search(failure.message):
             self._takes_schema = False

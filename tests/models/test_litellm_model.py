@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from math import log
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -186,6 +187,27 @@ def test_nothing_is_fetched_when_it_is_loaded() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "silent\n", done.stderr
+
+
+@pytest.mark.parametrize("logprob", [0.5, float("nan"), "much"])
+async def test_a_reply_that_cannot_be_read_is_a_model_error(monkeypatch: pytest.MonkeyPatch, logprob: Any) -> None:
+    class Package:
+        BadRequestError = ValueError
+
+        @staticmethod
+        async def acompletion(**_: Any) -> Any:
+            top = [{"token": "Yes", "logprob": logprob}]
+            content = {"content": [{"token": "Yes", "top_logprobs": top}]}
+            message = SimpleNamespace(content="Yes", get=lambda name: None)
+            told = SimpleNamespace(model_dump=lambda: content)
+            return SimpleNamespace(choices=[SimpleNamespace(message=message, logprobs=told, finish_reason="stop")])
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda **_: ()
+
+    monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
+    with pytest.raises(ModelError, match=r"x/y: the provider's reply cannot be read"):
+        await LiteLLMModel("x/y").answer(make_request("i", [("user", "q")], FULL))
 
 
 def test_without_litellm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
