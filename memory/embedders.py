@@ -163,7 +163,10 @@ class SentenceTransformerEmbedder:
 
 
 class SharedWordsEmbedder:
-    """No model: words and word pairs hashed into 1,024 signed places. Sees shared words, no meaning."""
+    """No model: words and word pairs hashed into 1,024 signed places. Sees shared words, no meaning.
+
+    A text without a word, as a line ``---`` or a comment ``???``, is known by its signs.
+    """
 
     name = "words"
     dimension = 1024
@@ -173,7 +176,7 @@ class SharedWordsEmbedder:
         _refuse_blank(texts)
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            words = re.findall(r"\w+", text.lower())
+            words = re.findall(r"\w+", text.lower()) or text.split()
             features = [*words, *(f"{a} {b}" for a, b in pairwise(words))]
             codes = np.array([zlib.crc32(each.encode()) for each in features], dtype=np.int64)
             np.add.at(row, codes % self.dimension, np.where(codes >> 31, 1.0, -1.0))
