@@ -227,12 +227,11 @@ class _Builder:
                 self._graph.add_edge(node, f"version:{version}", kind="asked")
 
     def _on_pruning(self, event: Row) -> None:
-        edit = next(
-            number
-            for number in reversed(self._in_prompt)
-            if number not in self._pruning_tried
-            and set(self._graph.pred[f"edit:{number}"]) == {f"lesson:{each}" for each in event["lessons"]}
-        )
+        lessons = {f"lesson:{each}" for each in event["lessons"]}
+        left = [each for each in reversed(self._in_prompt) if each not in self._pruning_tried]
+        # the same edit may have been proposed for another lesson, too
+        left.sort(key=lambda each: set(self._graph.pred[f"edit:{each}"]) != lessons)
+        edit = next(each for each in left if lessons <= set(self._graph.pred[f"edit:{each}"]))
         self._pruning_tried.add(edit)
         outcome = {name: event[name] for name in ("removed", "reason", "gain")}
         self._node("edit", edit, pruning=outcome)

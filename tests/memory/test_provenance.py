@@ -182,6 +182,16 @@ def test_an_edit_that_is_taken_out_gives_the_older_words_their_own_past_back(mad
     assert kept.pruning == {"removed": False, "reason": "worse", "gain": GAIN}
 
 
+def test_pruning_knows_an_edit_that_was_proposed_for_another_lesson_too(made: Made) -> None:
+    made.disagree("e1", "e2")
+    for lesson in ("L1", "L2"):
+        made.learn(lesson, f"Answer no if {lesson}.", "e1/q")
+        made.edit("Compare names.", "Compare every name.", lesson)
+    made.decide(1, 0, ("L1", "Compare names.", "Compare every name."))
+    made.journal.write("pruning", version=1, lessons=["L1"], removed=False, reason="it cannot be taken out", gain=None)
+    assert build_graph(made.run.path).nodes["edit:1"]["pruning"]["removed"] is False
+
+
 def test_pruning_knows_an_accepted_edit_from_a_later_one_of_the_same_lesson(made: Made) -> None:
     made.step(1, ("L1", "Look at every number.", "Look at every number. No if wrong."))
     made.step(2, ("L1", "Compare names.", "Compare names. No if false."), accepted=False)
