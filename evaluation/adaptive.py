@@ -17,8 +17,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from ..agents.buying import all_together
 from ..prompts.errors import InputError
+from ..stats.pass_fail import passes
 from .scoring import complete_mean, worth
 
 if TYPE_CHECKING:
@@ -205,7 +208,7 @@ async def _one(
     total = sum(weights.values())
     values = {question: worth(judges[question].checklist, soft=soft) for question in weights}
     verdicts: list[Verdict] = []
-    known = answered = 0.0
+    known = lost = answered = 0.0
     low, high = 0.0, 1.0
     ended: Ended = "all"
     for asked, (question, weight) in enumerate(weights.items(), 1):
@@ -215,12 +218,13 @@ async def _one(
         if value is None:
             return AdaptiveScore(example.id, None, low, high, asked, "missing"), verdicts
         known += weight * value
+        lost += weight * (1.0 - value)
         answered += weight
         low = known / total
         if asked == len(weights):
             high = low
             break
-        high = (known + total - answered) / total
+        high = 1.0 - lost / total
         stop = _ended(low, high, tolerance, cuts)
         if stop:
             ended = stop
@@ -234,7 +238,8 @@ def _ended(
 ) -> Literal["tolerance", "cuts"] | None:
     if tolerance is not None and high - low <= 2 * tolerance + _ROUNDING:
         return "tolerance"
-    if cuts and not any(low < cut <= high for cut in cuts):
+    ends = np.array([low, high])
+    if cuts and all(passes(ends, cut).all() or not passes(ends, cut).any() for cut in cuts):
         return "cuts"
     return None
 

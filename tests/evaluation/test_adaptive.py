@@ -129,3 +129,28 @@ async def test_without_a_rule_or_with_an_impossible_one_it_does_not_begin(
     with pytest.raises(InputError):
         await evaluate_adaptively(evaluator, examples, **given)
     assert isinstance(model, ScriptedModel) and not model.requests
+
+
+@pytest.mark.parametrize("weights", [(0.1, 0.1, 0.1), (0.4, 0.3, 0.2)])
+@pytest.mark.parametrize("soft", [True, False])
+async def test_no_rounding_of_weights_settles_a_mark_at_the_very_top(
+    facts: Any, examples: list[Example], weights: tuple[float, ...], soft: bool
+) -> None:
+    questions = facts.candidates.questions[: len(weights)]
+    weighed = [each.model_copy(update={"weight": weight}) for each, weight in zip(questions, weights, strict=True)]
+    last = questions[-1].text
+    evaluator, _ = make(
+        facts,
+        lambda request: "No" if last in request.messages[-1][1] else "Yes",
+        checklist=Checklist(questions=weighed),
+    )
+    [found] = (await evaluate_adaptively(evaluator, examples[:1], cuts=[1.0], soft=soft)).scores
+    assert found.asked == len(weights)
+    assert found.score == pytest.approx(sum(weights[:-1]) / sum(weights))
+
+
+async def test_a_score_that_reaches_the_mark_but_for_rounding_is_settled(facts: Any, examples: list[Example]) -> None:
+    questions = [each.model_copy(update={"weight": 0.9}) for each in facts.candidates.questions]
+    evaluator, _ = make(facts, lambda request: "Yes", checklist=Checklist(questions=questions))
+    [found] = (await evaluate_adaptively(evaluator, examples[:1], cuts=[0.75], soft=False)).scores
+    assert (found.asked, found.ended) == (6, "cuts")
