@@ -152,9 +152,9 @@ class Example(BaseModel):
 
 
 def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
-    """Of an example's ratings, as :meth:`Example.human_score`."""
+    """Of an example's ratings, as :meth:`Example.human_score`; never beyond them, whatever the rounding."""
     ratings = human.get(dimension)
-    return sum(ratings) / len(ratings) if ratings else None
+    return min(max(sum(ratings) / len(ratings), min(ratings)), max(ratings)) if ratings else None
 
 
 _FIELDS = tuple(Example.model_fields)

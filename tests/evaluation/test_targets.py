@@ -35,6 +35,13 @@ def test_a_given_scale_is_used_and_scores_outside_it_are_named() -> None:
         human_targets(rated({"fluency": 2}, {"fluency": 6}), checklist("fluency"), (1, 5))
 
 
+@pytest.mark.parametrize("rating", [0.1, 0.7, 3.3])
+def test_raters_who_agree_are_never_outside_the_scale_by_rounding(rating: float) -> None:
+    examples = rated({"fluency": [rating] * 3}, {"fluency": [rating * 2] * 3})
+    targets = human_targets(examples, checklist("fluency"))
+    assert [targets.overall("e0"), targets.overall("e1")] == [0, 1]
+
+
 def test_scores_that_are_all_the_same_have_a_place_on_a_scale_that_is_named_alone() -> None:
     alike = rated({"fluency": 3}, {"fluency": 3})
     unknown = human_targets(alike, checklist("fluency"))
