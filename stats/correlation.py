@@ -35,6 +35,7 @@ Column = Sequence[float | None] | ArrayLike
 FEW = 5
 """Of so many items unrelated scores put one in 60, and of fewer more, in exactly the order of people or its reverse."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
+_ROUNDING = 1e-9
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
 
@@ -102,7 +103,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
 def _spread(found: Statistic, units: int, unit: str) -> Statistic:
     """Without an interval that has no width because few items are in the order of people, or its reverse, as by chance."""
-    if found.low is None or found.low != found.high or units > FEW:
+    if found.low is None or found.high is None or found.high - found.low > _ROUNDING or units > FEW:
         return found
     return replace(found, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance")
 
@@ -183,10 +184,15 @@ def system_level(
 def between_systems(
     scores: Column, human: Column, systems: Sequence[Hashable], resampling: Resampling
 ) -> Correlations | None:
-    """:func:`system_level` where the items name three systems or more; None where they do not."""
+    """:func:`system_level` where the items name three systems or more; None where they do not.
+
+    Items that name none (None) are left out: they are of no one system.
+    """
     if len(set(systems) - {None}) < MINIMUM_ITEMS:
         return None
-    return system_level(scores, human, systems, resampling)
+    named = [place for place, system in enumerate(systems) if system is not None]
+    left, right = (np.asarray(column, dtype=np.float64)[named] for column in (scores, human))
+    return system_level(left, right, [systems[place] for place in named], resampling)
 
 
 def _of_vectors(a: Vector, b: Vector, method: Method, unit: str = "items") -> Statistic:

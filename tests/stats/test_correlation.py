@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from askance.prompts.errors import InputError
-from askance.stats.correlation import correlate, kendall, per_group, spearman, system_level
+from askance.stats.correlation import between_systems, correlate, kendall, per_group, spearman, system_level
 from askance.stats.kernels import affordable, correlation_kernel
 from askance.stats.resampling import Resampling, average_ranks, resample_weights
 
@@ -181,6 +181,8 @@ def test_few_items_in_the_exact_order_of_people_have_no_interval_without_width()
     found = correlate([0.1, 0.2, 0.4], [3, 4, 9])
     assert (found.spearman.value, found.spearman.low, found.spearman.high) == (1.0, None, None)
     assert found.spearman.reason == "no interval: 3 items may stand in one order by chance"
+    line = correlate([0.1, 0.2, 0.3], [1, 2, 3]).pearson
+    assert (line.value, line.low, line.high) == (pytest.approx(1.0), None, None)
     assert correlate([0.1, 0.2, 0.4, 0.5], [3, 4, 9, 8]).spearman.low is not None
     assert correlate(list(range(8)), list(range(8))).spearman.low == 1
     grouped = correlate(list(range(8)), list(range(8)), Resampling(list("aabbccdd")))
@@ -210,6 +212,19 @@ def test_system_level_correlates_the_means_of_the_systems() -> None:
     assert found.spearman.n == 6
     assert found.pearson.low <= found.pearson.value <= found.pearson.high <= 1
     assert system_level([1, 2], [1, 2], ["a", "b"]).kendall.reason == "fewer than 3 systems (there are 2)"
+
+
+def test_items_of_no_named_system_are_no_system_of_their_own() -> None:
+    rng = np.random.default_rng(1)
+    scores, human = rng.normal(size=(2, 24))
+    systems = ["a", "b", "c", None] * 6
+    named = [place for place, system in enumerate(systems) if system is not None]
+    found = between_systems(scores, human, systems, Resampling(resamples=50))
+    assert found == system_level(
+        scores[named], human[named], [systems[place] for place in named], Resampling(resamples=50)
+    )
+    assert found is not None and found.spearman.n == 3
+    assert between_systems(scores, human, ["a", "b", None, None] * 6, Resampling(resamples=50)) is None
 
 
 def test_group_names_must_match_the_items() -> None:
