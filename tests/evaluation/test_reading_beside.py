@@ -74,6 +74,18 @@ def test_what_belongs_to_the_output_is_taken_off() -> None:
     assert correlation(calibration, said, wanted) > correlation(alone, said, wanted) + 0.2
 
 
+def test_outputs_that_people_score_all_the_same_are_all_accepted() -> None:
+    said, _ = world(shared=2.0)
+    alike = [7 / 9, 1.0]  # the mean of the first, added up, is above it by rounding
+    fits = [
+        fit_accepted(
+            answers(said), examples(), FAULTS, Targets("human", ("one",), {f"e{n}": {"one": each} for n in range(N)})
+        )
+        for each in alike
+    ]
+    assert fits[0] == fits[1] and not fits[0].reasons
+
+
 def test_where_nothing_is_shared_next_to_nothing_is_taken_off() -> None:
     said, wanted = world(shared=0.0)
     calibration = fit_accepted(answers(said), examples(), FAULTS, wanted)
