@@ -96,6 +96,7 @@ def _counted(data: Mapping[str, Any]) -> list[dict[str, Any]]:
             "Rated outputs": data["outputs"],
             "Left out, a score or the rating missing": data["left_out"],
             "Preference pairs beside them": data["pairs"],
+            "Pairs left out, a score missing": data.get("pairs_left_out", 0),
         }
     else:
         pairs = data["pairs"]

@@ -47,7 +47,7 @@ class RatingLearnerScore:
     difference_low: float | None = None
     difference_high: float | None = None
     pair_accuracy: float | None = None
-    """Share of held-out decided pairs in the right order; None when there are no pairs."""
+    """Share of held-out decided pairs in the right order; None when there are no such pairs."""
     reason: str | None = None
 
 
@@ -73,6 +73,10 @@ class RatingWeights:
     """Outputs held out in folds whose ratings are all the same: they have no right order and are in no correlation."""
     pairs: int
     left_out: int
+    pairs_decided: int
+    """Those of ``pairs`` in which people preferred one output."""
+    pairs_left_out: int
+    """Pairs without some score; never filled in."""
     pair_share: float
     """How much of the objective is pairs: 0 ratings alone."""
     resamples: int
@@ -94,7 +98,7 @@ def learn_from_ratings(
     simpler ways.
 
     The objective is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], s being
-    ``pair_share`` (0 without pairs). Groups of the same name in ratings and pairs are one group.
+    ``pair_share`` (0 without decided pairs). Groups of the same name in ratings and pairs are one group.
 
     Args:
         ratings: Rated outputs with scores.
@@ -112,8 +116,9 @@ def learn_from_ratings(
     rating_method(method)
     if not 0.0 <= pair_share <= 1.0:
         raise InputError(f"pair_share is {pair_share}; it must lie in [0, 1].")
-    share = pair_share if pairs is not None else 0.0
     data = _together(ratings, pairs)
+    decided = 0 if data.pairs is None else data.pairs.decided_pairs
+    share = pair_share if decided else 0.0
     if len(data.ratings) < 3 or np.ptp(data.ratings) == 0:
         raise InputError("Learning from ratings needs at least three rated outputs that are not all rated the same.")
     scores, verdict, without_order = _held_out(data, method, share, folds, seed)
@@ -145,6 +150,8 @@ def learn_from_ratings(
         without_order=without_order,
         pairs=len(data.pairs) if data.pairs is not None else 0,
         left_out=len(ratings.left_out),
+        pairs_decided=decided,
+        pairs_left_out=0 if pairs is None else len(pairs.left_out),
         pair_share=share,
         resamples=resamples,
         confidence=CONFIDENCE,
@@ -234,6 +241,7 @@ def _compare(
             continue
         low, high, why = percentile_interval(draws[name], CONFIDENCE)
         gain_low, gain_high, no_gain = percentile_interval(draws[name] - draws["uniform"], CONFIDENCE)
+        credits = np.concatenate([np.empty(0), *trial.credits])
         scores.append(
             RatingLearnerScore(
                 name=name,
@@ -244,7 +252,7 @@ def _compare(
                 difference=None if np.isnan(points["uniform"]) else point - points["uniform"],
                 difference_low=gain_low,
                 difference_high=gain_high,
-                pair_accuracy=float(np.concatenate(trial.credits).mean()) if trial.credits else None,
+                pair_accuracy=float(credits.mean()) if len(credits) else None,
                 reason=why or no_gain,
             )
         )

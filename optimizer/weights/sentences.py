@@ -214,6 +214,13 @@ def rating_sentences(result: RatingWeights) -> list[str]:
         said.append("The weights given are uniform: learning is not worth it on these ratings.")
     if result.left_out:
         said.append(f"{result.left_out} outputs were left out because a score or the rating is missing.")
+    if result.pairs_left_out:
+        read = result.pairs + result.pairs_left_out
+        said.append(
+            f"{result.pairs_left_out} of {read} pairs were left out because scores are missing; nothing was filled in."
+        )
+    if result.pairs + result.pairs_left_out and not result.pairs_decided:
+        said.append("In no pair with all scores did people prefer one output, so the weights are of the ratings alone.")
     return said
 
 

@@ -74,6 +74,24 @@ def test_ratings_and_pairs_are_learned_from_together() -> None:
     assert all(score.pair_accuracy is not None for score in both.learners)
 
 
+def test_pairs_that_say_nothing_are_said_to_say_nothing() -> None:
+    ratings = simulate([0.6, 0.3, 0.1], 60)
+    rng = np.random.default_rng(2)
+    a, b = rng.random((2, 12, 3))
+    b[:5, 1] = np.nan
+    pairs = preference_scores([f"p{n}" for n in range(12)], ratings.tests, a, b, ["tie"] * 12)
+    found = learn_from_ratings(ratings, pairs=pairs, method="least-squares", resamples=0)
+    assert (found.pairs, found.pairs_decided, found.pairs_left_out, found.pair_share) == (7, 0, 5, 0.0)
+    assert all(score.pair_accuracy is None for score in found.learners)
+    assert "NaN" not in json.dumps(rating_report(found))
+    said = " ".join(rating_sentences(found))
+    assert "5 of 12 pairs were left out because scores are missing" in said
+    assert "In no pair with all scores did people prefer one output" in said
+    alone = learn_from_ratings(ratings, method="least-squares", resamples=0)
+    assert found.weights == pytest.approx(alone.weights)
+    assert "pairs" not in " ".join(rating_sentences(alone))
+
+
 def test_uniform_weights_are_kept_when_they_are_right() -> None:
     result = learn_from_ratings(simulate([0.25] * 4, 80, noise=0.2), resamples=0)
     assert result.verdict in ("cannot tell", "same")
