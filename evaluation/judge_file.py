@@ -218,7 +218,11 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         threshold=None if best.threshold is None else best.threshold.value,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
         origins=_origins(result, start, checklist),
-        made_by=MadeBy(mode=result.mode, finish_reason=result.finish_reason),
+        made_by=MadeBy(
+            mode=result.mode,
+            finish_reason=result.finish_reason,
+            unfitted=None if best.threshold is None else best.threshold.reason,
+        ),
     )
     return judge.measured(
         JudgeFigures(

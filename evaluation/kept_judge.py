@@ -131,6 +131,8 @@ class MadeBy(_Part):
 
     mode: str
     finish_reason: str
+    unfitted: str | None = None
+    """Why it fitted no threshold, which is then 0.5; None where it did, or there is none."""
 
 
 @dataclass(frozen=True)
@@ -238,11 +240,9 @@ class KeptJudge:
         """
         if self.threshold is None or _name(model, self.model) != self.model or options.get("calibration") is not None:
             return None
+        fitted = self.made_by is not None and self.made_by.unfitted is None and not self.edited
         found = PassThreshold(
-            self.threshold,
-            "judge",
-            fitted_on="development" if self.made_by is not None and not self.edited else None,
-            dimensions=self.threshold_of,
+            self.threshold, "judge", fitted_on="development" if fitted else None, dimensions=self.threshold_of
         )
         test = None if self.figures is None else self.figures.test
         if test is None or test.true_positive_rate is None or test.true_negative_rate is None:

@@ -86,6 +86,18 @@ def test_the_kept_judge_gives_the_same_verdicts_and_figures(learned: askance.Run
     assert said.index("pass rate by the judge") < said.index("mean score") and "by people" in said
 
 
+def test_a_threshold_that_was_not_fitted_is_not_said_to_be(tmp_path: Path) -> None:
+    desk = Desk(24)
+    done = desk.align(tmp_path / "run", max_iterations=1)
+    reason = done.result["best"]["threshold"]["reason"]
+    assert reason.startswith("fewer than 8 development examples")
+    kept = yaml.safe_load((tmp_path / "run" / "judge.yaml").read_text(encoding="utf-8"))
+    assert (kept["threshold"], kept["run"]["unfitted"]) == (0.5, reason)
+    found = judged(tmp_path / "run", desk.rows)
+    assert found.to_dict()["threshold"] == {"value": 0.5, "from": "judge"}
+    assert "fitted on" not in str(found)
+
+
 def unlabelled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in ("id", "input", "output")} for row in rows]
 
