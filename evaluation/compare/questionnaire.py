@@ -84,9 +84,9 @@ class Questionnaire:
         return "\n".join(said) or None
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
-        """The first missing answer that leaves a dimension without a score."""
-        ids = self._asked_about(dimension)
-        return next(each for each in verdicts if each.answer is None and (each.question in ids or not ids))
+        """The first missing answer that leaves a dimension without a score: one on it, or, of the score over all, any."""
+        ids, missing = self._asked_about(dimension), [each for each in verdicts if each.answer is None]
+        return next((each for each in missing if each.question in ids), missing[0])
 
     def _asked_about(self, dimension: str) -> set[str]:
         """Ids of the questions on a dimension."""

@@ -22,6 +22,7 @@ from askance.prompts.errors import InputError
 from askance.testing import Reply
 
 from .conftest import (
+    CHECKLIST,
     EXAMPLES,
     asked,
     p_of,
@@ -47,6 +48,17 @@ def test_binary_asks_only_the_questions_on_the_dimensions_that_are_compared() ->
 def test_overall_without_questions_of_its_own_is_scored_over_all() -> None:
     (rating,) = rate("binary", setup(p_of, dimensions=("overall",))[0], EXAMPLES[:1])
     assert rating.score == pytest.approx((3 * 0.9 + 0.4 + 0.2) / 5, abs=1e-4)
+
+
+def test_overall_that_lacks_an_answer_elsewhere_says_so_beside_a_question_of_its_own_that_weighs_nothing() -> None:
+    own = Question(id="whole", text="Is the whole right?", dimension="overall", weight=0)
+    checklist = CHECKLIST.model_copy(update={"questions": (*CHECKLIST.questions, own)})
+
+    def script(request: Request) -> Reply:
+        return "what?" if "names" in asked(request) else 0.9
+
+    (rating,) = rate("binary", setup(script, dimensions=("overall",), checklist=checklist)[0], EXAMPLES[:1])
+    assert rating.score is None and rating.status != "ok" and rating.error
 
 
 def test_checkeval_asks_its_seeds_and_what_is_written_from_them_and_passes_its_filter() -> None:
