@@ -217,7 +217,10 @@ def show(found: Shown) -> None:
     out.print(view.title, soft_wrap=True)
     for name, rows in view.shown_tables().items():
         out.print(f"\n{view.caption(name)}", soft_wrap=True)
-        print_rows(rows)
+        most = view.most.get(name, len(rows))
+        print_rows(rows[:most])
+        if len(rows) > most:
+            out.print(f"and {len(rows) - most:,} more; --json has all", style="dim", soft_wrap=True)
     for line in view.lines:
         out.print(line, soft_wrap=True)
 

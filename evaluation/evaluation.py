@@ -14,7 +14,7 @@ from ..stats.correlation import correlations_dict, statistic_dict
 from .pass_fail import pass_fail_lines
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
 from .shown import Shown, View, correlation_figures
-from .slices import slice_table
+from .slices import MOST_SHOWN, slice_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -225,6 +225,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         f"mean score {mean}, coverage {coverage_text(seen['share'])}"
         + (f", Spearman with people: {', '.join(told)}" if told else ""),
         captions,
+        {"slices": MOST_SHOWN},
     )
 
 

@@ -35,6 +35,8 @@ class View:
     """What matters most, on one line; the first of the sentences by default."""
     captions: Mapping[str, str] = field(default_factory=dict)
     """What is in a table, in words; its name by default."""
+    most: Mapping[str, int] = field(default_factory=dict)
+    """Rows of a table that a terminal is to show, where it is not all; the others are counted."""
 
     def caption(self, name: str) -> str:
         """What is in the table."""

@@ -27,7 +27,7 @@ SMALL = 20
 ABSENT = "(none)"
 """The slice of the examples that lack the field."""
 MOST_SHOWN = 30
-"""Slices in the terminal, the largest first; results have them all."""
+"""Slices in the terminal, the largest first; results, pages and data frames have them all."""
 OWN = ("system",)
 """Fields of an example that may be sliced by beside its metadata."""
 
@@ -71,12 +71,15 @@ def slice_rows(
     Raises:
         InputError: No example has the field.
     """
-    values = slice_values(examples, field)
+    parts: dict[str, list[int]] = {}
+    for place, value in enumerate(slice_values(examples, field)):
+        parts.setdefault(value, []).append(place)
     rows = []
-    for name in dict.fromkeys(values):
-        places = [place for place, value in enumerate(values) if value == name]
+    for name, places in parts.items():
         mine, judged = [examples[place] for place in places], [scores[place] for place in places]
-        within = resampling.only(np.array([value == name for value in values]))
+        here = np.zeros(len(examples), dtype=np.bool_)
+        here[places] = True
+        within = resampling.only(here)
         row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
         row["score"] = statistic_dict(
             mean_with_interval([each.overall for each in judged], within, "no example has a score")
@@ -105,5 +108,5 @@ def slice_table(found: Mapping[str, Any]) -> Rows:
             "Spearman with people": Figure.of(row["spearman"]) if "spearman" in row else None,
             "": "small" if row["small"] else None,
         }
-        for row in found["slices"][:MOST_SHOWN]
+        for row in found["slices"]
     ]

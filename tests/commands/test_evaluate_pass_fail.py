@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from askance.evaluation.evaluation import evaluation_view
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.testing import StandInServer
 
@@ -112,6 +113,15 @@ def test_slices_of_a_metadata_field_with_small_ones_marked(answers: Answers) -> 
     assert found["slices"][1]["pass_rate"]["value"] == 0 and found["slices"][1]["score"]["value"] == pytest.approx(
         0.2, abs=1e-3
     )
+
+
+def test_of_many_slices_the_terminal_shows_the_largest_and_says_how_many_more_there_are(answers: Answers) -> None:
+    answers.write(*[RIGHT | {"metadata": {"shop": f"shop {n:02d}"}} for n in range(33)])
+    out = answers.judge("--by", "shop")[1]
+    assert "shop 29" in out and "shop 30" not in out and "and 3 more; --json has all" in out
+    data = json.loads(answers.judge("--by", "shop", "--json")[1])
+    assert len(data["by"]["slices"]) == len(evaluation_view(data).tables["slices"]()) == 33
+    assert "more; --json" not in answers.judge("--by", "shop", "--limit", "30")[1]
 
 
 def test_slices_of_labelled_data_have_the_agreement(answers: Answers) -> None:
