@@ -77,6 +77,7 @@ def missing_verdict(checklist: Checklist, verdicts: Iterable[Verdict]) -> Covera
 
 FORMAT = 1
 LEVEL = 0.05
+_ROUNDING = 1e-9
 WORST = 5
 """Examples named in a message."""
 JUDGED_WITH = ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores")
@@ -248,7 +249,7 @@ def _compare(
             f"Only {units} {'examples' if groups is None else 'documents'} have a score in the baseline and now; with "
             f"fewer than {least} no drop can be told from noise."
         )
-    dropped = drop.p_value <= LEVEL and -gain.value > settings.tolerance
+    dropped = drop.p_value <= LEVEL and -gain.value > settings.tolerance + _ROUNDING
     means = sum(a for a, _, _ in pairs) / len(pairs), sum(b for _, b, _ in pairs) / len(pairs)
     message = (
         f"The checklist score ({name}) {'dropped' if dropped else 'held'}: {means[0]:.3f} before, {means[1]:.3f} now, "

@@ -15,10 +15,11 @@ import pytest
 from askance.evaluation import regression
 from askance.evaluation.calibration import Calibration
 from askance.evaluation.kept_judge import KeptJudge
+from askance.models.base import Request
 from askance.prompts import rows
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.prompt import Prompt
-from askance.testing import StandInServer
+from askance.testing import ScriptedModel, StandInServer
 
 pytest_plugins = ["pytester"]
 
@@ -151,6 +152,28 @@ def test_a_drop_within_noise_or_within_the_tolerance_passes(project: Project) ->
     project.run().assert_outcomes(failed=1)
     project.test(", tolerance=0.5")
     project.run().assert_outcomes(passed=1)
+
+
+def test_a_drop_of_just_the_tolerance_is_within_it(tmp_path: Path) -> None:
+    questions = [Question(id=f"q{place}", text=f"Does it reach {place}?") for place in range(10)]
+
+    def reaches(request: Request) -> str:
+        said = request.messages[-1][1]
+        level = int(said.partition("level ")[2][0])
+        return "Yes" if int(said.partition("reach ")[2][0]) < level else "No"
+
+    def check(level: int, **more: Any) -> Any:
+        given = [{"id": f"a{place}", "input": "Q", "output": f"level {level}"} for place in range(12)]
+        options = {"model": ScriptedModel(reaches, name="m"), "scores": "hard", "no_cache": True, "tolerance": 0.1}
+        where = tmp_path / "base.json"
+        return regression.check_regression(
+            given, checklist=Checklist(questions=questions), baseline=where, **options, **more
+        )
+
+    check(8, update=True)
+    same = check(7)
+    assert same.difference.value == pytest.approx(-0.1) and same.p_drop < 0.05 and not same.dropped
+    assert check(6).dropped
 
 
 def test_a_dimension_is_compared_alone(project: Project) -> None:
