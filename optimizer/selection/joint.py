@@ -125,7 +125,8 @@ def joint_order(
     """An order whose first k questions tell together no less than the k best one by one, on these examples.
 
     Where to begin: the first k of the greedy order, or the k best one by one, whichever tells more. Then questions are
-    exchanged (:func:`exchange`). The order is greedy within the k and after them.
+    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy order;
+    else they stand as they were begun with, each that came in for another in its place.
 
     Args:
         data: Answers and ratings.
