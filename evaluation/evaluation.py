@@ -106,7 +106,7 @@ class Evaluation(Shown):
     def largest_error(self) -> float | None:
         """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
         error = None if self.asking is None else self.asking.largest_error
-        return None if error is None else error * (self.scale[1] - self.scale[0])
+        return None if error is None else error * abs(self.scale[1] - self.scale[0])
 
     def score_row(self, place: int) -> dict[str, Any]:
         """One of ``scores``, as in :meth:`to_dict`."""
@@ -124,7 +124,8 @@ class Evaluation(Shown):
         if self.asking is None:
             return {}
         found = self.asking.scores[place]
-        low, high = (to_scale(each, *self.scale) for each in (found.low, found.high))
+        ends = (found.low, found.high) if self.scale[0] < self.scale[1] else (found.high, found.low)
+        low, high = (to_scale(each, *self.scale) for each in ends)
         return {"low": low, "high": high, "asked": found.asked, "ended": found.ended}
 
 

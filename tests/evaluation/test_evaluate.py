@@ -243,6 +243,16 @@ def test_questions_that_cannot_change_a_score_by_more_than_is_allowed_are_not_as
     assert set(found.means()) == {"a", "overall"}
 
 
+def test_on_a_scale_whose_best_is_its_lowest_end_the_range_ascends_and_no_error_is_negative() -> None:
+    given = {"checklist": four(), "model": judge(), "no_cache": True, "stop_within": 0.25}
+    grades, plain = (askance.evaluate(rows(), scale=scale, **given) for scale in ((6, 1), (0, 1)))
+    assert grades.largest_error == pytest.approx(5 * 0.25)
+    assert "further than 1.250 from" in str(grades)
+    for row, same in zip(grades.to_dict()["scores"], plain.to_dict()["scores"], strict=True):
+        assert row["low"] <= row["overall"] <= row["high"]
+        assert (row["low"], row["high"]) == pytest.approx((6 - 5 * same["high"], 6 - 5 * same["low"]))
+
+
 def test_the_heaviest_question_is_asked_first() -> None:
     found = askance.evaluate(rows(), checklist=four(q3=6.0), model=judge(), no_cache=True, stop_within=0.2)
     assert {verdict.question for verdict in found.verdicts} == {"q3"}
