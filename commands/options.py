@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -300,14 +301,14 @@ def load_dotenv() -> None:
     file = Path(".env")
     if not file.is_file():
         return
-    for number, line in enumerate(read_text(file.absolute()).splitlines(), 1):
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        name = name.strip()
-        if not equals or name.startswith("#"):
-            continue
-        if not name or "\0" in name + value:
-            raise InputError(f"{file.absolute()}, line {number}: not of the form NAME=value.")
-        os.environ.setdefault(name, value.strip().strip("\"'"))
+
+    from dotenv.parser import parse_stream
+
+    for found in parse_stream(StringIO(read_text(file.absolute()))):
+        if found.error or "\0" in found.original.string:
+            raise InputError(f"{file.absolute()}, line {found.original.line}: not of the form NAME=value.")
+        if found.key and found.value is not None:
+            os.environ.setdefault(found.key, found.value)
 
 
 def _is_text(value: Any, *, several: bool) -> bool:

@@ -410,13 +410,17 @@ def test_a_dotenv_file_is_read_and_does_not_override(
 ) -> None:
     import os
 
-    Path(".env").write_text("# keys\nexport OPENAI_API_KEY='from the file'\nOTHER = 2\nnonsense\nSET_ALREADY=no\n")
+    Path(".env").write_text(
+        "# keys\nexport OPENAI_API_KEY='from the file'\nOTHER = 2\nnonsense\nSET_ALREADY=no\n"
+        'COMMENTED=sk-1 # of the test project\nHASH=a#b\nQUOTED="a # b"\n'
+    )
     monkeypatch.setenv("SET_ALREADY", "yes")
     monkeypatch.setenv("OTHER", "")
     monkeypatch.delenv("OTHER")
     assert cli("evaluate", *evaluation, "--dry-run").code == 0
     assert os.environ.pop("OPENAI_API_KEY") == "from the file"
     assert os.environ.pop("OTHER") == "2"
+    assert [os.environ.pop(name) for name in ("COMMENTED", "HASH", "QUOTED")] == ["sk-1", "a#b", "a # b"]
     assert os.environ["SET_ALREADY"] == "yes"
 
 
