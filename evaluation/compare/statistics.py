@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ...stats.resampling import Resampling, Statistic
 from ..scoring import coverage
 from .aspects import NAMELESS
 from .comparison import AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
+from .conclusion import LEVEL
 from .costs import Costs, JudgeCost, break_even, spent
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """By dimension: one column of scores a repeat, on the common examples."""
+SWAPS = 4
+"""Swaps at least for each comparison, times the level of all: the smallest p-value that so many can give is half of what the
+correction leaves of it, however many judges and dimensions there are."""
 
 
 def compare_ratings(
@@ -215,6 +220,8 @@ def _differences(
     if not human:
         return []
     resampling = _resampling(kept, options)
+    tests = sum(map(len, sheets[1:]))
+    resampling = replace(resampling, resamples=max(resampling.resamples, ceil(SWAPS * tests / LEVEL)))
     found: list[tuple[str, str, Difference]] = []
     for each, sheet in zip(judged[1:], sheets[1:], strict=True):
         for dimension, repeats in sheet.items():

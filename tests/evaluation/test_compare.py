@@ -13,6 +13,7 @@ import pytest
 
 from askance.evaluation.compare.compare import compare, prepare
 from askance.evaluation.compare.comparison import Comparison, JudgeOutput, comparison_view
+from askance.evaluation.compare.conclusion import LEVEL
 from askance.evaluation.compare.costs import Costs, JudgeCost, Spent, break_even
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.line_up import Entrant
@@ -117,6 +118,13 @@ def test_differences_are_paired_against_the_first_two_sided_and_corrected() -> N
     assert first.p_adjusted == pytest.approx(2 * first.difference.p_value)
     assert second.difference.value == pytest.approx(0)
     assert second.difference.p_value == 1
+
+
+def test_however_few_resamples_a_clear_difference_is_not_lost_in_the_correction_for_many() -> None:
+    found, _ = run(["binary", "direct", "unieval", "cot"], resamples=100)
+    assert len(found.differences) == 3
+    assert found.differences[0].p_adjusted is not None
+    assert found.differences[0].p_adjusted <= LEVEL
 
 
 def test_a_judge_whose_scores_are_constant_has_no_difference_and_does_not_count_as_a_test() -> None:
