@@ -135,7 +135,7 @@ def test_commands_print_through_the_terminal_alone() -> None:
     assert sorted(other) == [
         "diff.py: click.echo(found.patch, nl=False)",
         "export.py: click.echo(made.text, nl=False)",
-        "import_traces.py: click.echo(found.to_jsonl(), nl=False)",
+        "import_traces.py: click.echo(found.to_jsonl().encode('utf-8', 'backslashreplace'), nl=False)",
         "models.py: Console(stderr=True)",
         "output.py: click.echo(dump_json(value), nl=False)",
         "terminal.py: click.echo(visible(str(text)), err=err, nl=nl)",
