@@ -176,7 +176,7 @@ def test_a_killed_worker_loses_nothing_and_only_what_it_had_under_way_is_bought_
         assert killed.is_set() and "another one takes its place" in done.err
         asked = times_asked(server)
         assert len(asked) == 2 * MANY and max(asked.values()) <= 2
-        assert 0 < sum(asked.values()) - 2 * MANY <= at_once
+        assert sum(asked.values()) - 2 * MANY <= at_once, "it may have had nothing under way at that moment"
         assert f"{2 * MANY} calls" in done.out, "each answer is booked once"
         assert "raylet" not in done.out
         whole = cli(*judge, server.url, "--no-cache", "-o", "whole.jsonl")
