@@ -108,7 +108,7 @@ $(PROMPTFOO_PLACE)/.ready: Makefile
 	@touch $@
 
 test-promptfoo: $(VENV)/.dev $(PROMPTFOO_PLACE)/.ready
-	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py -k promptfoo
+	@PATH=$(NODE_BIN):$$PATH ASKANCE_TEST_PROMPTFOO=$(NODE_BIN)/promptfoo $(BIN)/python -m pytest tests/bridges/test_exports.py tests/bridges/test_exports_in_tools.py -k promptfoo
 
 test-postgres: $(POSTGRES)/.ready
 	@echo "Running the tests of the store in PostgreSQL ..."

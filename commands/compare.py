@@ -19,7 +19,7 @@ from ..models.budget import spending
 from ..prompts.errors import CoverageError
 from ..prompts.rows import write_whole
 from ..prompts.words import coverage_text
-from .options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
+from .options import GroupedCommand, buying_options, load_dotenv, names_of, need, settings, settings_options
 from .output import check_output, dump_json, echo_json, print_rows, require_share, show, tell_errors
 from .terminal import echo
 
@@ -67,7 +67,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
         need(inputs, "data")
     need({"judge": inputs["judges"]}, "judge")
     check_output(output := inputs.pop("output"))
-    inputs |= {name: _names(inputs[name]) for name in ("judges", "panel", "dimensions")}
+    inputs |= {name: names_of(inputs[name]) for name in ("judges", "panel", "dimensions")}
     if dataset is not None:
         inputs["data"] = load_rated(dataset, inputs["data"])
     job = prepare(**inputs, options=options)
@@ -100,14 +100,6 @@ def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> Non
         ]
     )
     echo("Judges that ask the same share their answers, so together they may buy less. Nothing was bought.")
-
-
-def _names(given: Any) -> list[str]:
-    """Names from a text with commas, or from a list in the configuration file."""
-    if given is None:
-        return []
-    parts = given.split(",") if isinstance(given, str) else [str(each) for each in given]
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _check_coverage(found: Comparison, least: float) -> None:

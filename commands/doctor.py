@@ -28,7 +28,7 @@ from ..models.files import cache_directory, known_identity
 from ..models.resolve import Models
 from ..models.settings import MODEL, load_config
 from ..prompts.errors import AskanceError, did_you_mean
-from .options import load_dotenv, naming
+from .options import load_dotenv, names_of, naming
 from .output import echo_json
 from .terminal import echo
 
@@ -157,12 +157,13 @@ def _join(problems: Sequence[tuple[str, bool]]) -> str:
 
 def models_of_config(values: Mapping[str, Any]) -> list[str]:
     """The models that a configuration names, each once."""
-    named: list[str] = []
-    for name in (*naming(MODEL), "panel"):
+    named: list[Any] = []
+    for name in naming(MODEL):
         value = values.get(name)
-        parts = value if isinstance(value, list) else value.split(",") if name == "panel" and value else [value]
-        named += [each.strip() for each in parts if isinstance(each, str) and each.strip()]
-    return list(dict.fromkeys(named))
+        named += value if isinstance(value, list) else [value]
+    panel = values.get("panel")
+    named += names_of(panel) if isinstance(panel, (str, list)) else []
+    return list(dict.fromkeys(each.strip() for each in named if isinstance(each, str) and each.strip()))
 
 
 def check_models(names: Sequence[str], *, api_base: str | None = None, connect: bool = True) -> list[Checked]:

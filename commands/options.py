@@ -22,7 +22,17 @@ from ..evaluation.options import (
     WriterOptions,
 )
 from ..labelling.options import LabelOptions
-from ..models.settings import ALSO, FILE, MODEL, RENAMED, by_new_names, idle_settings, load_config, settings_naming
+from ..models.settings import (
+    ALSO,
+    FILE,
+    MODEL,
+    RENAMED,
+    by_new_names,
+    flag,
+    idle_settings,
+    load_config,
+    settings_naming,
+)
 from ..optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from ..prompts.checklist import READY
 from ..prompts.errors import InputError, did_you_mean, like_named
@@ -98,11 +108,6 @@ class GroupedCommand(click.Command):
         for heading, params in self.grouped(ctx).items():
             with formatter.section(heading):
                 formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
-
-
-def flag(name: str) -> str:
-    """How a setting is written on the command line."""
-    return "--" + name.replace("_", "-")
 
 
 NEW_NAMES = {old: flag(new) for new, old in RENAMED.items()}
@@ -200,6 +205,14 @@ def naming(what: str) -> list[str]:
     """Every argument and setting that names a ``MODEL`` or a ``FILE``."""
     settings = (name for record in RECORDS for name in settings_naming(what, record))
     return list(dict.fromkeys([*(name for name, kind in INPUTS.items() if kind == what), *settings]))
+
+
+def names_of(given: Any) -> list[str]:
+    """Names from a text with commas, or from a list in the configuration file."""
+    if given is None:
+        return []
+    parts = given.split(",") if isinstance(given, str) else [str(each) for each in given]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def settings(

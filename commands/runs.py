@@ -10,7 +10,8 @@ import click
 from .. import runs
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.progress import showing
-from ..models.settings import by_new_names
+from ..models.budget import CAPS
+from ..models.settings import by_new_names, flag
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT
 from ..optimizer.modes import align as alignment
 from ..optimizer.modes import migrate as migration
@@ -26,7 +27,6 @@ from .options import (
     beside_judge,
     buying_options,
     common_options,
-    flag,
     load_dotenv,
     need,
     settings,
@@ -179,7 +179,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
     if any(done.record.missing.values()):
         tell_errors(_errors_in(done.directory))
     done.require_coverage()
-    if done.finish_reason in ("max_calls", "max_tokens", "max_cost"):
+    if done.finish_reason in CAPS:
         raise BudgetExceededError(
             done.finish_reason,
             f"A budget ended the run; the best prompt so far is kept. To go on: askance resume {as_typed(done.directory)} "

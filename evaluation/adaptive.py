@@ -238,8 +238,8 @@ def _ended(
 ) -> Literal["tolerance", "cuts"] | None:
     if tolerance is not None and high - low <= 2 * tolerance + _ROUNDING:
         return "tolerance"
-    ends = np.array([low, high])
-    if cuts and all(passes(ends, cut).all() or not passes(ends, cut).any() for cut in cuts):
+    reached = [passes(np.array([low, high]), cut) for cut in cuts]
+    if reached and all(lowest == highest for lowest, highest in reached):
         return "cuts"
     return None
 

@@ -27,6 +27,8 @@ def spending_of(result: Mapping[str, Any]) -> str:
     return spending(*(result[name] for name in ("calls", "cached_calls", "tokens", "cost_usd")))
 
 
+CAPS = ("max_calls", "max_tokens", "max_cost")
+"""What a run may take, by the names of the settings; a run that one of them ends has it for its reason."""
 GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."
 
 

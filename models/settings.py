@@ -158,6 +158,11 @@ def new_name(name: str) -> str:
     return next((new for new, old in RENAMED.items() if old == name), name)
 
 
+def flag(name: str) -> str:
+    """How a setting is written on the command line."""
+    return "--" + name.replace("_", "-")
+
+
 def by_old_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
     """Settings by the names that records have; a list of criteria is ``dimensions``.
 

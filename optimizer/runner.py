@@ -11,10 +11,10 @@ from ..evaluation.progress import Watcher
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import RunDirectory
 from ..memory.verdict_store import VerdictStore
-from ..models.budget import count
+from ..models.budget import CAPS, count
 from ..models.event_loops import run_sync
 from ..models.session import session
-from ..models.settings import by_old_names, idle_settings, new_name, parse_options, warn_of_old_names
+from ..models.settings import by_old_names, flag, idle_settings, new_name, parse_options, warn_of_old_names
 from ..prompts.errors import BudgetExceededError, InputError, as_typed
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
@@ -68,7 +68,7 @@ def run_job(
             try:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
             except BudgetExceededError as error:
-                option = "--" + error.limit.replace("_", "-")
+                option = flag(error.limit)
                 raise BudgetExceededError(
                     error.limit,
                     f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
@@ -114,7 +114,7 @@ def _may_go_on(directory: RunDirectory) -> None:
     if not directory.finished:
         return
     result = directory.read_result()
-    if result.finish_reason not in ("max_iterations", "max_calls", "max_tokens", "max_cost"):
+    if result.finish_reason not in ("max_iterations", *CAPS):
         raise InputError(
             f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. With more "
             f"data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} --run NEW_RUN"

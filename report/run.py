@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluation.pass_fail import NAMES
 from ..memory.result_file import CROSSED
 from ..models.budget import count
-from ..models.settings import MODEL, new_name, settings_naming
+from ..models.settings import MODEL, flag, new_name, settings_naming
 from ..optimizer.modes.mode import mode_of
 from ..prompts.errors import shown_from
 from ..prompts.rows import write_whole
@@ -160,15 +160,15 @@ def repeat_command(data: RunData) -> str:
         if data.config.get(name)
     ]
     prompts = [*mode.prompts, *(["judge_prompt"] if data.config.get("judge") else [])]
-    lines += [["--" + name.replace("_", "-"), f"inputs/{name}.md"] for name in prompts]
+    lines += [[flag(name), f"inputs/{name}.md"] for name in prompts]
     defaults = _defaults(data)
     for name, value in data.config.items():
         if name in defaults and value != defaults[name] and value is not None and name not in IN_INPUTS:
-            option = new_name(name).replace("_", "-")
+            option = flag(new_name(name))
             if isinstance(value, bool):
-                lines.append([f"--{option}" if value else f"--no-{option}"])
+                lines.append([option if value else f"--no-{option.removeprefix('--')}"])
             else:
-                lines.append([f"--{option}", *(public_text(name, each) for each in _listed(value))])
+                lines.append([option, *(public_text(name, each) for each in _listed(value))])
     return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
 
 

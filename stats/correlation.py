@@ -35,7 +35,6 @@ Column = Sequence[float | None] | ArrayLike
 FEW = 5
 """Of so many items unrelated scores put one in 60, and of fewer more, in exactly the order of people or its reverse."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
-_ROUNDING = 1e-9
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
 
@@ -103,7 +102,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
 def _spread(found: Statistic, units: int, unit: str) -> Statistic:
     """Without an interval that has no width because few items are in the order of people, or its reverse, as by chance."""
-    if found.low is None or found.high is None or found.high - found.low > _ROUNDING or units > FEW:
+    if not found.is_point or units > FEW:
         return found
     return replace(found, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance")
 

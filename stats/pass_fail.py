@@ -189,7 +189,7 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
 
 def _without_false_certainty(found: Statistic, why: str) -> Statistic:
     """Without an interval of no width."""
-    if found.value is None or found.low is None or found.high is None or found.high - found.low > _ROUNDING:
+    if not found.is_point:
         return found
     return replace(found, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
 

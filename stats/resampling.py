@@ -25,6 +25,7 @@ _BLOCK_CELLS = 1_600 * BLOCK
 _SMALLEST_BLOCK = 8
 MAX_UNDEFINED_SHARE = 0.2
 """An interval is reported only if at most this share of the resamples is undefined (a constant column)."""
+_ROUNDING = 1e-9
 MINIMUM_ITEMS = 3
 """No statistic is computed from fewer items (or groups, or systems) than this."""
 
@@ -233,6 +234,11 @@ class Statistic:
     """Upper end of the interval; None where there is none."""
     reason: str | None
     """Why the value, or only the interval, is missing; None if nothing is."""
+
+    @property
+    def is_point(self) -> bool:
+        """Whether its interval has no width but for rounding, as where no resample differs."""
+        return self.low is not None and self.high is not None and self.high - self.low <= _ROUNDING
 
 
 def mean_kernel(values: Vector) -> Kernel:

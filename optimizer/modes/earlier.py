@@ -19,6 +19,7 @@ from ...evaluation.kept_judge import KeptJudge
 from ...memory.journal import read_events
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import JUDGE_FILE, RunDirectory
+from ...models.budget import CAPS
 from ...prompts.comments import one_line
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, document_of
@@ -28,8 +29,6 @@ from ..splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
-BUDGETS = ("max_calls", "max_tokens", "max_cost")
-"""Reasons to stop in the middle of something."""
 
 
 class KnownExample(BaseModel):
@@ -258,7 +257,7 @@ def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, s
 
     Without those of a round that a budget ended: not all that they led to was tried.
     """
-    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in BUDGETS]
+    ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in CAPS]
     read = dict.fromkeys(before)
     for event in events:
         if (event["event"] == "decision" and event["accepted"]) or (event["event"] == "pruning" and event["removed"]):

@@ -8,7 +8,7 @@ from typing import Any
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.scoring import score_examples
 from ...memory.result_parts import NOT_ACCEPTED
-from ...models.budget import count
+from ...models.budget import CAPS, count
 from ...prompts.checklist import Checklist
 from ...prompts.comments import one_line
 from ...prompts.examples import Example
@@ -120,7 +120,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
     remarks = {one_line(one.text) for each in examples_read if each.id in rejected for one in each.comment}
     if not remarks:
         return "none of the comments is on a rejected development example"
-    if finish_reason in ("max_calls", "max_tokens", "max_cost"):
+    if finish_reason in CAPS:
         return "the run ended before it had tried any question"
     one = len(remarks) == 1
     which = "the one comment" if one else f"all {len(remarks)} different comments"
