@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     check_apart(output, {"RUN": judge_file})
     made = export_judge(judge_file, to)
     _check_suffix(output, made)
+    name = Path(output or made.name).name
     if output:
         write_whole(output, made.text)
     if as_json:
@@ -36,10 +38,19 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:
-        named = made.use.replace(made.name, Path(output or made.name).name)
-        named = named.replace(f"from {Path(made.name).stem} ", f"from {Path(output or made.name).stem} ")
-        for each in (*made.notices, *([f"{output} is written. {named}"] if output else [])):
+        named = made.use.replace(made.name, name).replace(f"from {Path(made.name).stem} ", f"from {Path(name).stem} ")
+        for each in (*made.notices, *([f"{output} is written. {named}{_if_imported(made, name)}"] if output else [])):
             echo(each, err=True)
+
+
+def _if_imported(made: ExportedJudge, name: str) -> str:
+    """What to say where the file is used by importing it, which its name does not allow."""
+    stem = Path(name).stem
+    if f"from {Path(made.name).stem} " not in made.use or stem.isidentifier():
+        return ""
+    as_module = re.sub(r"\W", "_", stem)
+    fitting = as_module if as_module.isidentifier() else Path(made.name).stem
+    return f" Python cannot import it under this name: call it {fitting}.py for that."
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:

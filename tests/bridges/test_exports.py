@@ -235,6 +235,23 @@ def test_a_name_by_which_the_tool_would_not_know_the_file_is_refused(to: str, na
     assert not (sandbox / name).exists()
 
 
+@pytest.mark.parametrize(
+    ("to", "name", "said"),
+    [
+        ("python", "my-judge.py", "call it my_judge.py for that"),
+        ("mlflow", "2nd.py", "call it mlflow_judge.py for that"),
+        ("python", "my_judge.py", None),
+        ("promptfoo", "my-judge.py", None),
+    ],
+)
+def test_a_name_that_python_cannot_import_is_told(to: str, name: str, said: str | None, sandbox: Path) -> None:
+    kept(threshold=0.5).save(sandbox / "judge.yaml")
+    done = CliRunner().invoke(export_command, ["judge.yaml", "--to", to, "-o", name])
+    assert done.exception is None and f"{name} is written" in " ".join(done.output.split())
+    assert ("cannot import" in done.output) is (said is not None)
+    assert (said or "is written") in " ".join(done.output.split())
+
+
 def test_the_file_judges_a_data_set_from_the_shell(serve: Any, tmp_path: Path) -> None:
     serve(with_logprobs)
     (tmp_path / "judge.py").write_text(export_judge(kept(), "python").text, encoding="utf-8")
