@@ -58,7 +58,8 @@ STEEPNESS = 2.0
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
+"""A wanted score this far below the mean one is at it: a mean of equal numbers is off by rounding."""
 _STEPS = 100
 _SETTLED = 1e-12
 """Below this relative descent one whole step more is exact; the loss could no longer tell it from rounding."""
@@ -224,7 +225,7 @@ def _platt(column: _Column) -> QuestionCalibration:
 
 def _accepted(column: _Column) -> QuestionCalibration:
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
-    fine = wanted >= column.usual - _ROUNDING
+    fine = wanted >= column.usual - ROUNDING
     if (few := np.count_nonzero(fine)) < FEWEST_ACCEPTED:
         reason = f"only {few} accepted outputs have a verdict and a wanted score on '{dimension}'"
         return QuestionCalibration(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
-from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED, ROUNDING, fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...prompts.checklist import GoodAnswer, Question, Sees
@@ -32,7 +32,7 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, Sides, joining, places, steps
+from .racing import NO_ROOM, SCREENED, Sides, Subjects, joining, places, steps
 from .together import BOTH_WAYS, AskedBothWays, Groups
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
@@ -157,7 +157,8 @@ class Chooser:
         named, logits = await self._first_look(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
-        ranked = _in_turn(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named)
+        subjects = Subjects({each.id: each.output or "" for each in self.examples}, named.values())
+        ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, subjects)
         left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
@@ -412,9 +413,9 @@ def _sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
     """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
     known = {name: value for name, value in wanted.items() if value is not None}
-    mean = mean_score(known.values()) or 0.0
-    fine = sorted((each for each in known if known[each] >= mean), key=lambda each: -known[each])
-    poor = sorted((each for each in known if known[each] < mean), key=lambda each: known[each])
+    least = (mean_score(known.values()) or 0.0) - ROUNDING
+    fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
+    poor = sorted((each for each in known if known[each] < least), key=lambda each: known[each])
     return fine, poor
 
 
@@ -442,6 +443,20 @@ def _is_chance(found: Standing | None) -> bool:
 def _remark(candidate: Candidate) -> str | None:
     """The comment that it was made of; further ones are of questions that turned out to ask the same."""
     return candidate.comments[0] if candidate.comments else None
+
+
+def in_line(names: Sequence[str], named: Mapping[str, Candidate], subjects: Subjects) -> list[str]:
+    """Who has a place in the race first; those that ask for what one output is about come after all others.
+
+    Args:
+        names: Those that tell their own case, the best on it first.
+        named: What they ask.
+        subjects: What outputs are about.
+    """
+    alone = {name for name in names if subjects.is_of_one(named[name])}
+    return [
+        each for last in (False, True) for each in _in_turn([name for name in names if (name in alone) is last], named)
+    ]
 
 
 def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:

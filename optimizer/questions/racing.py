@@ -7,11 +7,14 @@ spread a few of them tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import ceil
 
-from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
+from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, Candidate, likeness
 
 Sides = Mapping[str, tuple[list[str], list[str]]]
 """Accepted and rejected examples by dimension, the extremes first."""
@@ -30,6 +33,10 @@ FEWEST_REJECTED = 6
 """Rejected examples from which a candidate is dropped."""
 OF_ONE = 2
 """Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
+SHORTEST = 4
+"""Letters of the words that tell what an output is about, and of the beginning that all forms of a word share at least."""
+OF_ONE_OUTPUT = 0.05
+"""Share of the other outputs up to which a word stands for what one output is about."""
 NO_ROOM = (
     "others promised more on the first examples",
     "others promised more on the development examples",
@@ -46,6 +53,65 @@ class Joining:
     unused: dict[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     """Of those unused, the question that gets the same verdicts."""
+
+
+class Subjects:
+    """What outputs are about, by the words that hardly any other has.
+
+    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary say how the
+    squirrel bit the cable?". On a few outputs it looks better than all that find the same fault elsewhere.
+
+    Args:
+        outputs: Output by the id of its example.
+        candidates: All of them. Words in questions from several outputs tell of no subject, nor does what all begin with and the word
+            behind it, which says what an output does.
+    """
+
+    def __init__(self, outputs: Mapping[str, str], candidates: Collection[Candidate]) -> None:
+        self._outputs = len(outputs)
+        self._holding: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for name, output in outputs.items():
+            for word in set(_words(output)):
+                self._holding[word[:SHORTEST]][word].add(name)
+        asked = [_words(each.text) for each in candidates]
+        self._opening = 1 + sum(1 for _ in takewhile(lambda words: len(set(words)) == 1, zip(*asked, strict=False)))
+        self._asked_of: defaultdict[str, set[str]] = defaultdict(set)
+        for words, each in zip(asked, candidates, strict=True):
+            for word in words:
+                self._asked_of[word].update(each.sources[:1])
+
+    def is_of_one(self, candidate: Candidate) -> bool:
+        """Whether a question that comes from one output asks for what that output alone is about, in all that it asks for."""
+        if len(candidate.sources) != 1:
+            return False
+        first, *others = [_words(each) for each in _OR.split(candidate.text)]
+        return all(self._tells(words, candidate.sources[0]) for words in (first[self._opening :], *others) if words)
+
+    def _tells(self, words: Iterable[str], source: str) -> bool:
+        """Whether one of the words stands for what the output is about."""
+        most = 1 + OF_ONE_OUTPUT * (self._outputs - 1)
+        of_one = (self._with(each) for each in words if len(self._asked_of[each]) < 2)
+        return any(source in found and len(found) <= most for found in of_one)
+
+    def _with(self, word: str) -> set[str]:
+        """Outputs with the word or another form of it."""
+        if len(word) < SHORTEST:
+            return set()
+        alike: Mapping[str, set[str]] = self._holding.get(word[:SHORTEST], {})
+        return {name for each, names in alike.items() if _same(word, each) for name in names}
+
+
+_OR = re.compile(r",|\bor\b", re.IGNORECASE)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text.casefold())
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two words that begin alike are forms of one: all but the last letter of the shorter one, and at most four letters more."""
+    shared = max(SHORTEST, min(len(one), len(other)) - 1)
+    return one[:shared] == other[:shared] and abs(len(one) - len(other)) <= SHORTEST
 
 
 def places(parts: int, most: int) -> int:

@@ -14,8 +14,9 @@ from askance.evaluation.scoring import Targets
 from askance.optimizer.questions import racing
 from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
-from askance.optimizer.questions.candidates import Standing
-from askance.optimizer.questions.racing import NO_ROOM, SCREENED, joining, left_after, steps
+from askance.optimizer.questions.candidates import Candidate, Standing
+from askance.optimizer.questions.choice import in_line, sides_of
+from askance.optimizer.questions.racing import NO_ROOM, SCREENED, Subjects, joining, left_after, steps
 from askance.prompts.examples import Example
 from tests.worlds import share
 
@@ -38,6 +39,13 @@ def test_rejected_examples_come_first_and_every_step_goes_on_from_the_last() -> 
     assert [left_after(place, 6) for place in range(2)] == [15, 12]
 
 
+@pytest.mark.parametrize("liked", [0.7, 7 / 9, 0.1])
+def test_outputs_that_people_like_alike_are_all_accepted(liked: float) -> None:
+    alike = dict.fromkeys(POOR[:12], liked)
+    assert sides_of(alike) == (POOR[:12], []), "the mean of the first, added up, is above it by rounding"
+    assert sides_of(alike | {"worse": liked - 0.05}) == (POOR[:12], ["worse"])
+
+
 def test_both_sides_of_every_dimension_are_in_a_step() -> None:
     (_, first, _), _ = steps({"tone": (FINE, POOR), "facts": (FINE[10:], POOR[8:])}, 2)
     assert first == {*FINE[:SCREENED], *FINE[10:18], *POOR[:14]}
@@ -53,6 +61,65 @@ def test_the_weaker_of_two_that_say_the_same_is_left_out() -> None:
     assert left.unused == {"again": "it gets the same verdicts as 'best'", "last": NO_ROOM[1]}
     asked = joining(["best", "other"], told, {"start": one}, room=2, remarks=of)
     assert asked.kept == ["other"] and asked.twins == {"best": "start"}
+
+
+OUTPUTS = {
+    "squirrel": "A squirrel bit through a cable; customers are refunded, says the power company.",
+    "bridge": "The bridge opens on Monday, says the council.",
+    **{f"other{place}": f"On day {place} the council opened a hall." for place in range(38)},
+}
+ASKED = {
+    "Does the summary say how the squirrel bit the cable?": ("squirrel",),
+    "Does the summary give a refund?": ("squirrel",),
+    "Does the summary mention a ship, cable or bird?": ("squirrel",),
+    "Does the summary mention a cable or squirrels?": ("squirrel",),
+    "Does the summary refund anything?": ("squirrel",),
+    "Does the summary say what opens?": ("bridge",),
+    "Does the summary mention a company?": ("squirrel",),
+    "Does the summary name the company?": ("bridge",),
+    "Does the summary tell of a bridge?": ("bridge", "other3"),
+    "Does the summary give a date?": ("bridge",),
+}
+
+
+def test_a_question_about_what_one_output_alone_is_about_is_told_by_its_words() -> None:
+    candidates = {text: Candidate(text, "overall", "comment", sources) for text, sources in ASKED.items()}
+    subjects = Subjects(OUTPUTS, candidates.values())
+    assert {text for text, each in candidates.items() if subjects.is_of_one(each)} == {
+        "Does the summary say how the squirrel bit the cable?",
+        "Does the summary give a refund?",  # its output has another form of the word
+        "Does the summary mention a cable or squirrels?",
+    }
+    general = Candidate("Does the summary say what the squirrel did?", "overall", "comment", ())
+    assert not subjects.is_of_one(general), "of no output"
+    foreign = Candidate("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
+    assert not Subjects(OUTPUTS, [*candidates.values(), foreign]).is_of_one(foreign), (
+        "in another language nothing is known"
+    )
+
+
+def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
+    asked = Candidate("Does the summary mention a cable?", "overall", "comment", ("squirrel",))
+    beside = Candidate("Does the summary say who?", "overall", "comment", ("bridge",))
+    for more, alone in ((1, True), (2, False)):
+        outputs = OUTPUTS | {f"other{place}": "Cables were stolen." for place in range(more)}
+        assert Subjects(outputs, [asked, beside]).is_of_one(asked) is alone, (
+            "of 39 others one is less than one in twenty"
+        )
+
+
+def test_questions_about_one_output_are_raced_after_all_others() -> None:
+    named = {
+        name: Candidate(f"Does the summary {text}?", "overall", "comment", ("squirrel",), (said,))
+        for name, text, said in (
+            ("cable", "mention a cable", "poor squirrel"),
+            ("animal", "speak of an animal", "poor squirrel"),
+            ("refund", "give a refund", "you again"),
+            ("fur", "speak of fur", "poor squirrel"),
+        )
+    }
+    subjects = Subjects(OUTPUTS, named.values())
+    assert in_line(["cable", "refund", "fur", "animal"], named, subjects) == ["fur", "animal", "cable", "refund"]
 
 
 def test_a_race_takes_fewer_calls_and_keeps_the_right_questions(
