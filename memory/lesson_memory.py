@@ -50,6 +50,11 @@ class LessonMemory:
         """Know a lesson that another run has learned, or that people removed."""
         self._recalled[lesson.id] = self.add(lesson)
 
+    def forget(self, lesson_id: str) -> None:
+        """Know a lesson no more."""
+        gone = self._lessons.pop(lesson_id)
+        self._indexes[gone.direction, gone.dimension].remove(lesson_id)
+
     def get(self, lesson_id: str) -> Lesson:
         """The lesson with this id.
 

@@ -81,16 +81,22 @@ class Remembering:
     def recall(self, memory: LessonMemory) -> None:
         """Have the lessons known, none of them tried yet, and those that people removed.
 
-        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word, nothing
-        is recalled.
+        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word, from an
+        earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is forgotten.
         """
-        known = {(each.text, each.direction, each.dimension) for each in memory.lessons}
+        earlier = {each.id: each for each in memory.lessons}
+        known = {(each.text, each.direction, each.dimension) for each in earlier.values()}
         for each in self._lessons():
             if (each.text, each.direction, each.dimension) not in known:
+                if earlier.pop(each.id, None):
+                    memory.forget(each.id)
                 memory.recall(_as_lesson(each, self._requirement(each)))
         for gone in self.loaded.removed:
             if gone.key[0] == "question" or gone.key[1] != self.about:
                 continue
+            for old in list(earlier.values()):
+                if old.id == gone.id or (old.text in gone.texts and (old.direction, old.dimension) == gone.key[2:]):
+                    memory.forget(earlier.pop(old.id).id)
             about = {"direction": gone.key[2], "dimension": gone.key[3], "requirement": self._requirement(gone)}
             for number, text in enumerate(gone.texts, 1):
                 name = gone.id if number == 1 else f"{gone.id}/{number}"

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OTHERS = [f"e{number:03d}" for number in range(500, 540)]
 """Examples that no other run has."""
 NAME = "Answer no if the output gives a wrong name."
+OTHER_WORDS = "Answer no if the output has a wrong name."
 
 
 class Crash(BaseException):
@@ -258,3 +259,32 @@ def test_requirements_in_their_own_words_are_remembered_for_the_same_requirement
     done = letters.tune(tmp_path / "third", **how).record
     assert stated["greeting"].text not in done.best.prompt
     assert json.loads((tmp_path / "third" / "result.json").read_text())["best"]["prompt"] == done.best.prompt
+
+
+def test_what_people_removed_is_not_taken_over_from_an_earlier_run_either(
+    world: Any, make_world: Any, memory: Path
+) -> None:
+    name, more, run = ids(memory)[NAME], make_world(60), memory.parent / "more"
+    MemoryDirectory(memory).remove(name)
+    how: dict[str, Any] = {"from_run": memory.parent / "first", "model": world.model("world/target")}
+    done = askance.align(more.rows, run=run, memory=str(memory), **how, **world.options)
+    assert NAME not in {each.text for each in done.record.lessons} | set(ids(memory))
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_run_goes_on_from_one_that_had_the_memory_whatever_became_of_that(
+    other: Any, memory: Path, tmp_path: Path, is_removed: bool
+) -> None:
+    name = ids(memory)[NAME]
+    other.align(tmp_path / "second", memory=str(memory))
+    if is_removed:
+        MemoryDirectory(memory).remove(name)
+    else:
+        file = memory / "memory.jsonl"
+        said = file.read_text()
+        file.write_text(said.replace(f'"text": "{NAME}"', f'"text": "{OTHER_WORDS}"', 1))
+        assert NAME not in ids(memory)
+    how: dict[str, Any] = {"from_run": tmp_path / "second", "model": other.model("world/target")}
+    done = askance.align(other.rows, run=tmp_path / "more", memory=str(memory), **how, **other.options)
+    found = {each.id: each.text for each in done.record.lessons}
+    assert found.get(name) in (None, OTHER_WORDS)
