@@ -68,7 +68,7 @@ def _finder(
         workers,
         read,
     )
-    kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, events, most, workers, contrasted)
+    kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
     keeps = job.options_as(AlignOptions).keep_questions
     chooser = Chooser(subject, targets, examples, events, most, mode=mode, keeps_start=keeps)
     return Finder(chooser, bench.embedder, events, options.max_iterations, (comments, kinds))

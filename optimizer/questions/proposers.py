@@ -9,6 +9,7 @@ from typing import Any
 
 from ...agents.buying import all_together
 from ...agents.questions.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
+from ...evaluation.scoring import Targets
 from ...memory.embedders import Embedder
 from ...memory.neighbours import greedy_unique
 from ...prompts.checklist import Checklist
@@ -152,6 +153,8 @@ class KindProposer:
 
     reader: KindReader
     development: Sequence[Example]
+    targets: Targets
+    """Say which outputs people rated: one of which nobody said anything is not accepted."""
     events: Teller
     most: int
     """Questions that may join in a round."""
@@ -172,7 +175,8 @@ class KindProposer:
             self._done.add(rated)
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
             poor = list(names)[:DESCRIBED]
-            fine = [each.id for each in self.development if each.id not in names][:DESCRIBED]
+            known = [each.id for each in self.development if self.targets.wanted[each.id].get(rated) is not None]
+            fine = [name for name in known if name not in names][:DESCRIBED]
             new = [each for each in self.development if each.id in {*poor, *fine} and each.id not in self._texts]
             self.events.phase(f"iteration {iteration}: describing {len(new)} outputs")
             written = await all_together(new, self._kinds, self.workers, self.events.advance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,21 @@ def test_without_comments_questions_come_from_what_rejected_replies_say(make_des
     assert all(row["from"] == "contrast" and not row["sources"] for row in joined)
     gain = done.record.gain.test
     assert gain is not None and gain.low is not None and gain.low > 0
+
+
+def test_what_nobody_rated_is_not_held_against_rejected_replies_as_if_it_were_accepted(
+    make_desk: type[Desk], tmp_path: Path
+) -> None:
+    desk, described = make_desk(240, comments=False, kinds=True), set()
+    unrated = set(desk.ids[::2])
+    rows = [{name: each[name] for name in each if name != "human" or each["id"] not in unrated} for each in desk.rows]
+
+    def before(request: Request) -> None:
+        if (last := request.messages[-1][1]).startswith("Text: "):
+            described.update(re.findall(r"\[(e\d+)\]", last))
+
+    desk.align(tmp_path / "run", before, rows)
+    assert described and not described & unrated
 
 
 @pytest.mark.parametrize("after", [60, 100, 200, 400])
