@@ -108,7 +108,9 @@ MOST_WORDS = 25
 """Of a question."""
 _TOKENS = 60
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
-_NEGATED = re.compile(r"\bnot\s+|n't\b")
+_NEGATED = re.compile(r"\b(ca|wo|sha)n['’]t\b|\bcannot\b|\bnot\s+|n['’]t\b")
+_POSITIVE = {"ca": "can", "wo": "will", "sha": "shall"}
+"""What is left of "can't", "won't" and "shan't" without their negation."""
 _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|never|without)\b", re.IGNORECASE)
 _NAME = re.compile(r"\s[A-Z][a-z]+")
 _ASKS_NOTHING = re.compile(
@@ -164,7 +166,7 @@ class QuestionAgent(Agent):
     def read(self, reply: str) -> list[str]:
         """The usable questions of a reply; one that asks for "not" a thing asks for the thing, as judges overlook it."""
         lines = [" ".join(_BULLET.sub("", line).split()) for line in reply.splitlines()]
-        kept = [text for line in lines if (text := _NEGATED.sub("", line)) and self._is_usable(text)]
+        kept = [text for line in lines if (text := _NEGATED.sub(_positive, line)) and self._is_usable(text)]
         return list(dict.fromkeys(kept))[:MOST_QUESTIONS]
 
     def _is_usable(self, text: str) -> bool:
@@ -267,6 +269,10 @@ class Generaliser(QuestionAgent):
             ModelError: The call failed for good.
         """
         return [each for each in await self._lines(question) if each != question]
+
+
+def _positive(negated: re.Match[str]) -> str:
+    return "can" if negated[0] == "cannot" else _POSITIVE.get(negated[1] or "", "")
 
 
 def remarks(comment: str) -> Sequence[str]:
