@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...agents.question_writer import QuestionWriter
 from ...models.base import CallError
@@ -43,7 +43,7 @@ class QuestionsAgain:
             self.events.say(f"the questions stay as they are: {error}")
             return None
         new = keep_known(draft.questions, written)
-        return None if new == draft.questions else Draft(draft.prompt, new)
+        return None if new == draft.questions else replace(draft, checklist=new)
 
 
 def keep_known(old: Checklist, written: Checklist) -> Checklist:

@@ -159,6 +159,13 @@ async def test_a_question_that_stays_is_the_same_so_that_its_verdicts_are_not_bo
     assert {each.id for each in winner.draft.checklist.questions}.isdisjoint({"d-2"}), "its id is not given away"
 
 
+async def test_new_questions_are_put_to_the_judge_as_it_was_found_to_answer_best(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writes("Is the letter kind?", "Is the letter signed?", "Does the letter greet?"))
+    start = await desk.contest.start(Draft(Prompt("Judge letters well."), OLD, mode="batched"))
+    winner = await desk.contest.settle(start, [EDIT], 1)
+    assert winner is not start and winner.draft.mode == "batched"
+
+
 async def test_questions_that_the_gate_refuses_change_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path, writes("Is the letter long?"))
     start, winner = await desk.challenge()
