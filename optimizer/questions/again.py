@@ -43,7 +43,7 @@ class QuestionsAgain:
             self.events.say(f"the questions stay as they are: {error}")
             return None
         new = keep_known(draft.questions, written)
-        return None if new == draft.questions else replace(draft, checklist=new)
+        return None if new == draft.questions else replace(draft, checklist=new, calibration=None)
 
 
 def keep_known(old: Checklist, written: Checklist) -> Checklist:
