@@ -158,8 +158,10 @@ class Chooser:
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
         subjects = Subjects({each.id: each.output or "" for each in self.examples}, named.values())
-        ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, subjects)
+        of_one = {name for name in able if subjects.is_of_one(named[name])}
+        ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, of_one)
         left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0])
+        unused |= dict.fromkeys(of_one & unused.keys(), NO_ROOM[3])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
                 break
@@ -445,18 +447,16 @@ def _remark(candidate: Candidate) -> str | None:
     return candidate.comments[0] if candidate.comments else None
 
 
-def in_line(names: Sequence[str], named: Mapping[str, Candidate], subjects: Subjects) -> list[str]:
-    """Who has a place in the race first; those that ask for what one output is about come after all others.
+def in_line(names: Sequence[str], named: Mapping[str, Candidate], of_one: Collection[str]) -> list[str]:
+    """Who has a place in the race first.
 
     Args:
         names: Those that tell their own case, the best on it first.
         named: What they ask.
-        subjects: What outputs are about.
+        of_one: Those that ask for what one output alone is about; they come after all others.
     """
-    alone = {name for name in names if subjects.is_of_one(named[name])}
-    return [
-        each for last in (False, True) for each in _in_turn([name for name in names if (name in alone) is last], named)
-    ]
+    others = _in_turn([name for name in names if name not in of_one], named)
+    return others + _in_turn([name for name in names if name in of_one], named)
 
 
 def _in_turn(names: Sequence[str], named: Mapping[str, Candidate]) -> list[str]:

@@ -41,6 +41,7 @@ NO_ROOM = (
     "others promised more on the first examples",
     "others promised more on the development examples",
     "others from the same comment promised more",
+    "it asks for what the output that it comes from alone is about, and the others came first",
 )
 """Said of candidates that are not asked because better ones are."""
 

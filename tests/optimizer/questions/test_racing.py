@@ -118,8 +118,12 @@ def test_questions_about_one_output_are_raced_after_all_others() -> None:
             ("fur", "speak of fur", "poor squirrel"),
         )
     }
-    subjects = Subjects(OUTPUTS, named.values())
-    assert in_line(["cable", "refund", "fur", "animal"], named, subjects) == ["fur", "animal", "cable", "refund"]
+    assert in_line(["cable", "refund", "fur", "animal"], named, {"cable", "refund"}) == [
+        "fur",
+        "animal",
+        "cable",
+        "refund",
+    ]
 
 
 def test_a_race_takes_fewer_calls_and_keeps_the_right_questions(
