@@ -248,10 +248,11 @@ class LessonDesk:
                 found = await answer_or_none(compared, otherwise, self.events)
                 if found is None or not found.contradicts:
                     continue
-                weaker, stronger = sorted((lesson_id, other.id), key=strength)
+                weaker, stronger = sorted((other.id, lesson_id), key=strength)  # of equals the first stays
+                stays = "for which more speaks" if strength(weaker) < strength(stronger) else "which came first"
                 if other.status == "applied":
-                    weaker, stronger = lesson_id, other.id
-                why = f"it contradicts {stronger}, for which more speaks ({found.reason})"
+                    weaker, stronger, stays = lesson_id, other.id, "which stands in the prompt"
+                why = f"it contradicts {stronger}, {stays} ({found.reason})"
                 self.memory.mark([weaker], "retired", why)
                 self.events.emit(LessonRetired(weaker, why))
                 retired.add(weaker)
