@@ -32,7 +32,7 @@ from .candidates import (
     turned,
     yes_logits,
 )
-from .racing import NO_ROOM, SCREENED, Sides, Subjects, joining, places, steps
+from .racing import NO_ROOM, SCREENED, Sides, SubjectMatter, joining, places, steps
 from .together import BOTH_WAYS, AskedBothWays, Groups
 
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
@@ -157,8 +157,8 @@ class Chooser:
         named, logits = await self._first_look(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         able = [name for name, each in found.items() if _is_able(each)]
-        subjects = Subjects({each.id: each.output or "" for each in self.examples}, named.values())
-        of_one = {name for name in able if subjects.is_of_one(named[name])}
+        subject_matter = SubjectMatter({each.id: each.output or "" for each in self.examples}, named.values())
+        of_one = {name for name in able if subject_matter.is_of_one(named[name])}
         ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, of_one)
         left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0])
         unused |= dict.fromkeys(of_one & unused.keys(), NO_ROOM[3])

@@ -56,7 +56,7 @@ class Joining:
     """Of those unused, the question that gets the same verdicts."""
 
 
-class Subjects:
+class SubjectMatter:
     """What outputs are about, by the words that hardly any other has.
 
     A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary say how the

@@ -16,7 +16,7 @@ from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.candidates import Candidate, Standing
 from askance.optimizer.questions.choice import in_line, sides_of
-from askance.optimizer.questions.racing import NO_ROOM, SCREENED, Subjects, joining, left_after, steps
+from askance.optimizer.questions.racing import NO_ROOM, SCREENED, SubjectMatter, joining, left_after, steps
 from askance.prompts.examples import Example
 from tests.worlds import share
 
@@ -84,16 +84,16 @@ ASKED = {
 
 def test_a_question_about_what_one_output_alone_is_about_is_told_by_its_words() -> None:
     candidates = {text: Candidate(text, "overall", "comment", sources) for text, sources in ASKED.items()}
-    subjects = Subjects(OUTPUTS, candidates.values())
-    assert {text for text, each in candidates.items() if subjects.is_of_one(each)} == {
+    subject_matter = SubjectMatter(OUTPUTS, candidates.values())
+    assert {text for text, each in candidates.items() if subject_matter.is_of_one(each)} == {
         "Does the summary say how the squirrel bit the cable?",
         "Does the summary give a refund?",  # its output has another form of the word
         "Does the summary mention a cable or squirrels?",
     }
     general = Candidate("Does the summary say what the squirrel did?", "overall", "comment", ())
-    assert not subjects.is_of_one(general), "of no output"
+    assert not subject_matter.is_of_one(general), "of no output"
     foreign = Candidate("Steht in der Meldung ein Kabel?", "overall", "comment", ("squirrel",))
-    assert not Subjects(OUTPUTS, [*candidates.values(), foreign]).is_of_one(foreign), (
+    assert not SubjectMatter(OUTPUTS, [*candidates.values(), foreign]).is_of_one(foreign), (
         "in another language nothing is known"
     )
 
@@ -103,7 +103,7 @@ def test_what_several_outputs_are_about_is_no_subject_of_one() -> None:
     beside = Candidate("Does the summary say who?", "overall", "comment", ("bridge",))
     for more, alone in ((1, True), (2, False)):
         outputs = OUTPUTS | {f"other{place}": "Cables were stolen." for place in range(more)}
-        assert Subjects(outputs, [asked, beside]).is_of_one(asked) is alone, (
+        assert SubjectMatter(outputs, [asked, beside]).is_of_one(asked) is alone, (
             "of 39 others one is less than one in twenty"
         )
 
