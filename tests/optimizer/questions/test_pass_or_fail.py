@@ -17,6 +17,7 @@ from askance.evaluation.pass_fail import FIGURES
 from askance.evaluation.scoring import human_targets
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import AskanceError, InputError
+from askance.prompts.words import interval
 
 from .conftest import Desk
 
@@ -166,6 +167,9 @@ def test_the_gate_can_compare_another_figure(metric: str, name: str, tmp_path: P
     assert f"{name} with people" in out and f"({name})" in out
     page = (done.directory / "report.html").read_text(encoding="utf-8")
     assert f"{name} of the judge" in page and "Pass or fail on test" in page
+    ends = (found["best"]["test"]["optimised"][end] for end in ("low", "high"))
+    tile = page.partition(f"<dt>{name[:1].upper()}{name[1:]} with people</dt>")[2].partition("</div>")[0]
+    assert f"interval {interval(*ends, sign=False)} now" in tile and "Spearman with people" not in page
 
 
 def test_labels_are_needed_for_figures_of_labels(tmp_path: Path) -> None:
