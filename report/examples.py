@@ -158,4 +158,4 @@ def _by_example(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
 
 
 def _byte(verdict: Verdict | None) -> int:
-    return probability_byte(None if verdict is None else verdict.p_yes)
+    return probability_byte(None, None) if verdict is None else probability_byte(verdict.p_yes, verdict.answer)

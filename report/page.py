@@ -94,9 +94,16 @@ def clipped(text: str) -> str:
     return text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")
 
 
-def probability_byte(p_yes: float | None) -> int:
-    """P(yes) in a byte, to half a percent."""
-    return MISSING if p_yes is None else round(200 * min(max(p_yes, 0.0), 1.0))
+HALF = 100
+"""From here on such a number is a yes."""
+
+
+def probability_byte(p_yes: float | None, answer: bool | None) -> int:
+    """P(yes) in a byte, to half a percent; rounding never makes another answer of it."""
+    if p_yes is None:
+        return MISSING
+    nearest = round(200 * min(max(p_yes, 0.0), 1.0))
+    return min(nearest, HALF - 1) if p_yes < 0.5 or (p_yes == 0.5 and answer is False) else nearest
 
 
 def thousandth(value: float | None) -> int | None:

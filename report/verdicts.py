@@ -22,7 +22,7 @@ from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .examples import FIELDS
 from .judged_file import JudgedFile
-from .page import MISSING, clipped, json_data, packed, packed_places, thousandth
+from .page import HALF, MISSING, clipped, json_data, packed, packed_places, thousandth
 from .result_page import Section, failures
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
         "questions": [[each.criterion, each.id] for each in read.checklist.questions],
-        **_answers(cells, verdicts.numbers("p_yes"), len(ids), len(names)),
+        **_answers(cells, verdicts.numbers("p_yes"), verdicts.numbers("answer"), len(ids), len(names)),
         "texts": texts,
         "said": said,
         "elsewhere": "Its texts are in the data." if read.has_texts else "",
@@ -236,13 +236,17 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
 
 
 def _answers(
-    cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], examples: int, questions: int
+    cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], said: NDArray[Any], examples: int, questions: int
 ) -> dict[str, str]:
-    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte."""
+    """How many questions each example was asked, which ones, and what their verdicts say on average, in a byte each, as
+    :func:`~.page.probability_byte` has it; ``said`` are the answers."""
     count = np.bincount(cells, minlength=examples * questions)
     there = np.flatnonzero(count)
     means = np.bincount(cells, weights=p_yes)[there] / count[there]
-    first = np.where(np.isnan(means), MISSING, np.rint(200 * np.clip(means, 0.0, 1.0))).astype(np.uint8)
+    is_no = (means < 0.5) | ((means == 0.5) & (np.bincount(cells, weights=said == 0)[there] == count[there]))
+    nearest = np.rint(200 * np.clip(means, 0.0, 1.0))
+    nearest = np.where(is_no, np.minimum(nearest, HALF - 1), nearest)
+    first = np.where(np.isnan(means), MISSING, nearest).astype(np.uint8)
     counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
     return {
         "counts": packed(array("I", counts.astype(np.uint32).tobytes())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import re
@@ -23,6 +24,7 @@ from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.verdicts import write_verdicts
 from askance.report.any_result import write_report_of
+from askance.report.page import MISSING, probability_byte
 from askance.report.verdicts import Beside
 from askance.testing import ScriptedModel
 
@@ -358,6 +360,27 @@ def test_replicates_are_one_score_and_their_flips_are_told(left, tmp_path):
     text = Page(write_report_of(file)).text
     assert "Flips" in text
     assert f"on {SIZE} examples" in text
+
+
+NEAR_HALF = [(0.498, False), (0.5, False), (0.5, True), (0.501, True), (0.9, True), (0.0, False), (None, None)]
+
+
+@pytest.mark.parametrize("replicates", [1, 2])
+def test_a_page_gives_the_answer_that_the_verdict_gives_however_near_to_one_half(tmp_path, replicates):
+    row = {"question": "q", "model": "m", "prompt": "p", "p_yes_from": "logprob", "explanation": None, "error": None}
+    lines = [
+        row
+        | {"example": str(place), "answer": answer, "p_yes": p_yes, "replicate": replicate}
+        | {"status": "abstained" if answer is None else "ok"}
+        for replicate in range(replicates)
+        for place, (p_yes, answer) in enumerate(NEAR_HALF)
+    ]
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    page = write_report_of(tmp_path / "v.jsonl").read_text(encoding="utf-8")
+    data = json.loads(re.findall(r'id="table-data">(.*?)</script>', page)[0])
+    shown = list(base64.b64decode(data["first"]))
+    assert [None if each == MISSING else each >= 100 for each in shown] == [answer for _, answer in NEAR_HALF]
+    assert shown == [probability_byte(*each) for each in NEAR_HALF] == [99, 99, 100, 100, 180, 0, MISSING]
 
 
 @pytest.mark.parametrize(
