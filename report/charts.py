@@ -24,6 +24,7 @@ HEIGHT = 230
 """Of the course, in pixels."""
 BINS = 10
 """Of a histogram."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,8 @@ def tallest_bar(columns: Sequence[Sequence[float]]) -> int:
 
 
 def _counts(values: Sequence[float]) -> list[int]:
-    """How many scores lie in each bin."""
-    places = Counter(min(BINS - 1, max(0, int(value * BINS))) for value in values)
+    """How many scores lie in each bin; one that is below a bin's beginning by rounding alone lies in it."""
+    places = Counter(min(BINS - 1, max(0, int(value * BINS + _ROUNDING))) for value in values)
     return [places[place] for place in range(BINS)]
 
 

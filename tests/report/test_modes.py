@@ -332,6 +332,8 @@ def test_a_histogram_counts_every_score_once_the_highest_too():
     drawn = histogram([0.0, 0.05, 0.1, 0.99, 1.0], "after", 2)
     assert re.findall(r"<title>0\.0 to 0\.1: (\d+)", drawn) == ["2"]
     assert re.findall(r"<title>0\.9 to 1\.0: (\d+)", drawn) == ["2"]
+    on_five_points = [(1 + 4 * tenth / 10 - 1) / 4 for tenth in range(10)]
+    assert re.findall(r"<title>.*?: (\d+)", histogram(on_five_points, "after", 1)) == ["1"] * 10
 
 
 def test_the_heat_map_tells_an_undefined_phi_from_one_near_zero():
