@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN_WORSE = 8
 """Examples that got worse which the page shows in full without a script."""
-LEAST = 0.05
-"""Change of a score from which an example is called better or worse."""
+LEAST = 50
+"""Change of a score, in thousandths as in the table, from which an example is called better or worse."""
 FIELDS = ("context", "input", "reference", "output")
 
 
@@ -68,7 +68,7 @@ class Changes:
 def changes(data: RunData) -> Changes | None:
     """What the new prompt changed; None where nothing changed or nothing was kept."""
     kept = data.kept
-    moved = [each.better for each in kept.scored if each.better is not None]
+    moved = [change for each in kept.scored if (change := thousandth(each.better)) is not None]
     if not kept.changed or not moved:
         return None
     before, after = kept.answers(kept.first), kept.answers(kept.best)
@@ -91,7 +91,7 @@ def changes(data: RunData) -> Changes | None:
         outputs = [kept.outputs.get((version, each.example)) for version in (kept.first, kept.best)]
         return ExampleView(each, answers, (outputs[0], outputs[1]) if any(outputs) else None)
 
-    worse = [each for each in worst_first(kept.scored) if (each.better or 0.0) <= -LEAST]
+    worse = [each for each in worst_first(kept.scored) if (thousandth(each.better) or 0) <= -LEAST]
     return Changes(
         nearer=sum(each >= LEAST for each in moved),
         further=len(worse),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -285,6 +286,16 @@ def test_examples_that_got_worse_are_shown_with_the_answers_that_turned(aligned)
     assert found.to_yes == sum(not answer and after[pair] for pair, answer in before.items())
     text = Text(write_report(aligned)).text
     assert f"{worst} \N{MINUS SIGN}0.70" in text
+
+
+def test_a_score_that_moved_by_one_answer_of_twenty_has_moved_wherever_it_stood(aligned):
+    data = read_run(aligned)
+    scored = [Scored(str(count), count / 20, (count - 1) / 20, 1.0) for count in range(1, 21)]
+    found = changes(replace(data, kept=replace(data.kept, scored=scored)))
+    assert (found.nearer, found.same, found.further) == (0, 0, 20)
+    scored = [Scored(str(count), count / 20, (count + 1) / 20, None) for count in range(20)]
+    found = changes(replace(data, kept=replace(data.kept, scored=scored)))
+    assert (found.nearer, found.same, found.further) == (20, 0, 0)
 
 
 def test_the_data_of_the_examples_holds_every_verdict_and_cannot_leave_its_element(aligned):
