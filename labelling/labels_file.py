@@ -90,12 +90,14 @@ class AllSaid:
         if entry.kind == "undo":
             if mine:
                 last = mine.pop()
-                self.drafts[last.rater, last.example] = last
+                was = (last.rater, last.example)
+                self.drafts[was] = self.drafts.get(was, last) if last.kind == "skip" else last
         elif entry.kind == "draft":
             self.drafts[pair] = entry
         else:
             mine.append(entry)
-            self.drafts.pop(pair, None)
+            if entry.kind == "label":  # what was begun of a skipped output is there when it comes again
+                self.drafts.pop(pair, None)
 
     def standing(self, rater: str) -> dict[str, Entry]:
         """The last thing that a rater said of each output, by example id, in the order in which it was said."""

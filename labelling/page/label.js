@@ -29,6 +29,9 @@ function problem(text) {
   part("problem").hidden = !text;
 }
 
+const sameAnswers = (one, other) =>
+  Object.keys(one).length === Object.keys(other).length && Object.keys(one).every((id) => one[id] === other[id]);
+
 async function act(action, human) {
   if (busy || !state || (action !== "undo" && !state.item) || (action === "undo" && !state.can_undo)) return;
   busy = true;
@@ -36,6 +39,9 @@ async function act(action, human) {
   const item = state.item, comment = part("comment").value;
   try {
     await draft;  // what is on its way is not to arrive after this
+    if (action === "skip" && (comment !== item.comment || !sameAnswers(answers, item.human))) {
+      await ask("draft", {example: item.id, human: answers, comment});  // it is there when the output comes again
+    }
     const said = action === "undo" ? {} : action === "skip" ? {example: item.id} : {example: item.id, human, comment};
     show(await ask(action, said));
     problem("");

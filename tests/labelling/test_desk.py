@@ -101,6 +101,24 @@ def test_outputs_that_nobody_labelled_come_first_then_those_of_others_then_skipp
     assert ben.next() is None and ben.item() is None
 
 
+def test_what_was_begun_of_a_skipped_output_is_there_when_it_comes_again(sit_down: Any, read_back: Any) -> None:
+    desk = sit_down(examples(2))
+    skipped = desk.next()[0].id
+    desk.save(skipped, {"promises": True}, "Half a thou", kind="draft")
+    desk.save(skipped, {}, "", kind="skip")
+    desk.undo()
+    assert desk.item()["id"] == skipped and desk.item()["comment"] == "Half a thou"
+    desk.save(skipped, {}, "", kind="skip")
+    assert read_back(desk)[skipped].comment == (), "a draft counts for nothing"
+    label_next(desk)
+    for again in (desk, sit_down(examples(2))):
+        item = again.item()
+        assert (item["id"], item["why"], item["comment"]) == (skipped, "skipped before", "Half a thou")
+        assert item["human"] == {"promises": True}
+    desk.save(skipped, {"overall": True}, "")
+    assert desk.draft(skipped) is None
+
+
 @pytest.mark.parametrize(
     ("example", "human", "said"),
     [

@@ -73,6 +73,7 @@ async def test_a_rater_labels_by_keyboard_alone(begin, place, port, browser):  #
         await page.comment("It promises fp 12 things.")  # letters and numbers are no orders in the box
         first = await page.press_and_wait("f")
         second = await page.press_and_wait("p")
+        await page.comment("Half a thou")
         third = await page.press_and_wait("s")
         await page.press("p", autoRepeat=True)  # a key that is held labels nothing
         await page.press("p", modifiers=2)  # nor does one with Control
@@ -86,6 +87,7 @@ async def test_a_rater_labels_by_keyboard_alone(begin, place, port, browser):  #
 
         assert await page.press_and_wait("u") != third
         assert await page.text("id") == third
+        assert await page.tab.run("document.getElementById('comment').value") == "Half a thou"
         await page.press_and_wait("u")
         assert await page.text("id") == second
         await page.press_and_wait("u")
