@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from ..evaluation.options import ScoreOptions
+from ..models.settings import flag
 from ..prompts.labels import parse_labels
-from ..report.any_result import recognise, write_report_of
+from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts import Beside
 from .options import config_option, settings, settings_options
 from .output import check_apart, check_output
@@ -32,7 +33,7 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
 
     PATH is the directory of a finished run, a scorer, or a file that evaluate, diagnose, weigh, select or compare wrote.
     """
-    named = [f"--{name}" for name in ("data", "checklist", "model") if given[name] is not None]
+    named = [flag(name) for name, value in given.items() if value not in (None, ())]
     model = given.pop("model")
     options, inputs = settings(ScoreOptions, config, given)
     scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
@@ -40,7 +41,7 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels)
     echo(str(write_report_of(path, output, beside)))
-    if named and Path(path).is_file() and (kind := recognise(Path(path)).kind) != "verdicts":
+    if named and (kind := kind_of(path)) != "verdicts":
         logger.warning(
             "%s: not used, as this is no file of verdicts but %s; evaluate -o verdicts.jsonl writes one, whose report "
             "shows the examples' texts.",

@@ -33,18 +33,32 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
         AskanceError: The file cannot be written.
     """
     place = Path(path)
-    if place.is_dir():
-        if (place / "config.yaml").exists() or (place / "journal.jsonl").exists():
-            return write_report(place, output)
-        result = _only_result(place)
-    else:
-        result = recognise(place)
+    if _is_run(place):
+        return write_report(place, output)
+    result = _result_at(place)
     if result.kind == "run":
         return write_report(result.path.parent, output)
     file = Path(output) if output is not None else result.path.with_suffix(".html")
     text = render_result(result, beside or Beside())
     write_whole(file, text)
     return file
+
+
+def kind_of(path: str | Path) -> Kind:
+    """What :func:`write_report_of` writes a report of.
+
+    Raises:
+        InputError: There is nothing that a report can be written of.
+    """
+    return "run" if _is_run(Path(path)) else _result_at(Path(path)).kind
+
+
+def _is_run(place: Path) -> bool:
+    return place.is_dir() and ((place / "config.yaml").exists() or (place / "journal.jsonl").exists())
+
+
+def _result_at(place: Path) -> Result:
+    return _only_result(place) if place.is_dir() else recognise(place)
 
 
 def render_result(result: Result, beside: Beside) -> str:

@@ -172,3 +172,8 @@ def test_what_only_a_report_of_verdicts_shows_is_said_to_be_unused(
     Path("found.json").write_text(answers.judge("--json")[1], encoding="utf-8")
     assert answers("report", "found.json", "--data", "data.jsonl")[0] == 0
     assert caplog.messages[-1].startswith("--data: not used, as this is no file of verdicts but evaluation;")
+    Path("folder").mkdir()
+    Path("found.json").rename("folder/found.json")
+    assert answers("report", "folder", "--human-scale", "1", "5", "--labels", "good=fine,bad=poor")[0] == 0
+    assert "--human-scale" in caplog.messages[-1] and "--labels" in caplog.messages[-1]
+    assert "not used, as this is no file of verdicts but evaluation;" in caplog.messages[-1]
