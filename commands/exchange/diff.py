@@ -27,5 +27,5 @@ def command(before: str, after: str | None, by: str | None, only_patch: bool, as
         click.echo(found.patch, nl=False)
     elif as_json:
         echo_json(found.to_dict())
-    else:
+    elif not quiet:
         show(found)
