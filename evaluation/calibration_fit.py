@@ -58,8 +58,7 @@ STEEPNESS = 2.0
 SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
-ROUNDING = 1e-9
-"""A wanted score this far below the mean one is at it: a mean of equal numbers is off by rounding."""
+_ROUNDING = 1e-9
 _STEPS = 100
 _SETTLED = 1e-12
 """Below this relative descent one whole step more is exact; the loss could no longer tell it from rounding."""
@@ -225,7 +224,7 @@ def _platt(column: _Column) -> QuestionCalibration:
 
 def _accepted(column: _Column) -> QuestionCalibration:
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
-    fine = wanted >= column.usual - ROUNDING
+    fine = wanted >= least_accepted(column.usual)
     if (few := np.count_nonzero(fine)) < FEWEST_ACCEPTED:
         reason = f"only {few} accepted outputs have a verdict and a wanted score on '{dimension}'"
         return QuestionCalibration(
@@ -238,6 +237,11 @@ def _accepted(column: _Column) -> QuestionCalibration:
     return QuestionCalibration(
         slope=slope, shift=STEEPNESS * OUTSTANDING - slope * centre, lean=lean or None, n=len(p_good)
     )
+
+
+def least_accepted(usual: float) -> float:
+    """The wanted score from which an output counts as accepted: ``usual``, the mean one, which is off by rounding where all are equal."""
+    return usual - _ROUNDING
 
 
 def leaning(values: Vector, others: Vector) -> float:

@@ -30,7 +30,6 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     check_apart(output, {"RUN": judge_file})
     made = export_judge(judge_file, to)
     _check_suffix(output, made)
-    name = Path(output or made.name).name
     if output:
         write_whole(output, made.text)
     if as_json:
@@ -38,19 +37,19 @@ def command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: 
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:
-        named = made.use.replace(made.name, name).replace(f"from {Path(made.name).stem} ", f"from {Path(name).stem} ")
-        for each in (*made.notices, *([f"{output} is written. {named}{_if_imported(made, name)}"] if output else [])):
+        for each in (*made.notices, *([f"{output} is written. {_use(made, Path(output))}"] if output else [])):
             echo(each, err=True)
 
 
-def _if_imported(made: ExportedJudge, name: str) -> str:
-    """What to say where the file is used by importing it, which its name does not allow."""
-    stem = Path(name).stem
-    if f"from {Path(made.name).stem} " not in made.use or stem.isidentifier():
-        return ""
-    as_module = re.sub(r"\W", "_", stem)
-    fitting = as_module if as_module.isidentifier() else Path(made.name).stem
-    return f" Python cannot import it under this name: call it {fitting}.py for that."
+def _use(made: ExportedJudge, file: Path) -> str:
+    """How the file is used; where that is by importing it and its name does not allow it, what to call it."""
+    usual = Path(made.name).stem
+    use = made.use.replace(made.name, file.name)
+    told = use.replace(f"from {usual} ", f"from {file.stem} ")
+    if told == use or file.stem.isidentifier():
+        return told
+    as_module = re.sub(r"\W", "_", file.stem)
+    return f"{told} Python cannot import it under this name: call it {as_module if as_module.isidentifier() else usual}.py for that."
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
-from ...evaluation.calibration_fit import FEWEST_ACCEPTED, ROUNDING, fit_accepted
+from ...evaluation.calibration_fit import FEWEST_ACCEPTED, fit_accepted, least_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...prompts.checklist import GoodAnswer, Question, Sees
@@ -415,7 +415,7 @@ def _sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
     """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in neither."""
     known = {name: value for name, value in wanted.items() if value is not None}
-    least = (mean_score(known.values()) or 0.0) - ROUNDING
+    least = least_accepted(mean_score(known.values()) or 0.0)
     fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
     poor = sorted((each for each in known if known[each] < least), key=lambda each: known[each])
     return fine, poor
