@@ -52,8 +52,9 @@ class Objective:
             return spearman
         differences, counts = self.pairs
         right = counts @ margins_to_credits(differences @ candidates.T) / counts.sum()
-        mixed: Floats = (1.0 - self.share) * spearman + self.share * (2.0 * right - 1.0)
-        return mixed
+        ranked = np.isfinite(spearman)
+        mixed: Floats = (1.0 - self.share) * np.where(ranked, spearman, 0.0) + self.share * (2.0 * right - 1.0)
+        return np.where(ranked, mixed, -np.inf)
 
 
 def maximise(objective: Objective, start: Floats, *, sweeps: int = 6, grid: int = 17) -> Floats:

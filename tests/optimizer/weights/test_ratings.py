@@ -116,6 +116,15 @@ def test_a_constant_score_never_wins_the_search() -> None:
     assert maximise(objective, np.array([0.5, 0.5]))[1] > 0
 
 
+def test_a_constant_score_never_wins_though_pairs_alone_count() -> None:
+    scores = np.column_stack([np.arange(20) / 20, np.full(20, 0.5)])
+    ids = [str(number) for number in range(20)]
+    ratings = rating_scores(ids, ["says", "silent"], scores, np.arange(20.0))
+    pairs = preference_scores(ids, ["says", "silent"], scores * 0.5 + 0.25, np.full((20, 2), 0.2), ["a"] * 20)
+    found = learn_from_ratings(ratings, pairs=pairs, method="best-single", pair_share=1.0, resamples=2)
+    assert found.weights.tolist() == [1.0, 0.0]
+
+
 def test_the_search_never_ends_below_its_start() -> None:
     ratings = simulate([0.4, 0.3, 0.2, 0.1], 60, noise=0.3)
     objective = Objective(ratings.scores, ratings.ratings, None, 0.0)
