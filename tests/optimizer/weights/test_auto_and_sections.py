@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs
+from askance.optimizer.weights import Auto, PreferenceScores, learn_from_pairs, sentences
 from askance.optimizer.weights.auto import FEW_PAIRS, Shrunk
 from askance.optimizer.weights.bradley_terry import Robust
 from askance.optimizer.weights.learners import Uniform, WeightLearner
@@ -85,6 +85,13 @@ def test_sections_that_want_different_weights_get_them(simulate: Simulate) -> No
     assert apart.held_out.accuracy is not None
     assert together.held_out.accuracy is not None
     assert apart.held_out.accuracy > together.held_out.accuracy + 0.1
+
+
+def test_sections_that_learned_are_not_called_uniform_as_the_whole_is(simulate: Simulate) -> None:
+    said = sentences(learn_from_pairs(opposed(simulate, 200), level="section", compare=(), resamples=0))
+    assert "beat uniform weights beyond noise" in said[0]
+    assert "The overall weights are uniform; 2 of 2 sections have learned weights of their own." in said
+    assert not any("learning is not worth it" in each or "the same weight" in each for each in said)
 
 
 @pytest.mark.parametrize("pooling", ["partial", "none"])
