@@ -16,6 +16,7 @@ Z_TWO_SIDED_05 = 1.959964
 Z_POWER_80 = 0.841621
 MOST_FAILED = 0.1
 """With a larger share of resamples on which nothing could be learned, no interval is given."""
+ONE_RESAMPLE = "one resample makes no interval; ask for two or more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +149,12 @@ def pairs_needed(learner: str, difference: float, standard_error: float, pairs: 
         standard_error: Its standard error on the pairs held out, groups taken into account.
         pairs: Decided pairs in all; as many of them are assumed to be held out as now.
     """
-    if not np.isfinite(standard_error) or standard_error <= 0.0:
-        return Power(learner, None, None, None, "both weightings order every held-out pair alike")
+    if not np.isfinite(standard_error):
+        return Power(learner, None, None, None, "the held-out pairs are all of one group")
+    if standard_error <= 0.0:
+        alike = "both weightings order every held-out pair alike"
+        same = "the difference is the same on every held-out pair, so how it varies is not known"
+        return Power(learner, None, None, None, same if difference else alike)
     per_pair = (standard_error * (Z_TWO_SIDED_05 + Z_POWER_80)) ** 2 * pairs
     one_point = ceil(per_pair / 0.01**2)
     if abs(difference) < 1e-12:

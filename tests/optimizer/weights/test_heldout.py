@@ -134,6 +134,15 @@ def test_power_is_undefined_with_a_reason_when_nothing_differs() -> None:
     assert "alike" in power.reason
 
 
+@pytest.mark.parametrize(
+    ("difference", "error", "reason"),
+    [(0.5, 0.0, "the same on every held-out pair"), (0.0, float("inf"), "of one group")],
+)
+def test_power_is_not_said_to_be_undefined_for_another_reason(difference: float, error: float, reason: str) -> None:
+    said = pairs_needed("robust", difference, error, 400).reason
+    assert said is not None and reason in said
+
+
 def test_power_for_a_zero_difference_still_says_what_one_point_takes() -> None:
     power = pairs_needed("robust", 0.0, 0.02, 400)
     assert power.observed is None

@@ -109,6 +109,13 @@ def test_the_objective_is_spearmans_correlation() -> None:
     assert values == pytest.approx(expected)
 
 
+def test_one_resample_is_said_to_make_no_interval() -> None:
+    ratings = simulate([0.5, 0.5], 50)
+    of_ratings = learn_from_ratings(ratings, method="best-single", resamples=1)
+    of_pairs = learn_from_pairs(ratings_to_pairs(ratings), method="robust", compare=(), resamples=1)
+    assert of_ratings.no_interval == of_pairs.no_interval == "one resample makes no interval; ask for two or more"
+
+
 def test_a_constant_score_never_wins_the_search() -> None:
     scores = np.column_stack([np.full(20, 0.5), np.arange(20) / 20])
     objective = Objective(scores, -np.arange(20.0), None, 0.0)
