@@ -13,9 +13,9 @@ from ...evaluation.options import WeighOptions
 from ...evaluation.progress import Watcher, watching
 from ...evaluation.shown import Shown, View
 from ...models.base import Model
-from ...models.settings import parse_options, refuse_idle
+from ...models.settings import flag, parse_options, refuse_idle
 from ...prompts.checklist import Checklist
-from ...prompts.errors import CoverageError, InputError
+from ...prompts.errors import BudgetExceededError, CoverageError, InputError
 from ...prompts.prompt import Prompt
 from . import (
     PreferenceScores,
@@ -173,10 +173,19 @@ class WeighingJob:
             judged.append(found.evaluation)
         if isinstance(rated, RatingsJob):
             left = rated.asked.settings.model_copy(update=_left_of_budget(self.settings, judged))
-            rated, bought = replace(rated, asked=replace(rated.asked, settings=left)).run(watcher)
+            try:
+                rated, bought = replace(rated, asked=replace(rated.asked, settings=left)).run(watcher)
+            except BudgetExceededError as error:
+                raise self._of_both_together(error, judged) from None
             judged.append(bought)
         _require_scores(judged, pairs, rated)
         return LearnedWeights(_learn(pairs, rated, self.settings, watcher), tuple(judged), bias, self.scores)
+
+    def _of_both_together(self, error: BudgetExceededError, judged: Sequence[Evaluation]) -> BudgetExceededError:
+        """The error with the cap that was given, where pairs took their part of it before the ratings."""
+        given = f"{flag(error.limit)} {getattr(self.settings, error.limit):g}"
+        said = f"{error} That is what judging the pairs left of {given}." if judged else str(error)
+        return BudgetExceededError(error.limit, said)
 
 
 def _learn(
