@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...stats.correlation import kendall
+from ...stats.resampling import MAX_UNDEFINED_SHARE
 from .information import (
     DEFAULT_CORRECTION,
     Correction,
@@ -30,7 +31,7 @@ class RankingAt:
 
     m: int
     tau: float | None
-    """Mean Kendall's tau over the resamples; None where no ranking exists (see ``reason``)."""
+    """Mean Kendall's tau over the resamples; None where more than a fifth of them have no ranking (see ``reason``)."""
     low: float | None
     """5 % of the resamples have a lower tau."""
     high: float | None
@@ -123,17 +124,19 @@ def _at(
     size: int,
 ) -> RankingAt:
     rng = np.random.default_rng([seed, m])
-    taus, shares, reason = [], [], None
+    taus, shares, reason = [], [], ""
     for _ in range(resamples):
         bits = rank(rng.integers(0, size, m))
         tau = kendall(bits, every)
         if tau.value is None:
-            reason = f"no ranking to compare: {tau.reason}"
+            reason = str(tau.reason)
         else:
             taus.append(tau.value)
         shares.append(len(best.intersection(best_alone(bits)[: len(best)])) / len(best))
     same = float(np.mean(shares))
-    if not taus:
-        return RankingAt(m, None, None, None, same, reason)
+    if (none := resamples - len(taus)) > MAX_UNDEFINED_SHARE * resamples:
+        return RankingAt(
+            m, None, None, None, same, f"no ranking to compare on {none} of {resamples} resamples: {reason}"
+        )
     low, high = np.quantile(taus, [0.05, 0.95])
     return RankingAt(m, float(np.mean(taus)), float(low), float(high), same, None)

@@ -47,6 +47,14 @@ def test_questions_alike_in_everything_have_no_ranking() -> None:
     assert "reason" in found.to_dict()["steps"][0]
 
 
+def test_a_ranking_that_a_third_of_the_resamples_lack_has_not_settled() -> None:
+    ratings = np.array([1] + [0] * 19)
+    answers = np.stack([ratings, np.arange(20) % 2, np.arange(20) % 3 == 0], axis=1).astype(np.int64)
+    found = ranking_convergence(one_hot(answers, 2), one_hot(ratings, 2), k=1)
+    assert found.steps[-1].tau is None and found.settled is None, "a third of the resamples have one rating alone"
+    assert "of 60 resamples: the scores are constant" in str(found.steps[-1].reason)
+
+
 def test_the_ranking_that_settles_is_that_of_the_estimate_in_use() -> None:
     size, questions = 30, 4
     answers, ratings = np.full((size, questions, 2), 0.5), np.full((size, 5), 0.2)
