@@ -202,9 +202,10 @@ class Selection(Shown):
             )
         flat = [each.id for each in self.questions if each.mean_score is not None and self._never_varies(each)]
         if flat:
+            split = " If the judge says yes to nearly everything, try --answers split." if self._can_be_split else ""
             lines.append(
                 f"{len(flat)} candidates have nearly the same answer everywhere ({', '.join(flat[:5])}"
-                f"{', …' if len(flat) > 5 else ''}). If the judge says yes to nearly everything, try --answers split."
+                f"{', …' if len(flat) > 5 else ''}).{split}"
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(
@@ -218,6 +219,12 @@ class Selection(Shown):
         if self.rated < self.examples:
             lines.append(f"{self.examples - self.rated} examples have no rating and are left out.")
         return lines
+
+    @property
+    def _can_be_split(self) -> bool:
+        """Whether answers could be split at each question's median, and are not."""
+        pooled = (self.settings["answer_levels"], self.settings["estimate"]) == (2, "pooled")
+        return pooled and str(self.settings["answers"]) != "split"
 
     @staticmethod
     def _never_varies(question: QuestionReport) -> bool:

@@ -158,6 +158,8 @@ def test_a_judge_that_always_says_yes_is_told_apart_by_its_median(facts: Any) ->
     assert any("do not rely on this checklist" in each for each in hard.sentences())
     split = choose(facts, facts.model(script), answers="split", choice="joint")
     assert {question.dimension for question in split.checklist.questions} == {"clear", "polite", "short", "true"}
+    assert any("nearly the same answer everywhere" in each for each in split.sentences())
+    assert not any("--answers split" in each for each in split.sentences()), "they are split"
 
 
 def test_the_estimate_example_by_example_asks_for_ratings_given_answers(facts: Any) -> None:
