@@ -154,9 +154,12 @@ def _places(groups: Codes, seed: int) -> Floats:
     """Where each pair's group lies in a random order of the groups, in (0, 1); shape (pairs,)."""
     count = int(groups.max()) + 1 if len(groups) else 0
     if count < 2:
+        if len(groups) == 1:
+            raise InputError("There is only one pair or rated output with all its scores, so none can be held out.")
         raise InputError(
-            "All pairs belong to one group, so none can be held out. Pairs with the same 'input' are one group unless "
-            "each line names a 'group'; give different groups to pairs that do not share a context."
+            f"All {len(groups)} pairs or rated outputs belong to one group, so none can be held out. Those with the same "
+            "'input' are one group unless each line names a 'group'; give different groups to those that do not share a "
+            "context."
         )
     order = np.random.default_rng(seed).permutation(count)
     sizes = np.bincount(groups, minlength=count)[order]

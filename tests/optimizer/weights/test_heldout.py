@@ -40,8 +40,10 @@ def test_there_are_no_more_folds_than_groups() -> None:
 
 
 def test_one_group_cannot_be_split_and_the_error_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="All pairs belong to one group"):
+    with pytest.raises(InputError, match="All 10 pairs or rated outputs belong to one group"):
         grouped_folds(np.zeros(10, dtype=np.int64), 5, 0)
+    with pytest.raises(InputError, match="There is only one pair or rated output"):
+        grouped_folds(np.zeros(1, dtype=np.int64), 5, 0)
 
 
 def test_a_share_that_empties_one_side_is_refused() -> None:
