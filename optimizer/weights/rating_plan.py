@@ -27,8 +27,10 @@ def least_squares(scores: Floats, ratings: Floats) -> Floats:
     """Non-negative least squares of the ratings' ranks on the scores, both centred; shape (tests,), sum 1.
 
     Raises:
-        LearningFailedError: No test rises with the ratings.
+        LearningFailedError: No test rises with the ratings, or there are none.
     """
+    if not len(ratings):
+        raise LearningFailedError("there is no rated output to learn from")
     ranks = scipy_part("stats").rankdata(ratings) / len(ratings)
     return normalised(scipy_part("optimize").nnls(scores - scores.mean(axis=0), ranks - ranks.mean())[0])
 
@@ -174,7 +176,7 @@ def learn_plan(data: RatingData, plan: Plan, share: float) -> Floats:
     """Weights (tests,), sum 1, by ``plan``, ``share`` of the objective being pairs.
 
     Raises:
-        LearningFailedError: Least squares finds no test that rises with the ratings.
+        LearningFailedError: Least squares finds no test that rises with the ratings, or no ratings.
     """
     tests = data.scores.shape[1]
     even = uniform_weights(tests)

@@ -116,6 +116,16 @@ def test_one_resample_is_said_to_make_no_interval() -> None:
     assert of_ratings.no_interval == of_pairs.no_interval == "one resample makes no interval; ask for two or more"
 
 
+@pytest.mark.filterwarnings("error")
+def test_ratings_of_one_context_beside_pairs_of_others_are_learned_from() -> None:
+    whole = simulate([0.9, 0.1], 24)
+    rated = rating_scores(whole.ids, whole.tests, whole.scores, whole.ratings, groups=["one"] * 24)
+    found = learn_from_ratings(rated, pairs=ratings_to_pairs(whole), method="rank-search", resamples=2)
+    failed = {score.name: score.reason for score in found.learners if score.spearman is None}
+    assert failed == {"least-squares": "there is no rated output to learn from"}
+    assert found.weights[0] > 0.5
+
+
 def test_a_constant_score_never_wins_the_search() -> None:
     scores = np.column_stack([np.full(20, 0.5), np.arange(20) / 20])
     objective = Objective(scores, -np.arange(20.0), None, 0.0)
