@@ -49,7 +49,7 @@ def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = No
             raise InputError(f"{path}: there is no section '{section}'.{did_you_mean(section, sections)}")
         data = sections[section]
     weights = data.get("weights", data) if isinstance(data, dict) else data
-    return _checked(weights, str(path))
+    return _checked(weights, str(path), "weights" if section is None else f"sections.{section}.weights")
 
 
 def weighted_by(
@@ -78,8 +78,8 @@ def weighted_by(
             "%s: these weights were learned from %s scores, but here scores are %s. Use --scores %s, or learn weights "
             "from %s scores.", path, learned, scores, learned, scores
         )  # fmt: skip
+    by_section = {name: _weights_in(data, path, name) for name in _sections(data)}
     try:
-        by_section = {name: _weights_in(data, path, name) for name in _sections(data)}
         weighted = with_weights(checklist, overall, by_section)
     except InputError as error:
         raise InputError(f"{path}: {error} Weights belong to the checklist that they were learned with.") from None
@@ -117,15 +117,15 @@ def _sections(data: dict[str, Any]) -> dict[str, Any]:
     return sections if isinstance(sections, dict) else {}
 
 
-def _checked(weights: Any, where: str) -> dict[str, float]:
+def _checked(weights: Any, where: str, field: str) -> dict[str, float]:
     if not isinstance(weights, dict) or not weights:
-        raise InputError(f"{where}, field 'weights': an object from test id to number is needed.")
+        raise InputError(f"{where}, field '{field}': an object from test id to number is needed.")
     for test, value in weights.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not 0 <= value <= float_info.max:
-            raise InputError(f"{where}, field 'weights.{test}': {value!r:.40} is not a number of at least 0.")
+            raise InputError(f"{where}, field '{field}.{test}': {value!r:.40} is not a number of at least 0.")
     if not any(weights.values()):
-        raise InputError(f"{where}, field 'weights': every weight is 0, so there is no score.")
+        raise InputError(f"{where}, field '{field}': every weight is 0, so there is no score.")
     return {str(test): float(value) for test, value in weights.items()}
 
 

@@ -113,3 +113,13 @@ def test_examples_outside_the_sections_of_a_file_are_said(
 def test_a_file_without_sections_says_nothing_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     weighted_by(CHECKLIST, write(tmp_path), examples=examples("x", None))
     assert caplog.text == ""
+
+
+def test_a_wrong_weight_of_a_section_is_named_with_its_section(tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    sections = {"chat": {"weights": {"a": 1, "b": -1}}}
+    path.write_text(json.dumps({"weights": {"a": 1, "b": 2}, "sections": sections}), encoding="utf-8")
+    checklist = Checklist(questions=[Question(id="a", text="A?"), Question(id="b", text="B?")])
+    with pytest.raises(InputError) as refused:
+        weighted_by(checklist, path)
+    assert str(refused.value) == f"{path}, field 'sections.chat.weights.b': -1 is not a number of at least 0."
