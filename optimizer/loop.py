@@ -221,7 +221,11 @@ class Loop:
         retired = await self._desk.resolve(
             [each for edit in kept for each in edit.lessons], self._strength, overwritten
         )
-        return [edit for edit in kept if not retired.intersection(edit.lessons)]
+        left = [edit for edit in kept if not retired.intersection(edit.lessons)]
+        stay = {each for edit in kept if edit not in left for each in edit.lessons} - retired
+        if stay:  # one rewrite says all lessons: it is written anew without those that were retired
+            left += await self._edits(best, [each for each in lessons if each.id in stay], seen)
+        return left
 
     async def _try(self, trial: LessonTrial, best: Version, edit: Edit, seen: Observation) -> TrialResult:
         """Whether an edit earns its place."""

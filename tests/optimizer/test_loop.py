@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Answer, Request
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel, as_answer
+from tests.worlds import RULES
 
 PLAIN_STYLE = "is written in a plain style"
 
@@ -239,6 +241,34 @@ def test_a_lesson_without_an_edit_is_rejected_with_the_reason(
     assert done.finish_reason == "no_gain"
     assert done.result["rejected_edits"] == []
     assert all(lesson["reason"].startswith("no edit: ") for lesson in done.result["lessons"])
+
+
+class Contradicting:
+    """A world in which brevity and wrong numbers are held to contradict each other."""
+
+    def __init__(self, world: Any) -> None:
+        self.reply = world.reply
+
+    def __call__(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        if "contradicts" in (schema or {}).get("properties", {}):
+            case = messages[-1][1]
+            opposite = RULES["brief"] in case and RULES["number"] in case
+            return json.dumps({"reason": "opposite orders", "contradicts": opposite})
+        reply: str | float = self.reply(messages, schema)
+        return reply
+
+
+def test_a_rewrite_is_written_anew_without_the_lesson_that_contradicts_another_one(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "reply", Contradicting(world))
+    done = world.migrate(tmp_path / "run", update="rewrite", max_iterations=1)
+    (tried,) = [*done.result["accepted_edits"], *done.result["rejected_edits"]]
+    rows = {lesson["id"]: lesson for lesson in done.result["lessons"]}
+    (retired,) = [name for name, row in rows.items() if row["status"] == "retired"]
+    assert RULES["number"] in rows[retired]["text"]
+    assert set(tried["edits"][0]["lessons"]) == set(rows) - {retired}
+    assert all(row["reason"] for row in rows.values())
 
 
 # --- several edits together ----------------------------------------------------------------------------------------
