@@ -28,6 +28,8 @@ class LessonMemory:
         """By direction and dimension: no lesson of another dimension is ever near."""
         self._embedded: tuple[str, NDArray[np.float32]] | None = None
         """The last text, which is looked up before it is added."""
+        self._in_prompt: dict[str, str] = {}
+        """Lessons that stand in the prompt, with the words that they had when they were accepted."""
 
     def __len__(self) -> int:
         return len(self._lessons)
@@ -53,6 +55,7 @@ class LessonMemory:
     def forget(self, lesson_id: str) -> None:
         """Know a lesson no more."""
         gone = self._lessons.pop(lesson_id)
+        self._in_prompt.pop(lesson_id, None)
         self._indexes[gone.direction, gone.dimension].remove(lesson_id)
 
     def get(self, lesson_id: str) -> Lesson:
@@ -110,6 +113,8 @@ class LessonMemory:
             self._indexes[key] = NeighbourIndex(len(vector))
         self._indexes[key].add(lesson.id, vector)
         self._lessons[lesson.id] = lesson
+        if lesson.status == "applied":
+            self._in_prompt[lesson.id] = lesson.text
         return lesson
 
     def merge(self, known: str, new: Lesson, text: str | None = None) -> Lesson:
@@ -136,7 +141,26 @@ class LessonMemory:
         """Set the status of lessons, with the reason."""
         for lesson_id in lesson_ids:
             update = {"status": status, "reason": reason}
-            self._lessons[lesson_id] = self._lessons[lesson_id].model_copy(update=update)
+            lesson = self._lessons[lesson_id] = self._lessons[lesson_id].model_copy(update=update)
+            if status == "applied":
+                self._in_prompt[lesson_id] = lesson.text
+            elif lesson.is_closed:
+                self._in_prompt.pop(lesson_id, None)
+
+    def reject(self, lesson_ids: Iterable[str], reason: str) -> None:
+        """Give lessons up, with the reason; one that stands in the prompt stays, in the words that it has there."""
+        for lesson_id in lesson_ids:
+            lesson, words = self._lessons[lesson_id], self._in_prompt.get(lesson_id)
+            if words is None:
+                self.mark([lesson_id], "rejected", reason)
+            elif words != lesson.text:
+                self._indexes[lesson.direction, lesson.dimension].remove(lesson_id)
+                self.add(lesson.model_copy(update={"text": words}))
+                self.mark([lesson_id], "applied", f'it stands in the prompt; "{lesson.text}" was given up: {reason}')
+
+    def words_in_prompt(self, lesson_id: str) -> str:
+        """The words in which a lesson was accepted, else those that it has."""
+        return self._in_prompt.get(lesson_id, self._lessons[lesson_id].text)
 
     def put_off(self, lesson_ids: Iterable[str], reason: str) -> None:
         """Say why lessons could not be tried; they stay as open as they are."""

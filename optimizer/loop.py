@@ -87,6 +87,7 @@ class Loop:
         waiting = contest.waiting
         self._reject(sorted(waiting.lessons), waiting.reason)
         self._retire_pruned(outcome)
+        self._leave_in_prompt(outcome.best)
         self._events.emit(LoopStopped(outcome.finish_reason, outcome.iterations))
         return outcome
 
@@ -266,19 +267,28 @@ class Loop:
 
     def _takes_out(self, edit: Edit, lesson: str) -> bool:
         """Whether an edit takes the line of an earlier lesson out of the prompt."""
-        said = self._desk.memory.get(lesson).text
+        said = self._desk.memory.words_in_prompt(lesson)
         return said in edit.old and said not in edit.new
 
     def _reject(self, lessons: Sequence[str], reason: str) -> None:
-        self._desk.memory.mark(lessons, "rejected", reason)
+        self._desk.memory.reject(lessons, reason)
 
     def _retire_pruned(self, outcome: Outcome) -> None:
+        held = {lesson for edit in outcome.best.edits for lesson in edit.lessons}
         for each in outcome.pruned:
             if each.removed:
-                self._desk.memory.mark(each.edit.lessons, "retired", each.reason)
+                self._desk.memory.mark(set(each.edit.lessons) - held, "retired", each.reason)
         for lesson in [self._desk.memory.get(name) for edit in outcome.best.edits for name in edit.lessons]:
             if lesson.status == "retired" and lesson.text in outcome.best.prompt.text:
                 self._desk.memory.mark([lesson.id], "applied", "the edit that took it out was taken out again")
+
+    def _leave_in_prompt(self, best: Version) -> None:
+        """Lessons that were given new words after they were accepted, and were not tried with them, are as accepted."""
+        memory = self._desk.memory
+        for lesson in memory.lessons:
+            reworded = memory.words_in_prompt(lesson.id) != lesson.text
+            if lesson.status == "merged" and reworded and lesson.text not in best.prompt.text:
+                self._reject([lesson.id], lesson.reason or "the run ended before it was tried")
 
 
 def _desk(bench: Bench, set_up: SetUp) -> LessonDesk:

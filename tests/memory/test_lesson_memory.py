@@ -109,6 +109,37 @@ def test_an_applied_lesson_that_gets_new_words_is_open_again(memory: LessonMemor
     assert memory.merge("L1", lesson(2, "A date is wrong."), "A number or date is wrong.").status == "merged"
 
 
+def test_a_lesson_that_stands_in_the_prompt_loses_only_its_later_words(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.add(lesson(2, "The tone is rude."))
+    memory.mark(["L1"], "applied", "better on validation")
+    memory.merge("L1", lesson(3, "A date is wrong."), "A number or date is wrong.")
+    assert memory.words_in_prompt("L1") == "A number is wrong."
+    memory.reject(["L1", "L2"], "no gain")
+    assert [(each.text, each.status) for each in memory.lessons] == [
+        ("A number is wrong.", "applied"),
+        ("The tone is rude.", "rejected"),
+    ]
+    assert memory.get("L1").reason == 'it stands in the prompt; "A number or date is wrong." was given up: no gain'
+    assert memory.get("L1").evidence == ("e1/q", "e3/q")
+    assert memory.nearest(lesson(4, "A number is wrong."))[0].id == "L1"
+
+
+def test_a_lesson_in_the_prompt_is_not_rejected_with_a_further_edit_of_it(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], "applied", "better on validation")
+    memory.reject(["L1"], "no gain")
+    assert (memory.get("L1").status, memory.get("L1").reason) == ("applied", "better on validation")
+
+
+def test_a_lesson_that_was_taken_out_of_the_prompt_is_rejected_like_any(memory: LessonMemory) -> None:
+    memory.add(lesson(1, "A number is wrong."))
+    memory.mark(["L1"], "applied", "better on validation")
+    memory.mark(["L1"], "retired", "taken out")
+    memory.reject(["L1"], "no gain")
+    assert memory.get("L1").status == "rejected"
+
+
 def test_an_unknown_lesson_is_an_error(memory: LessonMemory) -> None:
     with pytest.raises(KeyError):
         memory.get("L1")

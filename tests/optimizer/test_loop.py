@@ -271,6 +271,46 @@ def test_a_rewrite_is_written_anew_without_the_lesson_that_contradicts_another_o
     assert all(row["reason"] for row in rows.values())
 
 
+class Merging:
+    """A world in which the harmful rule comes up again in other words once the others are in the prompt, and is merged into one of them."""
+
+    def __init__(self, world: Any) -> None:
+        self.reply = world.reply
+        self.p_yes = world.p_yes
+        self.later = False
+
+    def judge(self, prompt: str, *asked: str) -> float:
+        self.later = self.later or RULES["number"] in prompt
+        p_yes: float = self.p_yes(prompt, *asked)
+        return p_yes
+
+    def __call__(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        fields, last = (schema or {}).get("properties", {}), messages[-1][1]
+        if "relation" in fields and "or a loud one" in last.partition("On the list:")[0]:
+            listed = last.partition("On the list:\n")[2].splitlines()
+            place = next((each.split(".")[0] for each in listed if RULES["number"] in each), None)
+            if place is not None:
+                both = f"Answer no if the output {RULES['number']} or {RULES['style']}."
+                return json.dumps({"relation": "merge", "of": int(place), "merged": both})
+        reply: str | float = self.reply(messages, schema)
+        if "answer_no_if" in fields and self.later:
+            return str(reply).replace(RULES["style"], f"{RULES['style']} or a loud one")
+        return reply
+
+
+def test_a_lesson_in_the_prompt_that_a_merge_made_harmful_stays_there_as_it_was(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging = Merging(world)
+    monkeypatch.setattr(world, "p_yes", merging.judge)
+    monkeypatch.setattr(world, "reply", merging)
+    done = world.migrate(tmp_path / "run")
+    (row,) = [each for each in done.result["lessons"] if RULES["number"] in each["text"]]
+    assert row["text"] in done.prompt and RULES["style"] not in done.prompt
+    assert row["status"] == "applied"
+    assert f'or {RULES["style"]}." was given up: ' in row["reason"]
+
+
 # --- several edits together ----------------------------------------------------------------------------------------
 
 PROMPT = Prompt("One.\nTwo.")
