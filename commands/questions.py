@@ -46,6 +46,8 @@ def command(
 ) -> None:
     """Write a checklist for the task described in the file TASK, ready to be edited by hand."""
     load_dotenv()
+    if given["model"] and writer and given["model"] != writer:
+        raise click.UsageError(f"--model {given['model']} and --writer {writer} are the same option; give one of them.")
     options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer})
     need(inputs, "model")
     check_output(inputs["output"])

@@ -188,6 +188,10 @@ def test_a_resumed_run_needs_none_of_its_files(cli: Any, inputs: list[str], sand
         (["resume", "nowhere", "--margin", "0.5"], "--margin"),
         (["show", "nowhere"], "there is no run in this directory"),
         (["questions", "nowhere.md", "--model", "openai/x"], "nowhere.md"),
+        (
+            ["questions", "nowhere.md", "--model", "openai/x", "--writer", "openai/y"],
+            "--model openai/x and --writer openai/y are the same option; give one of them.",
+        ),
         (["models", "pull", "nonsense"], "nonsense"),
     ],
 )
