@@ -65,6 +65,7 @@ class AskanceAdapter:
         """Scores and records of a candidate, in the order of the batch, which may hold an example twice.
 
         Raises:
+            InputError: An example can have no score, because people gave it none.
             CoverageError: An example has no score, because a verdict is missing.
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call or is down.
@@ -97,6 +98,12 @@ class AskanceAdapter:
 
     def _evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], traces: bool) -> Any:
         draft = Draft(self.prompt(candidate), self.checklist)
+        unknown = next((example.id for example in batch if not self.metric.knows(example.id)), None)
+        if unknown is not None:
+            raise InputError(
+                f"The data of this adapter have no human score of the example '{unknown}', so it can have no number; take the "
+                "examples of its splits."
+            )
         examples = list({example.id: example for example in batch}.values())
         seen, reasons = self.search.loop.run(self._observe(draft, examples, traces))
         place = {example.id: number for number, example in enumerate(examples)}

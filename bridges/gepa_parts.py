@@ -101,7 +101,7 @@ class NearnessToPeople:
 
     def knows(self, example: str) -> bool:
         """Whether there is a human score."""
-        return self._targets.overall(example) is not None
+        return example in self._targets.wanted and self._targets.overall(example) is not None
 
     def value(self, scores: ExampleScore) -> float | None:
         """1 where judge and people give the same score, 0 where they are as far apart as can be."""

@@ -10,6 +10,7 @@ import pytest
 
 from askance.models.base import ModelError, Request
 from askance.prompts.errors import AskanceError, BudgetExceededError, CoverageError, InputError
+from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import Reply, ScriptedModel
 
@@ -128,6 +129,21 @@ def test_only_the_text_between_placeholders_is_gepas(world: Any) -> None:
 
 
 # No made-up scores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["e000", "elsewhere"])
+def test_an_example_without_a_human_score_is_named_before_anything_is_bought(world: Any, name: str) -> None:
+    first, *others = world.rows
+    del first["human"]
+    judge = world.model("world/target")
+    with (
+        pytest.raises(InputError, match=f"no human score of the example '{name}'"),
+        evaluator_adapter(
+            [first, *others], checklist=world.checklist, model=judge, prompt=world.prompt, no_cache=True
+        ) as adapter,
+    ):
+        adapter.evaluate([Example(**first | {"id": name})], adapter.seed_candidate)
+    assert judge.requests == []
 
 
 def broken(letters: Any, error: ModelError) -> ScriptedModel:
