@@ -47,9 +47,15 @@ class TraceSet:
         for each in spans.values():
             traces[each.trace].append(each)
         trace_of = {each.id: each.trace for each in spans.values()}
-        placed = each_once((replace(each, trace=trace_of.get(each.span or "", each.trace)) for each in given), _itself)
-        single = {(each.span, each.name) for each in placed if not each.aggregate}
-        kept = [each for each in placed if not (each.aggregate and (each.span, each.name) in single)]
+
+        def placed_in(score: GivenScore) -> str | None:
+            """The trace of its span; a span's id may be there in several traces."""
+            there = (score.trace, score.span) in spans
+            return score.trace if there else trace_of.get(score.span or "", score.trace)
+
+        placed = each_once((replace(each, trace=placed_in(each)) for each in given), _itself)
+        single = {(each.trace, each.span, each.name) for each in placed if not each.aggregate}
+        kept = [each for each in placed if not (each.aggregate and (each.trace, each.span, each.name) in single)]
         known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
         by_trace: dict[str, list[GivenScore]] = defaultdict(list)
         for score in known:

@@ -85,6 +85,15 @@ def test_a_span_has_its_own_feedback(write: Any) -> None:
     assert "reference" not in row
 
 
+def test_feedback_stays_in_its_trace_where_another_one_has_a_span_of_the_same_id(write: Any) -> None:
+    traces = []
+    for name, value in (("tr-1", True), ("tr-2", False)):
+        one = trace(assessment("right", span_id="s1", assessment_id=name, feedback={"value": value}))
+        traces.append({**one, "info": {**one["info"], "trace_id": name}})
+    found = import_traces(write("traces.jsonl", traces))
+    assert {row["id"]: row["human"] for row in found.rows} == {"tr-1": {"right": True}, "tr-2": {"right": False}}
+
+
 def test_names_of_the_python_objects_are_known_too(write: Any) -> None:
     given = {"name": "correct", "source": {"source_type": "HUMAN"}, "feedback": {"value": "no"}, "expectation": None}
     assert import_traces(write("t.json", trace(given))).rows[0]["human"] == {"correct": "no"}
