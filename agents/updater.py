@@ -321,7 +321,7 @@ class Rewriter(EditAgent):
             template("rewriter"),
             case,
             Rewritten,
-            max_tokens=len(prompt.text) // 2 + 200 * len(lessons) + 200,
+            max_tokens=len(prompt.text.encode(errors="surrogatepass")) // 2 + 200 * len(lessons) + 200,
             check=passes_guards,
         )
         return whole_edit(prompt.text, reply.prompt.strip(), [lesson.id for lesson in lessons])

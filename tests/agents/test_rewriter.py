@@ -43,6 +43,12 @@ async def test_all_lessons_are_said_in_one_edit_that_is_only_what_changed() -> N
     assert all(text in model.requests[0].messages[1][1] for text in (*TEXTS, PROMPT.text))
 
 
+async def test_a_prompt_in_a_script_of_a_token_a_letter_has_room_for_its_rewrite() -> None:
+    prompt = Prompt("请仔细阅读这篇文章的摘要并判断它是否准确。\n" * 100)
+    _, model = await rewrite(prompt.text + "\n".join(TEXTS), prompt=prompt)
+    assert model.requests[0].parameters.max_tokens >= len(prompt.text) + 600
+
+
 async def test_white_space_at_the_ends_of_the_prompt_is_kept() -> None:
     edit, _ = await rewrite(BOTH.strip())
     assert PROMPT.apply(edit).text == BOTH
