@@ -121,7 +121,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
             AskanceError: The endpoint is down or refuses. ``align`` can be repeated.
         """
         _check_variables(judge)
-        earlier = judge.directory if isinstance(judge, AskanceJudge) else None
+        earlier, before = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
         options = {name: each for name, each in self._options.items() if name != "labels"}
         model = self._model
         if model is None:
@@ -140,7 +140,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
                 f"{len(rows)} of {len(traces)} traces can be learned from: they have an output and a human assessment named "
                 f"'{judge.name}'. At least {needed} are needed, for development, validation and test."
             )
-        form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale)
+        form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale, before)
         starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
         result = align(rows, run=self._run, model=model, callbacks=self._callbacks, **starts, **options)
         if not result.result["accepted_edits"]:

@@ -70,7 +70,14 @@ class ValueForm:
     whole: bool = False
 
     @classmethod
-    def of(cls, given: Sequence[Any], kind: Any, labels: Labels, scale: tuple[float, float] | None) -> ValueForm:
+    def of(
+        cls,
+        given: Sequence[Any],
+        kind: Any,
+        labels: Labels,
+        scale: tuple[float, float] | None,
+        before: ValueForm | None = None,
+    ) -> ValueForm:
         """The form of the values that people gave.
 
         Args:
@@ -78,22 +85,28 @@ class ValueForm:
             kind: The judge's ``feedback_value_type``.
             labels: Further words, as of :func:`~askance.prompts.labels.parse_labels`.
             scale: Lowest and highest number; those given where it is None.
+            before: The form of the values that were learned from earlier: a label that nobody gave this time is said as
+                then, and a scale is no shorter.
 
         Raises:
             InputError: All labels are on one side, or all numbers are the same.
         """
+        if before is not None and not given:
+            return before
         named = get_args(kind) if get_origin(kind) is Literal else ()
         if any(isinstance(each, (bool, str)) for each in given):
             sides: dict[bool, list[Any]] = {True: [], False: []}
             for each in given:
                 sides[meaning(each, labels)].append(each)
-            words = {side: _word(side, named, values, kind, labels) for side, values in sides.items() if values}
+            words = {} if before is None or before.scale is not None else {True: before.good, False: before.bad}
+            words |= {side: _word(side, named, values, kind, labels) for side, values in sides.items() if values}
             if len(words) == 1:
                 raise InputError(
                     f"People gave no label but {next(iter(words.values()))!r}: there is nothing to tell apart."
                 )
             return cls(words[True], words[False])
-        low, high = scale or (min(given), max(given))
+        seen = [*given, *((before and before.scale) or ())]
+        low, high = scale or (min(seen), max(seen))
         if low == high:
             raise InputError(f"People gave no score but {low:g}: there is nothing to tell apart.")
         return cls(scale=(low, high), numbers=tuple(sorted(named)), whole=kind is int)
@@ -173,6 +186,11 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
     def directory(self) -> Path:
         """That run's directory: ``askance export`` takes the judge elsewhere, ``askance report`` shows it."""
         return self._run.directory
+
+    @property
+    def form(self) -> ValueForm:
+        """How its scores are said."""
+        return self._form
 
     @property
     def original(self) -> Any:

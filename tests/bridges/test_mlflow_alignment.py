@@ -178,6 +178,16 @@ def test_a_judge_that_was_aligned_before_goes_on_from_its_run(
     assert found.value is False and "Does the reply name a price?" in found.rationale
 
 
+def test_traces_that_nobody_assessed_are_refused_with_a_sentence_where_a_judge_goes_on(
+    aligned: Any, traces: list[Any], tmp_path: Path
+) -> None:
+    bare = deepcopy(traces[:5])
+    for each in bare:
+        each.info.assessments = []
+    with pytest.raises(InputError):
+        aligned.align(bare, AskanceAlignmentOptimizer(run=tmp_path / "two", **OPTIONS))
+
+
 def test_a_verdict_that_is_missing_is_an_error_and_no_value(aligned: Any) -> None:
     with pytest.raises(CoverageError, match="no verdict"):
         aligned(inputs="Mail [e777].", outputs="Reply [e777].")
@@ -315,6 +325,17 @@ def test_a_value_is_what_people_gave_or_what_the_type_allows(given: Any, kind: A
     form = ValueForm.of(given, kind, {}, None)
     assert (form.value(1.0, True), form.value(0.0, False)) == (passing, failing)
     assert type(form.value(1.0, True)) is type(passing)
+
+
+def test_a_judge_that_goes_on_keeps_the_labels_and_the_scale_that_it_had() -> None:
+    labels, rated = (ValueForm.of(given, kind, {}, None) for given, kind in ((["good", "bad"], str), ([1, 5], int)))
+    assert ValueForm.of([], str, {}, None, labels) == labels
+    only_good = ValueForm.of(["pass", "pass"], str, {}, None, labels)
+    assert (only_good.good, only_good.bad) == ("pass", "bad")
+    assert ValueForm.of([2, 4], int, {}, None, rated) == rated
+    assert ValueForm.of([4, 4], int, {}, None, rated).scale == (1, 5)
+    assert ValueForm.of([2, 7], int, {}, None, rated).scale == (1, 7)
+    assert ValueForm.of([2, 4], int, {}, (2, 4), rated).scale == (2, 4)
 
 
 def test_people_who_all_say_the_same_teach_nothing() -> None:
