@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from askance.agents.deduplicator import Relation
 from askance.agents.notes import Case
+from askance.agents.rules import DIRECTIONS
 from askance.agents.updater import Proposal
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
@@ -30,7 +31,7 @@ from askance.agents.dspy.note_taker import (  # noqa: E402
     note_example,
     usable_note,
 )
-from askance.agents.dspy.signatures import SIGNATURES, deduplicator_signature, updater_signature  # noqa: E402
+from askance.agents.dspy.signatures import SIGNATURES, Opening, deduplicator_signature, updater_signature  # noqa: E402
 from askance.bridges.dspy_metric import open_gateway  # noqa: E402
 
 TASK = "Summarise."
@@ -125,6 +126,10 @@ async def test_labelled_notes_become_demonstrations_without_a_call() -> None:
     await take(model, program)
     assert sum("tells another day" in content for role, content in model.requests[-1].messages) == 2
     assert len(model.requests) == 2
+
+
+def test_a_rule_may_begin_as_those_on_faults_do() -> None:
+    assert get_args(Opening) == tuple(each.opening for each in DIRECTIONS)
 
 
 async def test_a_program_that_is_not_compiled_takes_notes_too() -> None:
