@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...memory.embedders import Embedder
 from ...memory.neighbours import ROUNDING, greedy_unique
 from ...prompts.checklist import Checklist
@@ -113,10 +116,7 @@ class Finder:
         new = self._without_removed(new)
         if not new:
             return {}
-        vectors = self.embedder.embed([each.text for each in new])
-        kept = greedy_unique(vectors, SAME_MEANING)
-        near = {place: max(kept, key=lambda each: float(vectors[place] @ vectors[each])) for place in range(len(new))}
-        near |= {place: place for place in kept}
+        near = first_of_meaning(self.embedder.embed([each.text for each in new]))
         beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
         taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
         named: dict[str, Candidate] = {}
@@ -138,3 +138,17 @@ class Finder:
             if cosine >= SAME_MEANING - ROUNDING:
                 self.events.say(f"not asked, as people removed it from the memory: {candidate.text}")
         return [each for each, cosine in zip(new, cosines, strict=True) if cosine < SAME_MEANING - ROUNDING]
+
+
+def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
+    """Of each question the one that it is asked as: itself, or the nearest of those before it that rule it out.
+
+    Args:
+        vectors: Unit vectors of the questions, shape (n, dimensions).
+    """
+    kept = greedy_unique(vectors, SAME_MEANING)
+    asked_as = {place: place for place in kept}
+    for place in set(range(len(vectors))).difference(kept):
+        before = [each for each in kept if each < place]
+        asked_as[place] = max(before, key=lambda each: float(vectors[place] @ vectors[each]))
+    return asked_as

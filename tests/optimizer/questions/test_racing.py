@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from askance.evaluation.scoring import Targets
@@ -16,6 +17,7 @@ from askance.optimizer.questions.account import NOT_ACCEPTED
 from askance.optimizer.questions.calls import calls_at_most, usual_calls
 from askance.optimizer.questions.candidates import Candidate, Standing
 from askance.optimizer.questions.choice import in_line, sides_of
+from askance.optimizer.questions.finder import SAME_MEANING, first_of_meaning
 from askance.optimizer.questions.racing import NO_ROOM, SCREENED, SubjectMatter, joining, left_after, steps
 from askance.prompts.examples import Example
 from tests.worlds import share
@@ -201,3 +203,12 @@ def test_a_few_accepted_outputs_rule_out_only_what_rejected_ones_clearly_speak_a
     assert (found.problem is not None) is (effect is not None and effect <= 0), (
         "on all examples it has to speak for itself"
     )
+
+
+def test_a_question_is_asked_as_one_before_it_that_rules_it_out() -> None:
+    degree = np.arccos(SAME_MEANING + 0.005)
+    angles = degree * np.array(
+        [0.0, 1.0, 1.9, 8.0]
+    )  # the second means the same as the first, and still more as the third
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert first_of_meaning(vectors) == {0: 0, 1: 0, 2: 2, 3: 3}
