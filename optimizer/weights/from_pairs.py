@@ -9,7 +9,7 @@ from time import process_time
 import numpy as np
 
 from ...prompts.errors import InputError, MissingExtraError
-from .intervals import ONE_RESAMPLE, Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability
+from .intervals import Power, WeightSamples, bootstrap_weights, pairs_needed, rank_stability, too_few
 from .learned import Conclusion, LearnerScore, PairCounts, SectionWeights, WeighResult
 from .learners import LearningFailedError, Uniform, WeightLearner
 from .pairs import (
@@ -246,13 +246,10 @@ def _no_interval(samples: WeightSamples | None, recipe: Recipe) -> str | None:
         return f"{recipe.overall.name} weights are the same whatever the pairs"
     if samples is None and not recipe.quick:
         return "learning again on resamples takes too long with this learner; ask for resamples to have it done"
-    if samples is None:
-        return "no resamples were asked for"
-    if len(samples.overall) + samples.failed < 2:
-        return ONE_RESAMPLE
-    if not samples.usable:
-        return f"nothing could be learned on {samples.failed} of the resamples"
-    return None
+    few = too_few(0 if samples is None else len(samples.overall) + samples.failed)
+    if samples is None or few or samples.usable:
+        return few
+    return f"nothing could be learned on {samples.failed} of the resamples"
 
 
 def _section_weights(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...stats.kernels import correlation_kernel
 from ...stats.resampling import Kernel, percentile_interval, resample, resample_weights, tied
-from .intervals import MOST_FAILED, ONE_RESAMPLE
+from .intervals import MOST_FAILED, too_few
 from .learned import Conclusion
 from .learners import LearningFailedError
 from .pairs import CONFIDENCE, Floats, PairDifferences, codes_of, compact, interval, margins_to_credits
@@ -128,7 +128,7 @@ def learn_from_ratings(
     if plan.method == "uniform":
         why = "uniform weights are the same whatever the ratings"
     elif resamples < 2:
-        why = ONE_RESAMPLE if resamples else "no resamples were asked for"
+        why = too_few(resamples)
     else:
         samples = resampled_weights(data, plan, share, resamples, seed)
         failed = resamples - len(samples)

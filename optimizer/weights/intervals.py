@@ -16,7 +16,13 @@ Z_TWO_SIDED_05 = 1.959964
 Z_POWER_80 = 0.841621
 MOST_FAILED = 0.1
 """With a larger share of resamples on which nothing could be learned, no interval is given."""
-ONE_RESAMPLE = "one resample makes no interval; ask for two or more"
+
+
+def too_few(resamples: int) -> str | None:
+    """Why so many resamples make no interval; None where they do."""
+    if resamples == 1:
+        return "one resample makes no interval; ask for two or more"
+    return None if resamples else "no resamples were asked for"
 
 
 @dataclass(frozen=True, eq=False)

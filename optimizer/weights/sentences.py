@@ -67,16 +67,18 @@ def sentences(result: WeighResult) -> list[str]:
             "Uniform weights do worse than a coin, beyond noise, and learned ones are not shown to do better than it. See whether the "
             "pairs are turned round, so that `preferred` names what people rejected, or whether the tests score what is bad."
         )
-    apart = sum(np.ptp(section.weights) > 0 for section in result.sections)
-    if result.method != result.learner == "uniform" and not apart:
+    is_uniform = result.learner == "uniform"
+    apart = sum(np.ptp(section.weights) > 0 for section in result.sections) if is_uniform else 0
+    if is_uniform and not apart and result.method != "uniform":
         said.append("The weights given are uniform: learning is not worth it on these pairs.")
-    elif result.learner == "uniform" and apart:
+    if apart:
         said.append(
             f"The overall weights are uniform; {apart} of {len(result.sections)} {result.level}s have learned weights of their own."
         )
     if result.reason:
         said.append(f"Chosen by cross-validation: {result.reason}.")
-    said += _power(result) if apart and result.learner == "uniform" else [*_power(result), _heaviest(result)]
+    said += _power(result)
+    said += [] if apart else [_heaviest(result)]
     if result.low is not None and result.learner.startswith("local-search"):
         said.append(
             "The intervals of these weights are too narrow: in simulations 95% intervals of local-search weights held "

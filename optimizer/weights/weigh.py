@@ -176,16 +176,14 @@ class WeighingJob:
             try:
                 rated, bought = replace(rated, asked=replace(rated.asked, settings=left)).run(watcher)
             except BudgetExceededError as error:
-                raise self._of_both_together(error, judged) from None
+                if not judged:
+                    raise
+                given = f"{flag(error.limit)} {getattr(self.settings, error.limit):g}"
+                said = f"{error} That is what judging the pairs left of {given}."
+                raise BudgetExceededError(error.limit, said) from None
             judged.append(bought)
         _require_scores(judged, pairs, rated)
         return LearnedWeights(_learn(pairs, rated, self.settings, watcher), tuple(judged), bias, self.scores)
-
-    def _of_both_together(self, error: BudgetExceededError, judged: Sequence[Evaluation]) -> BudgetExceededError:
-        """The error with the cap that was given, where pairs took their part of it before the ratings."""
-        given = f"{flag(error.limit)} {getattr(self.settings, error.limit):g}"
-        said = f"{error} That is what judging the pairs left of {given}." if judged else str(error)
-        return BudgetExceededError(error.limit, said)
 
 
 def _learn(
